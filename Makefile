@@ -1,0 +1,77 @@
+# Everything a developer does, and all that CI runs. `make help` lists it.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# Sources whose change means the extension must be built again.
+RUST   := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
+DATA   ?= $(ONEFOLD_DATA)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-rust test-python lint check bench bench-simd wheel wheel-test clean tools
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/built ## Run the main job on data that ships with the package
+	@$(BIN)/python -m onefold demo
+
+test: test-rust test-python ## Run every test, Rust and Python
+
+test-rust: tools
+	cargo test --quiet --locked
+
+test-python: $(VENV)/built
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/built ## Formatting, clippy, ruff, mypy, stubtest, benches compile
+	cargo fmt --check
+	cargo clippy --quiet --locked --all-targets -- -D warnings
+	cargo clippy --quiet --locked --all-targets --all-features -- -D warnings
+	cargo bench --quiet --locked --no-run
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest onefold._core --ignore-disjoint-bases
+
+check: test lint wheel-test ## All that CI runs
+
+bench: $(VENV)/bench ## Criterion benches, then ours against the peers (ONEFOLD_DATA=…)
+	cargo bench --locked
+	@for script in benches/peers/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+bench-simd: ## The hot loops of a plain build against a target-cpu=native build
+	cargo bench --locked --bench simd -- --save-baseline plain
+	RUSTFLAGS="-C target-cpu=native" CARGO_TARGET_DIR=target/native cargo bench --locked --bench simd
+
+wheel: $(VENV)/tools ## Build the wheel into dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+wheel-test: wheel ## Install the newest wheel into an empty environment and use it there
+	rm -rf $(VENV)/empty
+	$(PYTHON) -m venv $(VENV)/empty
+	$(VENV)/empty/bin/python -m pip install --quiet "$$(ls -t dist/onefold-*.whl | head -1)"
+	cd $(VENV) && empty/bin/python ../tests/wheel.py
+
+clean: ## Remove what was built
+	rm -rf $(VENV) dist target
+
+tools:
+	@command -v cargo >/dev/null || { echo "onefold needs a Rust toolchain (cargo), which is not on PATH." >&2; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "onefold needs Python 3.11 or newer, and '$(PYTHON)' is not on PATH. Set PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "onefold needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Set PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "'$(PYTHON)' has no venv module (Debian: apt install python3-venv)." >&2; exit 1; }
+
+$(VENV)/tools: pyproject.toml | tools
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1" "maturin>=1.9.4,<2"
+	$(BIN)/python -m pip install --quiet --group test --group lint "numpy>=2" "scipy>=1.14" "scikit-learn>=1.6"
+	@touch $@
+
+$(VENV)/built: $(RUST) $(VENV)/tools
+	$(BIN)/maturin develop --quiet --locked --profile develop
+	@touch $@
+
+$(VENV)/bench: $(VENV)/tools
+	$(BIN)/maturin develop --quiet --locked --release
+	@touch $@ $(VENV)/built

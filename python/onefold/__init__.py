@@ -1,0 +1,1 @@
+"""k-fold cross-validation for about the price of one fit."""

@@ -1,0 +1,184 @@
+//! Sparse rows in scipy's CSR layout, with 32- or 64-bit indices.
+
+use std::fmt::{Debug, Display};
+
+use super::{Row, Rows};
+use crate::simd::Simd;
+use crate::{Error, Result};
+
+/// The integer types scipy uses for indices.
+pub trait Index: Copy + Ord + Sync + Debug + Display {
+    /// As an offset; a negative index becomes one that is out of every range.
+    fn offset(self) -> usize;
+}
+
+impl Index for i32 {
+    #[inline(always)]
+    #[allow(clippy::cast_sign_loss)] // out of range on purpose: see the trait
+    fn offset(self) -> usize {
+        self as isize as usize
+    }
+}
+
+impl Index for i64 {
+    #[inline(always)]
+    #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation)] // as for i32
+    fn offset(self) -> usize {
+        self as isize as usize
+    }
+}
+
+/// Row `i` holds `values[indptr[i]..indptr[i + 1]]` at the features `indices[..]` of the same range.
+#[derive(Clone, Copy, Debug)]
+pub struct Csr<'a, I> {
+    indptr: &'a [I],
+    indices: &'a [I],
+    values: &'a [f64],
+    n_features: usize,
+}
+
+impl<'a, I: Index> Csr<'a, I> {
+    /// Wraps CSR arrays whose indices increase strictly within each row.
+    pub fn new(
+        indptr: &'a [I],
+        indices: &'a [I],
+        values: &'a [f64],
+        n_features: usize,
+    ) -> Result<Self> {
+        let invalid = |reason: String| Err(Error::Csr { reason });
+        if indices.len() != values.len() {
+            let (i, v) = (indices.len(), values.len());
+            return invalid(format!("{i} indices for {v} values"));
+        }
+        match (indptr.first(), indptr.last()) {
+            (Some(first), Some(last)) if first.offset() == 0 && last.offset() == values.len() => {}
+            _ => return invalid(format!("indptr must run from 0 to {}", values.len())),
+        }
+        for (row, ends) in indptr.windows(2).enumerate() {
+            let Some(indices) = indices.get(ends[0].offset()..ends[1].offset()) else {
+                return invalid(format!("indptr decreases or overruns at row {row}"));
+            };
+            if let Some(bad) = indices.iter().find(|j| j.offset() >= n_features) {
+                return invalid(format!(
+                    "row {row} has index {bad} of {n_features} features"
+                ));
+            }
+            if let Some(pair) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
+                let (a, b) = (pair[0], pair[1]);
+                return invalid(format!(
+                    "row {row} has index {b} after {a}: sort, sum duplicates"
+                ));
+            }
+        }
+        Ok(Self {
+            indptr,
+            indices,
+            values,
+            n_features,
+        })
+    }
+}
+
+impl<I: Index> Rows for Csr<'_, I> {
+    type Row<'r>
+        = CsrRow<'r, I>
+    where
+        Self: 'r;
+
+    fn n_rows(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    #[inline(always)]
+    fn row(&self, index: usize) -> CsrRow<'_, I> {
+        let range = self.indptr[index].offset()..self.indptr[index + 1].offset();
+        CsrRow {
+            indices: &self.indices[range.clone()],
+            values: &self.values[range],
+        }
+    }
+
+    fn n_stored(&self) -> usize {
+        self.values.len()
+    }
+}
+
+/// The stored values of one row, and their features.
+#[derive(Clone, Copy, Debug)]
+pub struct CsrRow<'a, I> {
+    indices: &'a [I],
+    values: &'a [f64],
+}
+
+impl<I: Index> Row for CsrRow<'_, I> {
+    #[inline(always)]
+    fn dot<S: Simd>(self, _: S, w: &[f64]) -> f64 {
+        // Two chains of additions: the loads, not the sums, then set the pace.
+        let (pairs, last) = self.values.as_chunks::<2>();
+        let (index_pairs, last_index) = self.indices.as_chunks::<2>();
+        let mut sums = [0.0; 2];
+        for (v, j) in pairs.iter().zip(index_pairs) {
+            sums[0] += v[0] * w[j[0].offset()];
+            sums[1] += v[1] * w[j[1].offset()];
+        }
+        for (v, j) in last.iter().zip(last_index) {
+            sums[0] += v * w[j.offset()];
+        }
+        sums[0] + sums[1]
+    }
+
+    #[inline(always)]
+    fn axpy<S: Simd>(self, _: S, alpha: f64, w: &mut [f64]) {
+        for (j, v) in self.entries() {
+            w[j] += alpha * v;
+        }
+    }
+
+    #[inline(always)]
+    fn squared_norm<S: Simd>(self, simd: S) -> f64 {
+        crate::simd::dot(simd, self.values, self.values)
+    }
+
+    #[inline(always)]
+    fn entries(self) -> impl Iterator<Item = (usize, f64)> {
+        self.indices
+            .iter()
+            .map(|j| j.offset())
+            .zip(self.values.iter().copied())
+    }
+
+    #[inline(always)]
+    fn n_stored(self) -> usize {
+        self.values.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason<I: Index>(indptr: &[I], indices: &[I], values: &[f64]) -> String {
+        Csr::new(indptr, indices, values, 3)
+            .expect_err("invalid")
+            .to_string()
+    }
+
+    #[test]
+    fn arrays_that_contradict_each_other_are_refused() {
+        assert!(Csr::new(&[0, 2, 2], &[0, 2], &[1.0, 2.0], 3).is_ok());
+        assert!(reason(&[0, 1], &[0, 1], &[1.0]).contains("2 indices for 1 values"));
+        assert!(reason::<i32>(&[], &[], &[]).contains("indptr must run from 0 to 0"));
+        assert!(reason(&[0, 3], &[0], &[1.0]).contains("indptr must run from 0 to 1"));
+        assert!(
+            reason(&[0, 2, 1, 2], &[0, 1], &[1.0; 2]).contains("decreases or overruns at row 1")
+        );
+        assert!(reason(&[0i64, 9, 2], &[0, 1], &[1.0; 2]).contains("overruns at row 0"));
+        assert!(reason(&[0, 2], &[0, 3], &[1.0; 2]).contains("row 0 has index 3 of 3 features"));
+        assert!(reason(&[0, 2], &[-1, 2], &[1.0; 2]).contains("index -1"));
+        assert!(reason(&[0, 0, 2], &[1, 1], &[1.0; 2]).contains("row 1 has index 1 after 1"));
+    }
+}

@@ -1,0 +1,82 @@
+//! Dense rows: one C-contiguous block.
+
+use super::{Row, Rows};
+use crate::simd::{self, Simd};
+use crate::{Error, Result};
+
+/// `n_rows × n_features` values, row after row.
+#[derive(Clone, Copy, Debug)]
+pub struct Dense<'a> {
+    values: &'a [f64],
+    n_rows: usize,
+    n_features: usize,
+}
+
+impl<'a> Dense<'a> {
+    /// Wraps `values`, which hold `n_rows` rows of `n_features` each.
+    pub fn new(values: &'a [f64], n_rows: usize, n_features: usize) -> Result<Self> {
+        match n_rows.checked_mul(n_features) {
+            Some(expected) if expected == values.len() => Ok(Self {
+                values,
+                n_rows,
+                n_features,
+            }),
+            expected => Err(Error::Shape {
+                what: "X",
+                expected: expected.unwrap_or(usize::MAX),
+                found: values.len(),
+            }),
+        }
+    }
+}
+
+impl Rows for Dense<'_> {
+    type Row<'r>
+        = &'r [f64]
+    where
+        Self: 'r;
+
+    fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    #[inline(always)]
+    fn row(&self, index: usize) -> &[f64] {
+        &self.values[index * self.n_features..][..self.n_features]
+    }
+
+    fn n_stored(&self) -> usize {
+        self.values.len()
+    }
+}
+
+impl Row for &[f64] {
+    #[inline(always)]
+    fn dot<S: Simd>(self, simd: S, w: &[f64]) -> f64 {
+        simd::dot(simd, self, w)
+    }
+
+    #[inline(always)]
+    fn axpy<S: Simd>(self, simd: S, alpha: f64, w: &mut [f64]) {
+        simd::axpy(simd, alpha, self, w);
+    }
+
+    #[inline(always)]
+    fn squared_norm<S: Simd>(self, simd: S) -> f64 {
+        simd::dot(simd, self, self)
+    }
+
+    #[inline(always)]
+    fn entries(self) -> impl Iterator<Item = (usize, f64)> {
+        self.iter().copied().enumerate()
+    }
+
+    #[inline(always)]
+    fn n_stored(self) -> usize {
+        self.len()
+    }
+}

@@ -1,0 +1,78 @@
+//! Rows of a data set: dense or CSR, borrowed from the caller, behind one trait.
+//!
+//! An algorithm is written once, against [`Rows`] and [`Row`], and compiled for each layout. Rows
+//! are checked when they are wrapped, so the loops inside have nothing left to check.
+
+mod csr;
+mod dense;
+
+pub use csr::{Csr, CsrRow, Index};
+pub use dense::Dense;
+
+use crate::simd::Simd;
+use crate::{Error, Result};
+
+/// A data set seen row by row.
+pub trait Rows: Sync {
+    /// One row, borrowed.
+    type Row<'a>: Row
+    where
+        Self: 'a;
+
+    /// How many rows.
+    fn n_rows(&self) -> usize;
+
+    /// How many features.
+    fn n_features(&self) -> usize;
+
+    /// The row at `index`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    fn row(&self, index: usize) -> Self::Row<'_>;
+
+    /// How many values are stored in all.
+    fn n_stored(&self) -> usize;
+
+    /// An [`Error::Value`] naming the first NaN or infinity, if there is one.
+    fn check_finite(&self) -> Result<()> {
+        for index in 0..self.n_rows() {
+            // NaN and infinity survive a sum of squares; a sum that overflows is looked at again.
+            if self
+                .row(index)
+                .entries()
+                .map(|(_, v)| v * v)
+                .sum::<f64>()
+                .is_finite()
+            {
+                continue;
+            }
+            if let Some((feature, value)) = self.row(index).entries().find(|e| !e.1.is_finite()) {
+                return Err(Error::Value {
+                    place: format!("X[{index}, {feature}]"),
+                    value,
+                    rule: "every value must be finite",
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One row. The vector operations belong inside a [`dispatch`](crate::simd::dispatch).
+pub trait Row: Copy {
+    /// ⟨x, w⟩.
+    fn dot<S: Simd>(self, simd: S, w: &[f64]) -> f64;
+
+    /// w ← w + αx.
+    fn axpy<S: Simd>(self, simd: S, alpha: f64, w: &mut [f64]);
+
+    /// ‖x‖².
+    fn squared_norm<S: Simd>(self, simd: S) -> f64;
+
+    /// The stored values with their features, in increasing order of feature.
+    fn entries(self) -> impl Iterator<Item = (usize, f64)>;
+
+    /// How many values are stored: what a pass over this row costs.
+    fn n_stored(self) -> usize;
+}

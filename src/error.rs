@@ -1,0 +1,81 @@
+//! One error type for the whole core.
+//!
+//! Messages are lower-case, name the argument and the value, and end without a full stop: the
+//! Python side shows them as they are.
+
+/// What can go wrong in the core.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two arguments that must agree in length do not.
+    #[error("{what}: expected length {expected}, got {found}")]
+    Shape {
+        /// The argument.
+        what: &'static str,
+        /// The length the other arguments imply.
+        expected: usize,
+        /// The length it has.
+        found: usize,
+    },
+    /// An argument has a value outside its domain.
+    #[error("{name} must be {rule}, got {value}")]
+    Parameter {
+        /// The argument.
+        name: &'static str,
+        /// Its domain, in words.
+        rule: &'static str,
+        /// What was given.
+        value: String,
+    },
+    /// A value that cannot be part of a data set, and where it stands.
+    #[error("{place} is {value}: {rule}")]
+    Value {
+        /// Argument and position, such as `X[3, 7]`.
+        place: String,
+        /// What stands there.
+        value: f64,
+        /// What may stand there.
+        rule: &'static str,
+    },
+    /// Sparse rows whose arrays contradict each other.
+    #[error("X is not a valid CSR matrix: {reason}")]
+    Csr {
+        /// What is wrong, and in which row.
+        reason: String,
+    },
+    /// Folds that are not folds of the samples.
+    #[error("cv: {reason}")]
+    Folds {
+        /// What is wrong.
+        reason: String,
+    },
+    /// Text that is not LIBSVM format.
+    #[error("{file}, line {line}: {reason}: {text:?}")]
+    Parse {
+        /// The file's name, or `<stream>`.
+        file: String,
+        /// Line number, from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+        /// The offending token.
+        text: String,
+    },
+    /// A file that cannot be read or written.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file's name, or `<stream>`.
+        file: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// An error of a caller's own callback (a Python object, say), passed through unchanged.
+    #[error(transparent)]
+    Callback(Box<dyn std::error::Error + Send + Sync>),
+    /// The caller cancelled the work.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The result of everything in the core that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

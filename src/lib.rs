@@ -1,0 +1,38 @@
+//! Cross-validation for about the price of one fit.
+//!
+//! Out-of-fold predictions for every sample, whatever the estimator; scores, searches and
+//! intervals are computed from them. The crate is the core of the Python package `onefold` and
+//! knows nothing of Python outside `src/python/`.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`data`] | [`Rows`](data::Rows): dense and CSR rows behind one trait |
+//! | [`simd`] | the few hot loops, dispatched at run time |
+//! | [`folds`] | [`Folds`], a partition of the samples, and [`Splits`], any train/test pairs |
+//! | [`monitor`] | progress and cancellation |
+//! | [`cost`] | exact counters of the work done |
+//!
+//! ```
+//! use onefold::Folds;
+//!
+//! // Ten samples, three folds; any run of consecutive folds is one slice of rows.
+//! let folds = Folds::contiguous(10, 3)?;
+//! assert_eq!(folds.rows(0..1), [0, 1, 2, 3]);
+//! assert_eq!(folds.rows(1..3), [4, 5, 6, 7, 8, 9]);
+//! # Ok::<(), onefold::Error>(())
+//! ```
+
+pub mod cost;
+pub mod data;
+mod error;
+pub mod folds;
+pub mod monitor;
+pub mod simd;
+
+#[cfg(feature = "python")]
+mod python;
+
+pub use cost::Cost;
+pub use error::{Error, Result};
+pub use folds::{Folds, Splits};
+pub use monitor::Monitor;

@@ -1,0 +1,147 @@
+//! `Folds` and `Splits` as Python sees them.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+
+use crate::{Folds, Result, Splits};
+
+/// A partition of the samples: every sample is held out in exactly one fold.
+#[pyclass(frozen, module = "onefold._core", name = "Folds")]
+#[derive(Debug)]
+pub(super) struct PyFolds(pub(super) Folds);
+
+/// Any other list of train and test sets.
+#[pyclass(frozen, module = "onefold._core", name = "Splits")]
+#[derive(Debug)]
+pub(super) struct PySplits(pub(super) Splits);
+
+fn to_array(py: Python<'_>, rows: impl Iterator<Item = usize>) -> Bound<'_, PyArray1<i64>> {
+    #[allow(clippy::cast_possible_wrap)] // rows come from numpy arrays, whose lengths are signed
+    rows.map(|row| row as i64)
+        .collect::<Vec<_>>()
+        .into_pyarray(py)
+}
+
+fn check(index: usize, len: usize) -> PyResult<()> {
+    if index < len {
+        Ok(())
+    } else {
+        Err(PyIndexError::new_err(format!("fold {index} of {len}")))
+    }
+}
+
+fn from_array(rows: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
+    // A negative index becomes one that the core names as out of range.
+    Ok(rows
+        .as_slice()?
+        .iter()
+        .map(|&row| usize::try_from(row).unwrap_or(usize::MAX))
+        .collect())
+}
+
+#[pymethods]
+impl PyFolds {
+    /// `n_folds` runs of consecutive samples.
+    #[staticmethod]
+    fn contiguous(n_samples: usize, n_folds: usize) -> Result<Self> {
+        Folds::contiguous(n_samples, n_folds).map(Self)
+    }
+
+    /// The folds that `labels`, one of `0..n_folds` a sample, name.
+    #[staticmethod]
+    fn from_labels(labels: PyReadonlyArray1<'_, i64>, n_folds: usize) -> PyResult<Self> {
+        Ok(Self(Folds::from_labels(&from_array(&labels)?, n_folds)?))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Folds({} samples, {} folds)",
+            self.0.n_samples(),
+            self.0.len()
+        )
+    }
+
+    /// How many samples there are.
+    #[getter]
+    fn n_samples(&self) -> usize {
+        self.0.n_samples()
+    }
+
+    /// The fold of every sample.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        to_array(py, self.0.labels().into_iter())
+    }
+
+    /// All rows, fold after fold.
+    #[getter]
+    fn rows<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        to_array(py, self.0.rows(0..self.0.len()).iter().copied())
+    }
+
+    /// The rows a fold holds out.
+    fn test<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        check(fold, self.0.len())?;
+        Ok(to_array(py, self.0.rows(fold..fold + 1).iter().copied()))
+    }
+
+    /// The rows a fold trains on, in increasing order.
+    fn train<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        check(fold, self.0.len())?;
+        let (before, after) = self.0.complement(fold);
+        let mut rows = [before, after].concat();
+        rows.sort_unstable();
+        Ok(to_array(py, rows.into_iter()))
+    }
+}
+
+#[pymethods]
+impl PySplits {
+    /// Splits of `n_samples` samples from (train, test) pairs of row arrays.
+    #[new]
+    fn new(
+        n_samples: usize,
+        pairs: Vec<(PyReadonlyArray1<'_, i64>, PyReadonlyArray1<'_, i64>)>,
+    ) -> PyResult<Self> {
+        let pairs = pairs
+            .iter()
+            .map(|(train, test)| Ok((from_array(train)?, from_array(test)?)))
+            .collect::<PyResult<_>>()?;
+        Ok(Self(Splits::new(n_samples, pairs)?))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Splits({} samples, {} splits)",
+            self.0.n_samples(),
+            self.0.len()
+        )
+    }
+
+    /// How many samples there are.
+    #[getter]
+    fn n_samples(&self) -> usize {
+        self.0.n_samples()
+    }
+
+    /// The rows a split holds out.
+    fn test<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        check(fold, self.0.len())?;
+        Ok(to_array(py, self.0.test(fold).iter().copied()))
+    }
+
+    /// The rows a split trains on.
+    fn train<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        check(fold, self.0.len())?;
+        Ok(to_array(py, self.0.train(fold).iter().copied()))
+    }
+}

@@ -1,0 +1,3 @@
+//! Properties of the core as its users see it, one module a subject.
+
+mod rows;
