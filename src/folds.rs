@@ -91,6 +91,11 @@ impl Folds {
         self.starts[span.start]..self.starts[span.end]
     }
 
+    /// Where each fold starts in fold order, and at last where they all end.
+    pub fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
     /// The rows that are not in `fold`, in fold order: those before it and those after it.
     pub fn complement(&self, fold: usize) -> (&[usize], &[usize]) {
         (self.rows(0..fold), self.rows(fold + 1..self.len()))

@@ -1,1 +1,29 @@
-"""k-fold cross-validation for about the price of one fit."""
+"""k-fold cross-validation for about the price of one fit.
+
+Out-of-fold predictions for every sample, whatever the estimator; scores are computed from them.
+
+>>> import onefold
+>>> from sklearn.datasets import load_iris
+>>> from sklearn.linear_model import LogisticRegression
+>>> X, y = load_iris(return_X_y=True)
+>>> result = onefold.cross_validate(LogisticRegression(max_iter=500), X, y, method="refit")
+>>> round(result.mean, 3)
+0.973
+"""
+
+from ._core import __version__
+from .engines import RefitWarning
+from .folds import Folds, Splits
+from .model_selection import cross_val_predict, cross_val_score, cross_validate
+from .result import CVResult
+
+__all__ = [
+    "CVResult",
+    "Folds",
+    "RefitWarning",
+    "Splits",
+    "__version__",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+]

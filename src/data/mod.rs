@@ -10,7 +10,7 @@ pub use csr::{Csr, CsrRow, Index};
 pub use dense::Dense;
 
 use crate::simd::Simd;
-use crate::{Error, Result};
+use crate::{Error, Monitor, Result};
 
 /// A data set seen row by row.
 pub trait Rows: Sync {
@@ -35,8 +35,11 @@ pub trait Rows: Sync {
     fn n_stored(&self) -> usize;
 
     /// An [`Error::Value`] naming the first NaN or infinity, if there is one.
-    fn check_finite(&self) -> Result<()> {
+    fn check_finite(&self, monitor: &Monitor) -> Result<()> {
         for index in 0..self.n_rows() {
+            if index % 4096 == 0 {
+                monitor.check()?;
+            }
             // NaN and infinity survive a sum of squares; a sum that overflows is looked at again.
             if self
                 .row(index)

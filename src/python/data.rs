@@ -11,5 +11,6 @@ use crate::data::Rows;
 #[pyo3(name = "check_rows")]
 #[allow(non_snake_case)] // scikit-learn's X
 pub(super) fn check_rows(py: Python<'_>, X: RowsArg<'_>) -> PyResult<()> {
-    with_rows!(&X, |rows| run(py, 1, None, |_| rows.check_finite()))
+    with_rows!(&X, |rows| run(py, 1, None, |monitor| rows
+        .check_finite(monitor)))
 }

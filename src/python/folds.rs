@@ -3,6 +3,7 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::{Folds, Result, Splits};
 
@@ -15,6 +16,9 @@ pub(super) struct PyFolds(pub(super) Folds);
 #[pyclass(frozen, module = "onefold._core", name = "Splits")]
 #[derive(Debug)]
 pub(super) struct PySplits(pub(super) Splits);
+
+/// What pickle calls to make an object again, and with which arguments.
+type Reduced<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
 
 fn to_array(py: Python<'_>, rows: impl Iterator<Item = usize>) -> Bound<'_, PyArray1<i64>> {
     #[allow(clippy::cast_possible_wrap)] // rows come from numpy arrays, whose lengths are signed
@@ -54,6 +58,15 @@ impl PyFolds {
         Ok(Self(Folds::from_labels(&from_array(&labels)?, n_folds)?))
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let py = slf.py();
+        let arguments = (slf.get().labels(py), slf.get().__len__());
+        Ok((
+            slf.get_type().getattr("from_labels")?,
+            arguments.into_pyobject(py)?,
+        ))
+    }
+
     fn __len__(&self) -> usize {
         self.0.len()
     }
@@ -78,10 +91,16 @@ impl PyFolds {
         to_array(py, self.0.labels().into_iter())
     }
 
-    /// All rows, fold after fold.
+    /// The rows that are held out, fold after fold.
     #[getter]
     fn rows<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         to_array(py, self.0.rows(0..self.0.len()).iter().copied())
+    }
+
+    /// Where each fold starts among `rows`, and at last where they all end.
+    #[getter]
+    fn starts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        to_array(py, self.0.starts().iter().copied())
     }
 
     /// The rows a fold holds out.
@@ -115,6 +134,15 @@ impl PySplits {
         Ok(Self(Splits::new(n_samples, pairs)?))
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let py = slf.py();
+        let pairs = (0..slf.get().__len__())
+            .map(|split| Ok((slf.get().train(py, split)?, slf.get().test(py, split)?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        let arguments = (slf.get().n_samples(), pairs);
+        Ok((slf.get_type().into_any(), arguments.into_pyobject(py)?))
+    }
+
     fn __len__(&self) -> usize {
         self.0.len()
     }
@@ -131,6 +159,27 @@ impl PySplits {
     #[getter]
     fn n_samples(&self) -> usize {
         self.0.n_samples()
+    }
+
+    /// The rows that are held out, split after split.
+    #[getter]
+    fn rows<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        to_array(
+            py,
+            (0..self.0.len())
+                .flat_map(|split| self.0.test(split))
+                .copied(),
+        )
+    }
+
+    /// Where each split starts among `rows`, and at last where they all end.
+    #[getter]
+    fn starts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let ends = (0..self.0.len()).scan(0, |end, split| {
+            *end += self.0.test(split).len();
+            Some(*end)
+        });
+        to_array(py, std::iter::once(0).chain(ends))
     }
 
     /// The rows a split holds out.

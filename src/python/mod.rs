@@ -9,6 +9,14 @@ mod run;
 /// The native part of the Python package `onefold`.
 #[pyo3::pymodule]
 mod _core {
+    use pyo3::prelude::*;
+
+    /// The version lives in Cargo.toml alone.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
     #[pymodule_export]
     use super::data::check_rows;
     #[pymodule_export]

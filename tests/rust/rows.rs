@@ -1,5 +1,6 @@
 //! Dense and CSR rows answer alike.
 
+use onefold::Monitor;
 use onefold::data::{Csr, Dense, Row, Rows};
 use onefold::simd::{Simd, WithSimd, dispatch};
 use proptest::prelude::*;
@@ -48,7 +49,7 @@ proptest! {
         let dense = Dense::new(&values, n_rows, n_features).expect("valid");
         let csr = Csr::new(&indptr, &indices, &stored, n_features).expect("valid");
         prop_assert_eq!(dispatch(Answers(&dense, &w)), dispatch(Answers(&csr, &w)));
-        prop_assert!(dense.check_finite().is_ok() && csr.check_finite().is_ok());
+        prop_assert!(dense.check_finite(&Monitor::new()).is_ok() && csr.check_finite(&Monitor::new()).is_ok());
     }
 }
 
@@ -64,11 +65,16 @@ fn the_first_value_that_is_not_finite_is_named() {
         let csr = Csr::new(&[0, 2, 4], &[0, 1, 0, 1], &values, 2).expect("valid");
         let expected = format!("X[1, 1] is {shown}: every value must be finite");
         assert_eq!(
-            dense.check_finite().expect_err("not finite").to_string(),
+            dense
+                .check_finite(&Monitor::new())
+                .expect_err("not finite")
+                .to_string(),
             expected
         );
         assert_eq!(
-            csr.check_finite().expect_err("not finite").to_string(),
+            csr.check_finite(&Monitor::new())
+                .expect_err("not finite")
+                .to_string(),
             expected
         );
     }

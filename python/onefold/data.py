@@ -1,0 +1,197 @@
+"""Rows, targets and weights as native engines take them.
+
+Arguments are converted once and checked once; what is wrong is a ``ValueError`` that names the
+argument and the place. What is right already, a C-contiguous float64 array or ``np.memmap``, a
+canonical float64 CSR matrix, passes through without a copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from . import _core
+
+__all__ = ["as_classes", "as_rows", "as_values", "as_weights"]
+
+Floats = NDArray[np.float64]
+
+
+def as_rows(X: Any, *, name: str = "X") -> Any:
+    """Convert data to rows: a float64 array in C order, or a canonical float64 CSR matrix.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        Anything scikit-learn would take: numpy, ``np.memmap``, scipy sparse, pandas, polars, lists.
+    name : str, default="X"
+        What to call it in an error.
+
+    Returns
+    -------
+    rows : ndarray or CSR matrix
+        Finite values only; no copy where none is needed.
+
+    Examples
+    --------
+    >>> from onefold.data import as_rows
+    >>> as_rows([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    >>> as_rows([[1, 2], [3, float("nan")]])
+    Traceback (most recent call last):
+    ValueError: X[1, 1] is NaN: every value must be finite
+    """
+    rows = _csr(X, name) if sp.issparse(X) else _dense(X, name)
+    if 0 in rows.shape:
+        n_samples, n_features = rows.shape
+        raise ValueError(f"{name} is empty: {n_samples} samples, {n_features} features")
+    try:
+        _core.check_rows(rows)
+    except ValueError as error:
+        raise ValueError(str(error).replace("X", name, 1)) from None
+    return rows
+
+
+def _dense(X: Any, name: str) -> Floats:
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+        X = _from_objects(X, name)
+    try:
+        rows = check_array(
+            X,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as numbers: {error}") from error
+    if rows.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions, got shape {rows.shape}")
+    return rows  # type: ignore[no-any-return]
+
+
+def _from_objects(X: NDArray[Any], name: str) -> Floats:
+    """Numbers in an object array are taken; anything else is named with its place."""
+    try:
+        return X.astype(np.float64)
+    except (TypeError, ValueError):
+        for place, value in np.ndenumerate(X):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                at = ", ".join(map(str, place))
+                raise ValueError(f"{name}[{at}] is {value!r}: not a number") from None
+        raise
+
+
+def _csr(X: Any, name: str) -> Any:
+    if X.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions, got shape {X.shape}")
+    if np.iscomplexobj(X):
+        raise ValueError(f"{name} has complex values: onefold works with real ones")
+    rows = X.tocsr()
+    if rows.dtype != np.float64:
+        rows = rows.astype(np.float64)
+    if not rows.has_canonical_format:
+        # Unsorted or repeated indices: sorted and summed, as scipy reads them, in a copy.
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if rows.indptr.dtype != rows.indices.dtype:
+        arrays = (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64))
+        rows = type(rows)(arrays, shape=rows.shape, copy=False)
+    return rows
+
+
+def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.uint32], Any]:
+    """Encode labels of any kind: codes 0, 1, … and the sorted classes they stand for.
+
+    Examples
+    --------
+    >>> from onefold.data import as_classes
+    >>> as_classes(["spam", "ham", "spam"], 3)
+    (array([1, 0, 1], dtype=uint32), array(['ham', 'spam'], dtype='<U4'))
+    """
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels.ravel()
+    _check_length(labels, n_samples, name, ndim=1)
+    if labels.dtype.kind == "f":
+        _check_finite(labels, name)
+    for place, value in enumerate(labels if labels.dtype.kind == "O" else ()):
+        if value is None or value != value:
+            raise ValueError(f"{name}[{place}] is {value!r}: every sample needs a label")
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{name} mixes labels that cannot be sorted: {error}") from None
+    return codes.astype(np.uint32), classes
+
+
+def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:
+    """Convert targets of a regression to floats of shape (n_samples, n_outputs).
+
+    Examples
+    --------
+    >>> from onefold.data import as_values
+    >>> as_values([1, 2, 3], 3).shape
+    (3, 1)
+    """
+    try:
+        values = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as numbers: {error}") from None
+    if values.ndim not in (1, 2):
+        raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
+    _check_length(values, n_samples, name, ndim=values.ndim)
+    _check_finite(values, name)
+    return np.ascontiguousarray(values.reshape(n_samples, -1))
+
+
+def as_weights(
+    sample_weight: ArrayLike | None, n_samples: int, *, name: str = "sample_weight"
+) -> Floats | None:
+    """Convert weights to floats, none of them negative and not all of them zero.
+
+    Examples
+    --------
+    >>> from onefold.data import as_weights
+    >>> as_weights([1, -1], 2)
+    Traceback (most recent call last):
+    ValueError: sample_weight[1] is -1.0: weights must not be negative
+    """
+    if sample_weight is None:
+        return None
+    weights = as_values(sample_weight, n_samples, name=name)
+    if weights.shape[1] != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {weights.shape}")
+    weights = weights[:, 0]
+    if (negative := weights < 0).any():
+        place = int(negative.argmax())
+        raise ValueError(f"{name}[{place}] is {weights[place]}: weights must not be negative")
+    if not weights.any():
+        raise ValueError(f"{name} is zero for all {n_samples} samples")
+    return weights
+
+
+def _check_length(values: NDArray[Any], n_samples: int, name: str, *, ndim: int) -> None:
+    if values.ndim != ndim:
+        raise ValueError(f"{name} must have one dimension, got shape {values.shape}")
+    if len(values) != n_samples:
+        raise ValueError(f"{name} has {len(values)} entries for {n_samples} samples")
+
+
+def _check_finite(values: NDArray[Any], name: str) -> None:
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = np.unravel_index(int(finite.argmin()), values.shape)
+        at = ", ".join(map(str, place))
+        raise ValueError(f"{name}[{at}] is {values[place]}: every value must be finite")

@@ -1,0 +1,98 @@
+"""What an engine is given, what it returns, and what it must say about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..folds import Folds, Splits
+from ..scoring import Scorer
+
+__all__ = ["Engine", "Outcome", "Task"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One cross-validation: the estimator, the data, the folds and how to go about it."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    folds: Folds | Splits
+    scorers: dict[str, Scorer]
+    weights: Floats | None = None
+    fit_params: dict[str, Any] = field(default_factory=dict)
+    responses: tuple[str, ...] = ()
+    """Answers wanted of an engine that has to pay for each, such as ``refit``."""
+    required: str | None = None
+    """The one answer without which an engine is of no use, where there is one."""
+    score_weights: Floats | None = None
+    error_score: float | str = np.nan
+    return_train_score: bool = False
+    return_estimator: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+    progress: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    """What only some engines know: each engine names its own in `Engine.options`."""
+
+
+@dataclass
+class Outcome:
+    """What an engine found out.
+
+    Arrays of answers are in *test order*: the held-out rows of the first fold, then those of the
+    second, and so on.
+    """
+
+    answers: dict[str, NDArray[Any]]
+    """Held-out answers by the name of the method that returns them: ``predict`` and its kin."""
+    classes: NDArray[Any] | None = None
+    """Of a classifier: what the columns of its answers stand for."""
+    cost: dict[str, int] = field(default_factory=dict)
+    """Exact counters of the work done."""
+    fit_time: Floats | float = 0.0
+    """Seconds for each fold, or in all where folds share their training."""
+    score_time: Floats | float = 0.0
+    test_scores: list[dict[str, float]] | None = None
+    """Per-fold scores of an engine that scores fitted estimators itself."""
+    train_scores: list[dict[str, float]] | None = None
+    estimators: list[Any] | None = None
+    notes: list[str] = field(default_factory=list)
+    """What the reader of the result should know."""
+
+
+class Engine(Protocol):
+    """A way to get held-out predictions. See CONTRIBUTING for how to add one."""
+
+    @property
+    def name(self) -> str:
+        """What ``method=`` calls it."""
+        ...
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The keyword options of `cross_validate` that only this engine knows."""
+        ...
+
+    @property
+    def responses(self) -> frozenset[str]:
+        """The answers it can give, where the estimator has them."""
+        ...
+
+    def why_not(self, task: Task) -> str | None:
+        """Say why this engine cannot do the task, or None where it can."""
+        ...
+
+    def why_not_auto(self, task: Task) -> str | None:
+        """Say why it should be used on request only: it would change what is estimated."""
+        ...
+
+    def run(self, task: Task) -> Outcome:
+        """Do the task."""
+        ...

@@ -1,0 +1,170 @@
+"""What people pass as ``cv``, read as `Folds` or `Splits`.
+
+A partition of the samples becomes `Folds`, which the fast engines need; anything else
+(Monte-Carlo, holdout, time series, repeated k-fold) becomes `Splits`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold, LeaveOneOut, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _num_samples
+
+from ._core import Folds, Splits
+
+__all__ = ["Folds", "Splits", "resolve_cv"]
+
+Rows = NDArray[np.int64]
+
+
+def resolve_cv(
+    cv: Any, X: Any, y: Any = None, *, groups: Any = None, classifier: bool = False
+) -> Folds | Splits:
+    """Read ``cv`` as folds of the samples of ``X``.
+
+    Parameters
+    ----------
+    cv : int, "loo", splitter, iterable of (train, test), array of fold labels, or None
+        As in scikit-learn, where None is 5 folds and an integer is stratified for a classifier;
+        also ``"loo"`` for leave-one-out, and an array with the fold of every sample.
+    X, y, groups
+        What the splitter is given.
+    classifier : bool, default=False
+        Whether an integer means stratified folds.
+
+    Returns
+    -------
+    folds : Folds or Splits
+        `Folds` where every sample is held out exactly once and trained on otherwise.
+
+    Examples
+    --------
+    >>> from onefold.folds import resolve_cv
+    >>> resolve_cv(3, [[0], [1], [2], [3], [4]])
+    Folds(5 samples, 3 folds)
+    >>> resolve_cv(["a", "b", "a", "b"], [[0], [1], [2], [3]]).test(0)
+    array([0, 2])
+    """
+    n_samples = _num_samples(X)
+    if isinstance(cv, str):
+        if cv != "loo":
+            raise ValueError(f"cv must be a number of folds, a splitter or 'loo', got {cv!r}")
+        return Folds.contiguous(n_samples, n_samples)
+    if cv is None or isinstance(cv, (int, np.integer)):
+        return _from_number(5 if cv is None else int(cv), X, y, classifier)
+    if not hasattr(cv, "split"):
+        if not (isinstance(cv, np.ndarray) and cv.dtype.kind != "O"):
+            cv = list(cv)
+        if _are_labels(cv):
+            return _from_labels(np.asarray(cv), n_samples)
+    if type(cv) is LeaveOneOut:
+        return Folds.contiguous(n_samples, n_samples)
+    if type(cv) is KFold:
+        return _from_kfold(cv, n_samples)
+    if hasattr(cv, "split"):
+        return _from_pairs(cv.split(X, y, groups), n_samples)
+    return _from_pairs(cv, n_samples)
+
+
+def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Splits:
+    n_samples = _num_samples(X)
+    if not 2 <= n_folds <= n_samples:
+        raise ValueError(
+            f"cv={n_folds}: the number of folds must be from 2 to the number of samples, "
+            f"{n_samples}"
+        )
+    if not classifier or type_of_target(y) not in ("binary", "multiclass"):
+        return Folds.contiguous(n_samples, n_folds)
+    classes, counts = np.unique(y, return_counts=True)
+    if counts.min() < n_folds:
+        rarest = classes[counts.argmin()].item()
+        raise ValueError(
+            f"cv={n_folds}: class {rarest!r} has only {counts.min()} samples, fewer than folds; "
+            f"StratifiedKFold({n_folds}) or KFold({n_folds}) would go ahead all the same"
+        )
+    return _from_pairs(check_cv(n_folds, y, classifier=True).split(X, y), n_samples)
+
+
+def _from_kfold(cv: KFold, n_samples: int) -> Folds:
+    """Read `KFold` without its n × k index lists, which matter when k is near n."""
+    contiguous = Folds.contiguous(n_samples, cv.get_n_splits())
+    if not cv.shuffle:
+        return contiguous
+    order = np.arange(n_samples)
+    check_random_state(cv.random_state).shuffle(order)
+    labels = np.empty(n_samples, dtype=np.int64)
+    labels[order] = contiguous.labels
+    return Folds.from_labels(labels, len(contiguous))
+
+
+def _are_labels(cv: Any) -> bool:
+    """One label a sample, rather than a list of (train, test) pairs."""
+    if isinstance(cv, np.ndarray):
+        return cv.ndim == 1
+    return len(cv) > 0 and all(entry is None or np.isscalar(entry) for entry in cv)
+
+
+def _from_labels(labels: NDArray[Any], n_samples: int) -> Folds:
+    if len(labels) != n_samples:
+        raise ValueError(f"cv has {len(labels)} fold labels for {n_samples} samples")
+    for place, label in enumerate(labels.tolist()):
+        if label is None or (isinstance(label, float) and math.isnan(label)):
+            raise ValueError(f"cv[{place}] is {label}: every sample needs a fold label")
+    names, codes = np.unique(labels, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(f"cv has the one fold label {names[0].item()!r}: there must be two folds")
+    return Folds.from_labels(codes.astype(np.int64), len(names))
+
+
+def _from_pairs(pairs: Iterable[tuple[Any, Any]], n_samples: int) -> Folds | Splits:
+    splits = [_as_pair(pair, number, n_samples) for number, pair in enumerate(pairs)]
+    labels = np.full(n_samples, -1, dtype=np.int64)
+    for number, (train, test) in enumerate(splits):
+        if (
+            len(splits) < 2
+            or len(train) + len(test) != n_samples
+            or not _is_complement(train, test, n_samples)
+            or (labels[test] >= 0).any()
+        ):
+            return Splits(n_samples, splits)
+        labels[test] = number
+    if not splits or labels.min() < 0:
+        return Splits(n_samples, splits)
+    return Folds.from_labels(labels, len(splits))
+
+
+def _is_complement(train: Rows, test: Rows, n_samples: int) -> bool:
+    seen = np.zeros(n_samples, dtype=bool)
+    seen[train] = True
+    seen[test] = True
+    return bool(seen.all())
+
+
+def _as_pair(pair: Any, number: int, n_samples: int) -> tuple[Rows, Rows]:
+    try:
+        train, test = pair
+    except (TypeError, ValueError):
+        raise ValueError(f"cv: split {number} must be a pair (train, test), got {pair!r}") from None
+    return _as_indices(train, number, n_samples), _as_indices(test, number, n_samples)
+
+
+def _as_indices(rows: Any, number: int, n_samples: int) -> Rows:
+    indices = np.asarray(rows)
+    if indices.dtype == bool and indices.shape == (n_samples,):
+        indices = np.flatnonzero(indices)
+    if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
+        raise ValueError(
+            f"cv: split {number} must hold indices or a mask of the {n_samples} samples, "
+            f"got an array of {indices.dtype} with shape {indices.shape}"
+        )
+    if indices.size and not 0 <= indices.min() <= indices.max() < n_samples:
+        outside = indices[(indices < 0) | (indices >= n_samples)][0]
+        raise ValueError(f"cv: split {number} names sample {outside} of {n_samples}")
+    return np.ascontiguousarray(indices, dtype=np.int64)

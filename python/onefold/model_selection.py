@@ -1,0 +1,307 @@
+"""`cross_validate` and its kin: validate, choose an engine, run it, score what it held out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier, is_clusterer, is_regressor
+from sklearn.utils import indexable
+from sklearn.utils.validation import _num_samples
+
+from .assemble import assemble, score_columns
+from .data import as_weights
+from .engines import Outcome, Task, choose
+from .folds import Folds, resolve_cv
+from .result import CVResult
+from .scoring import RESPONSES, resolve_scoring
+
+__all__ = ["cross_val_predict", "cross_val_score", "cross_validate"]
+
+
+def cross_validate(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cv: Any = None,
+    scoring: Any = None,
+    method: str = "auto",
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    weighted_scores: bool = False,
+    params: dict[str, Any] | None = None,
+    return_train_score: bool = False,
+    return_estimator: bool = False,
+    return_indices: bool = False,
+    error_score: float | str = np.nan,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    progress: bool = False,
+    **options: Any,
+) -> CVResult:
+    """Evaluate an estimator by cross-validation, for about the price of one fit where possible.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any scikit-learn estimator; it is cloned, never changed.
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+        Labels of any kind, or numbers; nothing for unsupervised estimators.
+    cv : int, "loo", splitter, iterable of (train, test) or array of fold labels, optional
+        As in scikit-learn: 5 folds by default, and an integer is stratified for a classifier. Also
+        ``"loo"`` for leave-one-out and an array with the fold of every sample.
+    scoring : str, callable, list or dict, optional
+        As in scikit-learn; by default the estimator's own ``score``.
+    method : {"auto", "refit"}, default="auto"
+        The engine. ``"auto"`` takes the cheapest that estimates the same thing, and warns when
+        that is ``"refit"``: one fit a fold.
+    groups : array-like of shape (n_samples,), optional
+        For splitters that keep groups together.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples in training.
+    weighted_scores : bool, default=False
+        Whether the weights also count in the scores.
+    params : dict, optional
+        More arguments of ``fit``; arrays with one entry a sample are cut to the training set.
+    return_train_score, return_estimator, return_indices : bool, default=False
+        Also return these, as scikit-learn does. The first two need fitted estimators, so they
+        mean ``method="refit"``.
+    error_score : "raise" or float, default=nan
+        The score of a fold whose fit fails.
+    n_jobs : int, optional
+        Threads or processes, as joblib reads it: None is 1, -1 is all cores. The result does not
+        depend on it.
+    random_state : int, RandomState or None
+        For engines that feed rows in a random order.
+    progress : bool, default=False
+        Show a progress bar with rate and time left.
+    **options
+        What only the chosen engine knows; see its own page.
+
+    Returns
+    -------
+    result : CVResult
+        Scores of every fold, held-out predictions of every sample, and what it cost.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> import onefold
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> tree = DecisionTreeRegressor(max_depth=2, random_state=0)
+    >>> result = onefold.cross_validate(tree, X, y, cv=5, method="refit")
+    >>> result["test_score"].round(3)
+    array([0.267, 0.401, 0.443, 0.186, 0.337])
+    >>> result.predictions.shape
+    (442,)
+    """
+    task, outcome, name = _evaluate(
+        estimator,
+        X,
+        y,
+        responses=None,
+        cv=cv,
+        scoring=scoring,
+        method=method,
+        groups=groups,
+        sample_weight=sample_weight,
+        weighted_scores=weighted_scores,
+        params=params,
+        return_train_score=return_train_score,
+        return_estimator=return_estimator,
+        error_score=error_score,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        progress=progress,
+        options=options,
+    )
+    return assemble(task, outcome, method=name, return_indices=return_indices)
+
+
+def cross_val_score(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cv: Any = None,
+    scoring: Any = None,
+    method: str = "auto",
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    params: dict[str, Any] | None = None,
+    error_score: float | str = np.nan,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    progress: bool = False,
+    **options: Any,
+) -> NDArray[np.float64]:
+    """Return the score of every fold, as scikit-learn's function of that name does.
+
+    Parameters are those of `cross_validate`, with a single metric.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_folds,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import onefold
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(random_state=0)
+    >>> onefold.cross_val_score(tree, X, y, cv=5, method="refit").round(3)
+    array([0.967, 0.967, 0.9  , 0.967, 1.   ])
+    """
+    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring must be one metric, got {scoring!r}; see cross_validate")
+    task, outcome, _ = _evaluate(
+        estimator,
+        X,
+        y,
+        responses=(),
+        cv=cv,
+        scoring=scoring,
+        method=method,
+        groups=groups,
+        sample_weight=sample_weight,
+        params=params,
+        error_score=error_score,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        progress=progress,
+        options=options,
+    )
+    return score_columns(task, outcome)["test_score"]  # type: ignore[no-any-return]
+
+
+def cross_val_predict(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    cv: Any = None,
+    method: str = "predict",
+    engine: str = "auto",
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    progress: bool = False,
+    **options: Any,
+) -> NDArray[Any]:
+    """Return the held-out prediction of every sample, as scikit-learn's function does.
+
+    Parameters are those of `cross_validate`, except for these two.
+
+    Parameters
+    ----------
+    estimator, X, y, cv, groups, sample_weight, params, n_jobs, random_state, progress, **options
+        As in `cross_validate`; the test sets must be a partition.
+    method : {"predict", "decision_function", "predict_proba", "predict_log_proba", \
+            "score_samples", "transform"}, default="predict"
+        What to ask the estimator for: scikit-learn's name for it.
+    engine : str, default="auto"
+        What `cross_validate` calls ``method``.
+
+    Returns
+    -------
+    predictions : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> import onefold
+    >>> X, y = load_iris(return_X_y=True)
+    >>> neighbours = KNeighborsClassifier()
+    >>> onefold.cross_val_predict(neighbours, X, y, method="predict_proba", engine="refit").shape
+    (150, 3)
+    """
+    if method not in RESPONSES:
+        raise ValueError(f"method must be one of {RESPONSES}, got {method!r}; see also engine=")
+    if not hasattr(estimator, method):
+        raise AttributeError(f"{type(estimator).__name__} has no method {method!r}")
+    task, outcome, _ = _evaluate(
+        estimator,
+        X,
+        y,
+        responses=(method,),
+        required=method,
+        cv=cv,
+        method=engine,
+        groups=groups,
+        sample_weight=sample_weight,
+        params=params,
+        error_score="raise",
+        n_jobs=n_jobs,
+        random_state=random_state,
+        progress=progress,
+        options=options,
+    )
+    if method not in outcome.answers:
+        raise ValueError(f"method={method!r} did not give one array a fold")
+    answers = outcome.answers[method]
+    predictions = np.empty_like(answers)
+    predictions[task.folds.rows] = answers
+    return predictions
+
+
+def _evaluate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    responses: tuple[str, ...] | None,
+    method: str,
+    cv: Any,
+    scoring: Any = None,
+    required: str | None = None,
+    groups: Any,
+    sample_weight: Any,
+    weighted_scores: bool = False,
+    params: dict[str, Any] | None,
+    **keywords: Any,
+) -> tuple[Task, Outcome, str]:
+    """Make the task, choose an engine and run it."""
+    if not hasattr(estimator, "fit"):
+        raise TypeError(f"estimator must have a fit method, got {estimator!r}")
+    X, y, groups = indexable(X, y, groups)
+    folds = resolve_cv(cv, X, y, groups=groups, classifier=is_classifier(estimator))
+    if required is not None and not isinstance(folds, Folds):
+        raise ValueError("cross_val_predict only works for partitions; see cross_validate")
+    weights = as_weights(sample_weight, _num_samples(X))
+    if weighted_scores and weights is None:
+        raise ValueError("weighted_scores=True needs a sample_weight")
+    task = Task(
+        estimator=estimator,
+        X=X,
+        y=y,
+        folds=folds,
+        scorers={} if required else resolve_scoring(estimator, scoring),
+        weights=weights,
+        score_weights=weights if weighted_scores else None,
+        fit_params=params or {},
+        responses=_responses(estimator) if responses is None else responses,
+        required=required,
+        **keywords,
+    )
+    engine = choose(method, task)
+    return task, engine.run(task), engine.name
+
+
+def _responses(estimator: Any) -> tuple[str, ...]:
+    """The answers that a result shows, by the kind of estimator."""
+    if is_classifier(estimator):
+        has_decision = hasattr(estimator, "decision_function")
+        return ("predict", "decision_function" if has_decision else "predict_proba")
+    if is_regressor(estimator):
+        return ("predict",)
+    if is_clusterer(estimator):
+        return ("predict", "transform")
+    return ("predict", "score_samples")

@@ -1,0 +1,25 @@
+"""Use the installed wheel from an environment that holds nothing else.
+
+Run by `make wheel-test`, outside the source tree: what is imported is the wheel.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_iris
+from sklearn.linear_model import Ridge
+
+import onefold
+
+package = Path(onefold.__file__).parent
+assert Path(sys.prefix) in package.parents, f"imported from {package}, not from the wheel"
+assert (package / "py.typed").exists(), "the wheel lacks its type marker"
+assert (package / "_core.pyi").exists(), "the wheel lacks its stubs"
+X, y = load_iris(return_X_y=True)
+result = onefold.cross_validate(Ridge(), X, y, cv="loo", scoring="neg_mean_squared_error")
+expected = [
+    Ridge().fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0] for i in range(len(y))
+]
+np.testing.assert_allclose(result.predictions, expected)
+print(f"onefold {onefold.__version__} works from its wheel: {result.mean:.4f}")
