@@ -6,9 +6,11 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`data`] | [`Rows`](data::Rows): dense and CSR rows behind one trait |
+//! | [`data`] | [`Rows`](data::Rows): dense and CSR rows behind one trait; [`Examples`](data::Examples): with targets |
 //! | [`simd`] | the few hot loops, dispatched at run time |
 //! | [`folds`] | [`Folds`], a partition of the samples, and [`Splits`], any train/test pairs |
+//! | [`tree`] | TreeCV: k-fold of incremental learners for log2(2k) fits at most |
+//! | [`learners`] | incremental learners, one a file |
 //! | [`monitor`] | progress and cancellation |
 //! | [`cost`] | exact counters of the work done |
 //!
@@ -26,8 +28,10 @@ pub mod cost;
 pub mod data;
 mod error;
 pub mod folds;
+pub mod learners;
 pub mod monitor;
 pub mod simd;
+pub mod tree;
 
 #[cfg(feature = "python")]
 mod python;

@@ -5,12 +5,20 @@
 
 mod csr;
 mod dense;
+mod examples;
 
 pub use csr::{Csr, CsrRow, Index};
 pub use dense::Dense;
+pub use examples::{Examples, Targets};
 
 use crate::simd::Simd;
 use crate::{Error, Monitor, Result};
+
+/// Anything that has samples to hold out, numbered from 0.
+pub trait Samples: Sync {
+    /// How many samples.
+    fn n_samples(&self) -> usize;
+}
 
 /// A data set seen row by row.
 pub trait Rows: Sync {
