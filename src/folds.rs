@@ -169,6 +169,73 @@ impl Splits {
     }
 }
 
+/// What [`Folds`] and [`Splits`] have in common: a list of training sets and held-out sets.
+pub trait Resampling: Sync {
+    /// How many samples.
+    fn n_samples(&self) -> usize;
+
+    /// How many pairs of sets.
+    fn n_splits(&self) -> usize;
+
+    /// The rows that `split` trains on, in one or two pieces.
+    fn training(&self, split: usize) -> [&[usize]; 2];
+
+    /// The rows that `split` holds out.
+    fn held_out(&self, split: usize) -> &[usize];
+
+    /// Brings `n_outputs` numbers for each held-out row, split after split, into the order of the
+    /// samples, if every sample is held out once. Otherwise they stay as they are.
+    fn in_sample_order(&self, outputs: Vec<f64>, n_outputs: usize) -> Vec<f64>;
+}
+
+impl Resampling for Folds {
+    fn n_samples(&self) -> usize {
+        self.n_samples()
+    }
+
+    fn n_splits(&self) -> usize {
+        self.len()
+    }
+
+    fn training(&self, split: usize) -> [&[usize]; 2] {
+        self.complement(split).into()
+    }
+
+    fn held_out(&self, split: usize) -> &[usize] {
+        self.rows(split..split + 1)
+    }
+
+    fn in_sample_order(&self, outputs: Vec<f64>, n_outputs: usize) -> Vec<f64> {
+        let mut ordered = vec![0.0; outputs.len()];
+        for (&row, output) in self.rows.iter().zip(outputs.chunks_exact(n_outputs.max(1))) {
+            ordered[row * n_outputs..][..n_outputs].copy_from_slice(output);
+        }
+        ordered
+    }
+}
+
+impl Resampling for Splits {
+    fn n_samples(&self) -> usize {
+        self.n_samples
+    }
+
+    fn n_splits(&self) -> usize {
+        self.len()
+    }
+
+    fn training(&self, split: usize) -> [&[usize]; 2] {
+        [self.train(split), &[]]
+    }
+
+    fn held_out(&self, split: usize) -> &[usize] {
+        self.test(split)
+    }
+
+    fn in_sample_order(&self, outputs: Vec<f64>, _: usize) -> Vec<f64> {
+        outputs
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

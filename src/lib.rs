@@ -38,5 +38,5 @@ mod python;
 
 pub use cost::Cost;
 pub use error::{Error, Result};
-pub use folds::{Folds, Splits};
+pub use folds::{Folds, Resampling, Splits};
 pub use monitor::Monitor;

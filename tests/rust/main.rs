@@ -1,6 +1,9 @@
 //! Properties of the core as its users see it, one module a subject.
 
+mod engine;
 mod laws;
 mod pegasos;
 mod rows;
 mod sets;
+mod textbook;
+mod tree;

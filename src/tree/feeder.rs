@@ -1,0 +1,115 @@
+//! Feeding and evaluating: what the tree and the refits have in common.
+
+use std::marker::PhantomData;
+
+use super::learner::{Effort, Learner};
+use super::order::{Order, Phase};
+use super::undo::Undo;
+use crate::data::Samples;
+use crate::{Cost, Monitor, Result};
+
+/// Numbers to read or write between two looks at the monitor: a millisecond or so.
+const STRIDE: f64 = (1 << 20) as f64;
+
+/// Feeds models with rows of `data` and asks for their outputs.
+pub(super) struct Feeder<'a, D: ?Sized, L> {
+    data: &'a D,
+    order: Order,
+    monitor: &'a Monitor,
+    /// Rows between two looks at the monitor.
+    stride: usize,
+    /// Whether a phase may be cut at every stride.
+    divisible: bool,
+    learner: PhantomData<fn(L)>,
+}
+
+/// Counts, and the room for a random order.
+#[derive(Default)]
+pub(super) struct Ledger {
+    pub(super) cost: Cost,
+    buffer: Vec<usize>,
+    unreported: usize,
+}
+
+impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at least 1, and saturating
+    pub(super) fn new(data: &'a D, effort: &Effort, order: Order, monitor: &'a Monitor) -> Self {
+        Self {
+            data,
+            order,
+            monitor,
+            stride: (STRIDE / effort.update.max(1.0)).max(1.0) as usize,
+            divisible: !effort.indivisible,
+            learner: PhantomData,
+        }
+    }
+
+    /// Feeds the rows of a training phase.
+    #[inline]
+    pub(super) fn feed<U: Undo>(
+        &self,
+        model: &mut L,
+        phase: Phase<'_>,
+        undo: &mut U,
+        ledger: &mut Ledger,
+    ) -> Result<()> {
+        let Ledger {
+            cost,
+            buffer,
+            unreported,
+        } = ledger;
+        cost.rows_fed += phase.len() as u64;
+        for rows in phase.arrange(self.order, buffer) {
+            for rows in self.strides(rows) {
+                model.learn(self.data, rows, undo)?;
+                self.report(rows.len(), unreported)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the outputs for held-out rows.
+    #[inline]
+    pub(super) fn evaluate(
+        &self,
+        model: &L,
+        rows: &[usize],
+        mut out: &mut [f64],
+        ledger: &mut Ledger,
+    ) -> Result<()> {
+        ledger.cost.rows_evaluated += rows.len() as u64;
+        for rows in self.strides(rows) {
+            let here;
+            (here, out) = out.split_at_mut(rows.len() * model.n_outputs());
+            model.evaluate(self.data, rows, here)?;
+            self.report(rows.len(), &mut ledger.unreported)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the monitor what it has not been told yet.
+    pub(super) fn flush(&self, ledger: &mut Ledger) -> Result<()> {
+        self.monitor
+            .advance(std::mem::take(&mut ledger.unreported) as u64)
+    }
+
+    #[inline]
+    fn strides<'r>(&self, rows: &'r [usize]) -> std::slice::Chunks<'r, usize> {
+        let length = if self.divisible {
+            self.stride
+        } else {
+            rows.len().max(1)
+        };
+        rows.chunks(length)
+    }
+
+    /// Counts rows, and looks at the monitor once a stride: leaves cost no atomic operation.
+    #[inline]
+    fn report(&self, rows: usize, unreported: &mut usize) -> Result<()> {
+        *unreported += rows;
+        if *unreported < self.stride {
+            return Ok(());
+        }
+        self.monitor.advance(std::mem::take(unreported) as u64)
+    }
+}
