@@ -22,6 +22,20 @@ pub struct Cost {
     pub peak_models: u64,
 }
 
+impl Cost {
+    /// Every counter with its name.
+    pub fn by_name(&self) -> [(&'static str, u64); 6] {
+        [
+            ("fits", self.fits),
+            ("rows_fed", self.rows_fed),
+            ("rows_evaluated", self.rows_evaluated),
+            ("copies", self.copies),
+            ("undo_entries", self.undo_entries),
+            ("peak_models", self.peak_models),
+        ]
+    }
+}
+
 impl AddAssign for Cost {
     /// Joins the cost of another part of the same work: counts add up, the peak is the larger.
     fn add_assign(&mut self, other: Self) {

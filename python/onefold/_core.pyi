@@ -1,15 +1,40 @@
 """The native part of onefold, checked against the extension by mypy.stubtest."""
 
-from typing import Any, TypeAlias, final
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Folds", "Splits", "__version__", "check_rows"]
+__all__ = [
+    "Folds",
+    "Learner",
+    "Splits",
+    "__version__",
+    "check_rows",
+    "refit_cv",
+    "tree_cv",
+    "tree_walk",
+]
 
 __version__: str
 
 _Indices: TypeAlias = NDArray[np.int64]
+_Floats: TypeAlias = NDArray[np.float64]
+_Report: TypeAlias = Callable[[int, int], None]
+
+_Examples: TypeAlias = tuple[Any, NDArray[Any] | None, int, _Floats | None]
+"""Rows, targets (codes of classes, a matrix of numbers or None), number of classes, weights."""
+
+class _Walk(Protocol):
+    """How the core goes over the rows."""
+
+    @property
+    def strategy(self) -> str: ...
+    @property
+    def seed(self) -> int | None: ...
+    @property
+    def n_jobs(self) -> int: ...
 
 def check_rows(X: Any) -> None: ...
 
@@ -43,3 +68,40 @@ class Splits:
     def starts(self) -> _Indices: ...
     def test(self, fold: int) -> _Indices: ...
     def train(self, fold: int) -> _Indices: ...
+
+@final
+class Learner:
+    @staticmethod
+    def pegasos(
+        n_features: int, n_classes: int, *, alpha: float, project: bool, intercept: bool
+    ) -> Learner: ...
+    def learn(self, examples: _Examples) -> None: ...
+    def evaluate(self, X: Any) -> _Floats: ...
+    def hypothesis(self) -> tuple[_Floats, _Floats]: ...
+    def copy(self) -> Learner: ...
+    @property
+    def state(self) -> _Floats: ...
+    @state.setter
+    def state(self, state: _Floats) -> None: ...
+
+def tree_cv(
+    learner: Learner,
+    examples: _Examples,
+    folds: Folds,
+    walk: _Walk,
+    progress: _Report | None = None,
+) -> tuple[_Floats, dict[str, int]]: ...
+def refit_cv(
+    learner: Learner,
+    examples: _Examples,
+    folds: Folds | Splits,
+    walk: _Walk,
+    progress: _Report | None = None,
+) -> tuple[_Floats, dict[str, int]]: ...
+def tree_walk(
+    handler: Any,
+    model: Any,
+    folds: Folds,
+    walk: _Walk,
+    progress: _Report | None = None,
+) -> dict[str, int]: ...

@@ -1,11 +1,15 @@
 //! Borrowing numpy and scipy objects as the core's types, without copies.
 
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{
+    IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::Result;
-use crate::data::{Csr, Dense, Index};
+use crate::data::{Csr, Dense, Examples, Index, Rows};
+use crate::{Cost, Result};
 
 /// Rows as the facade passes them: a C-contiguous float64 array or a scipy CSR matrix.
 ///
@@ -76,6 +80,100 @@ pub(super) fn dense<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<Dense<
         .map_err(|_| PyValueError::new_err("X must be C-contiguous"))?;
     Ok(Dense::new(values, array.shape()[0], array.shape()[1])?)
 }
+
+/// What is to be learnt of each row, as the facade passes it.
+#[derive(Debug)]
+enum TargetsArg<'py> {
+    None,
+    /// Codes of classes.
+    Classes(PyReadonlyArray1<'py, u32>),
+    /// Numbers, a column an output.
+    Values(PyReadonlyArray2<'py, f64>),
+}
+
+/// Examples as the facade passes them: a tuple of rows, targets (codes of classes, a matrix of
+/// numbers, or nothing), the number of classes, and weights or nothing.
+#[derive(Debug)]
+pub(super) struct ExamplesArg<'py> {
+    pub(super) rows: RowsArg<'py>,
+    targets: TargetsArg<'py>,
+    n_classes: usize,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+}
+
+impl<'py> FromPyObject<'_, 'py> for ExamplesArg<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (rows, y, n_classes, weights) =
+            object.extract::<(RowsArg<'py>, Bound<'py, PyAny>, usize, _)>()?;
+        let targets = if y.is_none() {
+            TargetsArg::None
+        } else if let Ok(codes) = y.extract() {
+            TargetsArg::Classes(codes)
+        } else {
+            TargetsArg::Values(y.extract()?)
+        };
+        Ok(Self {
+            rows,
+            targets,
+            n_classes,
+            weights,
+        })
+    }
+}
+
+impl ExamplesArg<'_> {
+    /// The core's view of these examples, given its view of their rows.
+    pub(super) fn view<R: Rows>(&self, rows: R) -> PyResult<Examples<'_, R>> {
+        let examples = match &self.targets {
+            TargetsArg::None => Examples::unlabelled(rows),
+            TargetsArg::Classes(codes) => {
+                Examples::classified(rows, codes.as_slice()?, self.n_classes)?
+            }
+            TargetsArg::Values(values) => {
+                Examples::valued(rows, values.as_slice()?, values.shape()[1])?
+            }
+        };
+        match &self.weights {
+            None => Ok(examples),
+            Some(weights) => Ok(examples.weighted(weights.as_slice()?)?),
+        }
+    }
+}
+
+/// A numpy matrix of `n_columns` columns over `values`, without a copy.
+pub(super) fn to_matrix(
+    py: Python<'_>,
+    values: Vec<f64>,
+    n_columns: usize,
+) -> PyResult<Bound<'_, PyArray2<f64>>> {
+    let n_rows = values.len() / n_columns.max(1);
+    values.into_pyarray(py).reshape([n_rows, n_columns])
+}
+
+/// The counters that are not zero, by name.
+pub(super) fn cost_by_name(py: Python<'_>, cost: Cost) -> PyResult<Bound<'_, PyDict>> {
+    let counters = PyDict::new(py);
+    for (name, count) in cost.by_name() {
+        if count > 0 {
+            counters.set_item(name, count)?;
+        }
+    }
+    Ok(counters)
+}
+
+/// Evaluates `$body` with `$examples` bound to the core's view of an [`ExamplesArg`].
+macro_rules! with_examples {
+    ($arg:expr, |$examples:ident| $body:expr) => {{
+        let arg = $arg;
+        $crate::python::convert::with_rows!(&arg.rows, |rows| {
+            let $examples = arg.view(rows)?;
+            $body
+        })
+    }};
+}
+pub(super) use with_examples;
 
 /// Evaluates `$body` with `$rows` bound to the core's view of a [`RowsArg`], whatever its layout.
 macro_rules! with_rows {

@@ -1,10 +1,13 @@
 //! Bindings only: convert arguments, call the core through [`run`](run::run), convert results.
 
+mod callback;
 mod convert;
 mod data;
 mod error;
 mod folds;
+mod learners;
 mod run;
+mod tree;
 
 /// The native part of the Python package `onefold`.
 #[pyo3::pymodule]
@@ -21,4 +24,8 @@ mod _core {
     use super::data::check_rows;
     #[pymodule_export]
     use super::folds::{PyFolds, PySplits};
+    #[pymodule_export]
+    use super::learners::PyLearner;
+    #[pymodule_export]
+    use super::tree::{refit_cv, tree_cv, tree_walk};
 }

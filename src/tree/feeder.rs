@@ -87,6 +87,12 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         Ok(())
     }
 
+    /// Whether to go on. To be asked before work is split between threads: what has not begun when
+    /// the caller cancels must not begin.
+    pub(super) fn check(&self) -> Result<()> {
+        self.monitor.check()
+    }
+
     /// Tells the monitor what it has not been told yet.
     pub(super) fn flush(&self, ledger: &mut Ledger) -> Result<()> {
         self.monitor

@@ -155,6 +155,7 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
                 }
             }
             Way::Fork => {
+                self.feeder.check()?;
                 let shared = Shared::new(model);
                 let go = |child, workspace: &mut Workspace<L>| {
                     shared.with(workspace, |model, workspace| {

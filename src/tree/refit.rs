@@ -78,6 +78,7 @@ impl<D: Samples + ?Sized, L: Learner<D>, R: Resampling> Refits<'_, D, L, R> {
         let mut left = |w: &mut Workspace<L>| self.span(span.start..middle, left_out, w);
         let mut right = |w: &mut Workspace<L>| self.span(middle..span.end, right_out, w);
         if self.has_company {
+            self.feeder.check()?;
             self.pool.fork(workspace, left, right)
         } else {
             left(workspace)?;

@@ -6,10 +6,11 @@ import warnings
 
 from .base import Engine, Outcome, Task
 from .refit import Refit
+from .tree import Tree
 
 __all__ = ["ENGINES", "Engine", "Outcome", "RefitWarning", "Task", "choose"]
 
-ENGINES: tuple[Engine, ...] = (Refit(),)
+ENGINES: tuple[Engine, ...] = (Tree(), Refit())
 """In the order in which ``method="auto"`` tries them. `Refit` does everything and comes last."""
 
 

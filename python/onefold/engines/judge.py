@@ -1,0 +1,91 @@
+"""Fitted estimators before their held-out rows: scores, answers, and how folds are joined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils import _safe_indexing
+
+from ..scoring import HeldOut, Scorer, score_held_out
+from .base import Task
+
+__all__ = ["Judged", "Measure", "gather"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is asked of every fitted estimator. Small enough to send to another process."""
+
+    scorers: dict[str, Scorer]
+    responses: tuple[str, ...]
+    score_weights: Any
+    error_score: float | str
+
+    @classmethod
+    def of(cls, task: Task) -> Measure:
+        """Take what concerns judging from a task."""
+        return cls(task.scorers, task.responses, task.score_weights, task.error_score)
+
+    def scores(self, held: HeldOut, X: Any, y: Any, rows: Any) -> dict[str, float]:
+        """Score one set of rows."""
+        weights = None if self.score_weights is None else _safe_indexing(self.score_weights, rows)
+        return score_held_out(
+            self.scorers, held, X, y, weights=weights, error_score=self.error_score
+        )
+
+    def judge(self, estimator: Any, X: Any, y: Any, rows: Any) -> Judged:
+        """Score a fitted estimator on its held-out rows and take down its answers."""
+        held = HeldOut(estimator)
+        scores = self.scores(held, X, y, rows)
+        answers = {name: held.answer(name, X) for name in self.responses}
+        known = {name: answer for name, answer in answers.items() if answer is not None}
+        return Judged(scores, known, getattr(estimator, "classes_", None))
+
+
+@dataclass
+class Judged:
+    """What one fold's estimator showed on its held-out rows."""
+
+    scores: dict[str, float] = field(default_factory=dict)
+    answers: dict[str, NDArray[Any]] = field(default_factory=dict)
+    classes: NDArray[Any] | None = None
+
+
+def gather(folds: list[Judged], task: Task) -> tuple[dict[str, NDArray[Any]], NDArray[Any] | None]:
+    """Join the answers of all folds in test order, where every fold has them."""
+    classes = None
+    if is_classifier(task.estimator) and all(
+        isinstance(fold.classes, np.ndarray) and fold.classes.ndim == 1 for fold in folds
+    ):
+        classes = np.unique(np.concatenate([fold.classes for fold in folds]))
+    answers = {}
+    for name in task.responses:
+        if all(isinstance(fold.answers.get(name), np.ndarray) for fold in folds):
+            parts = [_align(fold.answers[name], name, fold.classes, classes) for fold in folds]
+            answers[name] = np.concatenate(parts)
+    return answers, classes
+
+
+_MISSING = {"predict_proba": 0.0}
+"""The answer for a class that a training set does not hold; otherwise the smallest number."""
+
+
+def _align(answer: NDArray[Any], name: str, known: Any, classes: Any) -> NDArray[Any]:
+    """Give an answer one column for each of all classes, whatever its own training set held."""
+    if name in ("predict", "transform", "score_samples") or classes is None:
+        return answer
+    if len(known) == len(classes):
+        return answer
+    if answer.ndim != 2 or answer.shape[1] != len(known):
+        raise ValueError(
+            f"{name}: a training set holds only {len(known)} of {len(classes)} classes, so its "
+            "answers cannot be lined up with those of the other folds; use stratified folds"
+        )
+    fill = _MISSING.get(name, np.finfo(answer.dtype).min)
+    full = np.full((len(answer), len(classes)), fill, dtype=answer.dtype)
+    full[:, np.searchsorted(classes, known)] = answer
+    return full
