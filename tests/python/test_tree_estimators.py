@@ -1,0 +1,234 @@
+"""TreeCV of scikit-learn's own estimators: any class with ``partial_fit`` walks the tree."""
+
+import pickle
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.datasets import load_digits, make_regression
+from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.tree import DecisionTreeClassifier
+
+import onefold
+from onefold.engines.tree import copy_estimator
+
+X, y = load_digits(return_X_y=True)
+N = 60
+X, y = X[:N], np.array(list("abcdefghij"))[y[:N]]
+XR, yr = make_regression(N, 5, noise=1, random_state=0)
+WEIGHTS = np.random.default_rng(0).uniform(0.5, 2, N)
+
+COUNTING = {
+    "multinomial": MultinomialNB(),
+    "Bernoulli": BernoulliNB(binarize=5),
+    "complement": ComplementNB(),
+}
+SUPERVISED = COUNTING | {
+    "sgd": SGDClassifier(random_state=0),
+    "averaged sgd": SGDClassifier(average=True, random_state=0),
+    "perceptron": Perceptron(random_state=0),
+    "network": MLPClassifier((5,), random_state=0),
+}
+REGRESSORS = {
+    "sgd": SGDRegressor(random_state=0),
+    "network": MLPRegressor(hidden_layer_sizes=(5,), random_state=0),
+}
+
+
+def textbook(estimator, X, y, folds, **keywords):
+    """Algorithm 1, word for word: clones of everything, a list of test predictions."""
+    predictions = {}
+
+    def descend(model, start, end):
+        if start == end:
+            predictions[start] = model.predict(X[folds.test(start)])
+            return
+        middle = (start + end) // 2
+        left = np.concatenate([folds.test(i) for i in range(start, middle + 1)])
+        right = np.concatenate([folds.test(i) for i in range(middle + 1, end + 1)])
+        twin = deepcopy(model)
+        descend(twin.partial_fit(X[right], y[right], **keywords), start, middle)
+        descend(model.partial_fit(X[left], y[left], **keywords), middle + 1, end)
+
+    descend(clone(estimator), 0, len(folds) - 1)
+    return [predictions[i] for i in range(len(folds))]
+
+
+@pytest.mark.parametrize("n_folds", [2, 5, 7])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("estimator", SUPERVISED.values(), ids=SUPERVISED)
+def test_the_walk_is_algorithm_1(estimator, n_folds, n_jobs):
+    cv = KFold(n_folds, shuffle=True, random_state=0)
+    result = onefold.cross_validate(estimator, X, y, cv=cv, method="tree", n_jobs=n_jobs)
+    expected = textbook(estimator, X, y, result.folds, classes=np.unique(y))
+    np.testing.assert_array_equal(result.predictions[result.folds.rows], np.concatenate(expected))
+    assert result.method == "tree"
+    assert result.cost["copies"] == n_folds - 1
+    assert not hasattr(estimator, "classes_"), "the caller's estimator is never touched"
+
+
+@pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
+def test_regressors_walk_too(estimator):
+    result = onefold.cross_validate(estimator, XR, yr, cv=5, method="tree")
+    expected = np.concatenate(textbook(estimator, XR, yr, result.folds))
+    np.testing.assert_array_equal(result.predictions, expected)
+    np.testing.assert_array_equal(result.losses, (expected - yr) ** 2)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, pd.DataFrame])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cv", [3, "loo", KFold(10, shuffle=True, random_state=0)])
+@pytest.mark.parametrize("estimator", COUNTING.values(), ids=COUNTING)
+def test_counting_estimators_equal_their_refits(estimator, cv, weighted, kind):
+    weights = WEIGHTS if weighted else None
+    tree, refit = (
+        onefold.cross_validate(estimator, kind(X), y, cv=cv, sample_weight=weights, method=method)
+        for method in ("tree", "refit")
+    )
+    np.testing.assert_array_equal(tree.predictions, refit.predictions)
+    np.testing.assert_allclose(tree["test_score"], refit["test_score"])
+    assert tree.cost["rows_fed"] < refit.cost["rows_fed"]
+
+
+def test_clusterings_walk_too():
+    result = onefold.cross_validate(
+        MiniBatchKMeans(3, random_state=0), X, cv=4, method="tree", batch_size=50
+    )
+    assert result.distances.shape == (N, 3)
+    np.testing.assert_array_equal(result.predictions, result.distances.argmin(axis=1))
+    assert result["test_score"].sum() == pytest.approx(-result.losses.sum())
+
+
+class Diary(ClassifierMixin, BaseEstimator):
+    """Writes down the batches it is given."""
+
+    def partial_fit(self, X, y, classes=None):
+        self.classes_ = classes
+        self.batches_ = [*getattr(self, "batches_", []), X[:, 0].astype(int).tolist()]
+        return self
+
+    def predict(self, X):
+        SEEN.append((X[:, 0].astype(int).tolist(), self.batches_))
+        return np.full(len(X), self.classes_[0])
+
+    def fit(self, X, y):
+        return self.partial_fit(X, y, np.unique(y))
+
+
+SEEN = []
+
+
+@pytest.mark.parametrize("order", ["fixed", "random"])
+@pytest.mark.parametrize("batch_size", [None, 1, 3])
+def test_users_classes_get_every_other_row_in_batches(order, batch_size):
+    SEEN.clear()
+    rows = np.arange(12.0)[:, None]
+    options = {} if batch_size is None else {"batch_size": batch_size}
+    onefold.cross_validate(
+        Diary(),
+        rows,
+        np.tile([0, 1], 6),
+        cv=4,
+        method="tree",
+        order=order,
+        random_state=0,
+        **options,
+    )
+    assert len(SEEN) == 4
+    for held_out, batches in SEEN:
+        fed = [row for batch in batches for row in batch]
+        assert sorted(fed + held_out) == list(range(12))
+        assert max(map(len, batches)) <= (batch_size or 12)
+    in_order = all(batch == sorted(batch) for _, batches in SEEN for batch in batches)
+    assert in_order == (order == "fixed" or batch_size == 1)
+
+
+def test_a_random_order_is_keyed_by_the_random_state():
+    def predictions(random_state):
+        return onefold.cross_validate(
+            SGDClassifier(shuffle=False),
+            X,
+            y,
+            cv=5,
+            method="tree",
+            order="random",
+            random_state=random_state,
+        ).decision_values
+
+    np.testing.assert_array_equal(predictions(0), predictions(0))
+    assert (predictions(0) != predictions(1)).any()
+
+
+def test_auto_never_changes_what_is_estimated():
+    def method(estimator):
+        return onefold.cross_validate(estimator, X, y, cv=3).method
+
+    assert method(MultinomialNB()) == "tree"
+    assert method(SGDClassifier(max_iter=1, tol=None, random_state=0)) == "tree"
+    for estimator, reason in [
+        (SGDClassifier(random_state=0), "SGDClassifier.fit makes up to 1000 passes"),
+        (Diary(), "Diary.fit may do more than one pass"),
+        (KNeighborsClassifier(), "KNeighborsClassifier has no partial_fit"),
+    ]:
+        with pytest.warns(onefold.RefitWarning, match=reason):
+            assert method(estimator) == "refit"
+
+
+def test_the_result_says_when_another_training_was_evaluated():
+    result = onefold.cross_validate(SGDClassifier(random_state=0), X, y, cv=3, method="tree")
+    assert result.notes == [
+        "single-pass training was evaluated: SGDClassifier.fit makes up to 1000 passes, "
+        "the tree makes one"
+    ]
+    assert "single-pass" in repr(result)
+    assert onefold.cross_validate(MultinomialNB(), X, y, cv=3, method="tree").notes == []
+
+
+@pytest.mark.parametrize(
+    ("estimator", "keywords", "message"),
+    [
+        (
+            DecisionTreeClassifier(),
+            {},
+            "Classifier has no partial_fit. What does: refit",
+        ),
+        (MultinomialNB(), {"cv": ShuffleSplit(2)}, "the test sets are not a partition"),
+        (MultinomialNB(), {"strategy": "copy"}, "can only be copied"),
+        (MultinomialNB(), {"order": "sorted"}, "order must be 'fixed' or 'random', got 'sorted'"),
+        (MultinomialNB(), {"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        (MultinomialNB(), {"params": {"a": 1}}, "it has no fit to pass params to"),
+        (Diary(), {"sample_weight": WEIGHTS}, "Diary.partial_fit takes no sample_weight"),
+        (MultinomialNB(), {"cv": N + 1}, f"cv={N + 1}"),
+        (MultinomialNB(), {"return_estimator": True}, "no fitted estimators"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(estimator, keywords, message):
+    with pytest.raises(ValueError, match=message):
+        onefold.cross_validate(estimator, X, y, method="tree", **keywords)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        *SUPERVISED.values(),
+        MLPClassifier((3,), early_stopping=False, random_state=np.random.RandomState(0)),
+    ],
+)
+def test_training_a_copy_leaves_the_original_alone(estimator):
+    classes = np.unique(y)
+    model = clone(estimator).partial_fit(X[:30], y[:30], classes=classes)
+    before = pickle.dumps(model)
+    twin = copy_estimator(model)
+    reference = pickle.loads(before)
+    for trained in (twin, reference):
+        trained.partial_fit(X[30:], y[30:])
+    assert pickle.dumps(model) == before
+    np.testing.assert_array_equal(twin.predict(X), reference.predict(X))
