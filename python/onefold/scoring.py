@@ -38,6 +38,7 @@ __all__ = [
     "RESPONSES",
     "HeldOut",
     "Scorer",
+    "is_mean",
     "losses",
     "metric_of",
     "per_sample",
@@ -219,6 +220,11 @@ def metric_of(scorer: Scorer, estimator: Any) -> Callable[..., Any] | None:
     return metric
 
 
+def is_mean(scorer: Scorer, estimator: Any) -> bool:
+    """Whether `per_sample` knows the scorer, given predictions."""
+    return metric_of(scorer, estimator) in _MEANS and not getattr(scorer, "_kwargs", None)
+
+
 def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> Floats | None:
     """Per-sample scores whose mean over a fold is the fold's score, where the metric has them.
 
@@ -227,16 +233,21 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> Floa
     metric = metric_of(scorer, estimator)
     if metric is None and "score_samples" in answers and hasattr(scorer, "_accept_sample_weight"):
         return np.asarray(answers["score_samples"], dtype=np.float64)
-    if getattr(scorer, "_kwargs", None) or "predict" not in answers or y is None:
+    if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
         return None
-    prediction = answers["predict"]
-    if metric is accuracy_score and np.ndim(y) == 1:
-        return np.asarray(prediction == np.asarray(y), dtype=np.float64)
-    if metric is mean_squared_error:
-        return -_over_outputs(np.square(prediction - np.asarray(y)))
-    if metric is mean_absolute_error:
-        return -_over_outputs(np.abs(prediction - np.asarray(y)))
-    return None
+    return _MEANS[metric](answers["predict"], np.asarray(y))
+
+
+def _right(prediction: Any, y: Any) -> Floats | None:
+    return np.asarray(prediction == y, dtype=np.float64) if y.ndim == 1 else None
+
+
+_MEANS: dict[Any, Callable[[Any, Any], Floats | None]] = {
+    accuracy_score: _right,
+    mean_squared_error: lambda prediction, y: -_over_outputs(np.square(prediction - y)),
+    mean_absolute_error: lambda prediction, y: -_over_outputs(np.abs(prediction - y)),
+}
+"""Metrics that are means over samples, as scores: the larger the better."""
 
 
 def losses(estimator: Any, y: Any, answers: Answers) -> tuple[str, Floats] | None:

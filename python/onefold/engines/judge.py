@@ -30,6 +30,12 @@ class Measure:
         """Take what concerns judging from a task."""
         return cls(task.scorers, task.responses, task.score_weights, task.error_score)
 
+    @classmethod
+    def answers_only(cls, task: Task) -> Measure:
+        """Leave the scores to be computed from the answers, which then must hold predictions."""
+        responses = tuple(dict.fromkeys(("predict", *task.responses)))
+        return cls({}, responses, None, task.error_score)
+
     def scores(self, held: HeldOut, X: Any, y: Any, rows: Any) -> dict[str, float]:
         """Score one set of rows."""
         weights = None if self.score_weights is None else _safe_indexing(self.score_weights, rows)
@@ -63,7 +69,7 @@ def gather(folds: list[Judged], task: Task) -> tuple[dict[str, NDArray[Any]], ND
     ):
         classes = np.unique(np.concatenate([fold.classes for fold in folds]))
     answers = {}
-    for name in task.responses:
+    for name in max((fold.answers for fold in folds), key=len, default={}):
         if all(isinstance(fold.answers.get(name), np.ndarray) for fold in folds):
             parts = [_align(fold.answers[name], name, fold.classes, classes) for fold in folds]
             answers[name] = np.concatenate(parts)

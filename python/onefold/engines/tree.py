@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .. import _core
 from ..folds import Folds
 from ..progress import reporter
-from ..scoring import RESPONSES
+from ..scoring import RESPONSES, is_mean
 from . import native
 from .base import Outcome, Task
 from .judge import Judged, Measure, gather
@@ -108,9 +108,14 @@ def _walk(task: Task) -> Outcome:
         cost=cost,
         fit_time=seconds - handler.score_seconds,
         score_time=handler.score_seconds,
-        test_scores=[fold.scores for fold in judged],
+        test_scores=None if _scores_follow(task) else [fold.scores for fold in judged],
         notes=_notes(task),
     )
+
+
+def _scores_follow(task: Task) -> bool:
+    """Whether all scores can be computed from predictions at once, when the walk is over."""
+    return all(is_mean(scorer, task.estimator) for scorer in task.scorers.values())
 
 
 def _notes(task: Task) -> list[str]:
@@ -124,7 +129,7 @@ class _Handler:
     def __init__(self, task: Task, folds: Folds) -> None:
         self._X, self._y, self._weights = task.X, task.y, task.weights
         self._fold_of_row = folds.labels
-        self._measure = Measure.of(task)
+        self._measure = Measure.answers_only(task) if _scores_follow(task) else Measure.of(task)
         self._keywords: dict[str, Any] = {}
         if is_classifier(task.estimator):
             self._keywords["classes"] = np.unique(task.y)
