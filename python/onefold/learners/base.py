@@ -33,6 +33,8 @@ Floats = NDArray[np.float64]
 class NativeEstimator(BaseEstimator):
     """A scikit-learn estimator whose model is native and learns row by row."""
 
+    _is_order_sensitive = False
+    """Whether the order of the rows changes the model by more than rounding."""
     _learner: Learner
     _shape: tuple[int, int]
 
@@ -178,9 +180,8 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
         codes[codes == len(self.classes_)] = 0
         if (unknown := self.classes_[codes] != labels).any():
             place = int(unknown.argmax())
-            raise ValueError(
-                f"y[{place}] is {labels[place]!r}: not among the classes {self.classes_.tolist()}"
-            )
+            label, known = labels.tolist()[place], self.classes_.tolist()
+            raise ValueError(f"y[{place}] is {label!r}: not among the classes {known}")
         return codes.astype(np.uint32), len(self.classes_)
 
     def predict(self, X: Any) -> NDArray[Any]:

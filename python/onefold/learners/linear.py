@@ -17,6 +17,8 @@ __all__ = ["Pegasos"]
 class _Linear(NativeEstimator):
     """Weights and intercepts, read off the native model."""
 
+    _is_order_sensitive = True
+
     @property
     def coef_(self) -> Floats:
         """Weights of the features: a row an output."""

@@ -1,0 +1,173 @@
+"""Native learners keep scikit-learn's contract, and their laws hold from Python too."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_classification
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.utils.estimator_checks import check_estimator
+
+import onefold
+from onefold import learners
+from onefold.learners.base import NativeClassifier, NativeRegressor
+
+LEARNERS = {name: getattr(learners, name)() for name in learners.__all__}
+
+
+def data(estimator):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:150] / 16, y[:150]
+    if isinstance(estimator, NativeClassifier):
+        return X, np.array(list("abcdefghij"))[y]
+    return (X, y / 10) if isinstance(estimator, NativeRegressor) else (X, None)
+
+
+def rows_of(y, rows):
+    return None if y is None else y[rows]
+
+
+def feed(estimator, X, y, **keywords):
+    if isinstance(estimator, NativeClassifier):
+        keywords["classes"] = list("abcdefghij")
+    return estimator.partial_fit(X, y, **keywords)
+
+
+def outputs(estimator, X):
+    return estimator._learner.evaluate(X)
+
+
+ONE_STEP_A_ROW = "a row of weight 2 makes one step, two rows of weight 1 make two"
+NOT_EQUIVALENT = {
+    "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
+    "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
+}
+
+
+@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
+def test_scikit_learns_own_checks_pass(estimator):
+    expected = NOT_EQUIVALENT if estimator._is_order_sensitive else {}
+    check_estimator(estimator, expected_failed_checks=expected, on_skip=None)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
+def test_batches_make_no_difference(estimator, weighted):
+    X, y = data(estimator)
+    weights = np.linspace(0.5, 2, 150) if weighted else None
+    whole = clone(estimator).fit(X, y, sample_weight=weights)
+    parts = clone(estimator)
+    for rows in np.array_split(np.arange(150), 7):
+        part = None if weights is None else weights[rows]
+        feed(parts, X[rows], rows_of(y, rows), sample_weight=part)
+    np.testing.assert_array_equal(outputs(whole, X), outputs(parts, X))
+
+
+@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
+def test_csr_equals_dense(estimator):
+    X, y = data(estimator)
+    dense = clone(estimator).fit(X, y)
+    sparse = clone(estimator).fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(
+        outputs(dense, X), outputs(sparse, sp.csr_array(X)), rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
+def test_a_pickled_learner_goes_on_where_it_was(estimator):
+    X, y = data(estimator)
+    model = feed(clone(estimator), X[:100], rows_of(y, slice(100)))
+    copy = pickle.loads(pickle.dumps(model))
+    for one in (model, copy):
+        one.partial_fit(X[100:], rows_of(y, slice(100, None)))
+    np.testing.assert_array_equal(outputs(model, X), outputs(copy, X))
+
+
+@pytest.mark.parametrize("cv", [4, "loo", KFold(7, shuffle=True, random_state=0)])
+@pytest.mark.parametrize("order", ["fixed", "random"])
+@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
+def test_strategies_and_threads_give_the_same_bits(estimator, order, cv):
+    X, y = data(estimator)
+
+    def losses(**options):
+        result = onefold.cross_validate(
+            estimator, X, y, cv=cv, method="tree", order=order, random_state=3, **options
+        )
+        return result.losses
+
+    expected = losses()
+    for strategy in ("auto", "copy", "revert"):
+        for n_jobs in (1, 2, 4):
+            found = losses(strategy=strategy, n_jobs=n_jobs)
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "cv", [3, KFold(5, shuffle=True, random_state=0), ShuffleSplit(2, random_state=0)]
+)
+@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
+def test_native_refits_are_fits_of_every_fold(estimator, cv):
+    X, y = data(estimator)
+    result = onefold.cross_validate(estimator, X, y, cv=cv, method="refit")
+    for fold in range(len(result.folds)):
+        train = result.folds.train(fold)
+        if isinstance(result.folds, onefold.Folds):
+            # The core feeds folds one after the other.
+            others = [result.folds.test(i) for i in range(len(result.folds)) if i != fold]
+            train = np.concatenate(others)
+        model = feed(clone(estimator), X[train], rows_of(y, train))
+        answers = result.fold_answers(fold)
+        for name, found in answers.items():
+            if name != "rows":
+                expected = getattr(model, name)(X[answers["rows"]])
+                np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_counters_hold_to_the_theory(n_jobs):
+    X, y = make_classification(256, 5, random_state=0)
+    for n_folds in (2, 3, 8, 50, 64, 256):
+        folds = KFold(n_folds)
+        result = onefold.cross_validate(
+            learners.Pegasos(), X, y, cv=folds, strategy="copy", n_jobs=n_jobs
+        )
+        cost = result.cost
+        assert cost["rows_fed"] <= 256 * np.log2(2 * n_folds)
+        if n_folds & (n_folds - 1) == 0:
+            assert cost["rows_fed"] == 256 * np.log2(n_folds)
+        assert cost["copies"] == n_folds - 1
+        assert cost["rows_evaluated"] == 256
+        if n_jobs == 1:
+            assert cost["peak_models"] <= np.ceil(np.log2(n_folds)) + 2
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "keywords", "message"),
+    [
+        (np.ones((4, 2)), [0, 0, 0, 0], {}, "at least two classes"),
+        (np.ones((4, 2)), [0, 1, 0, 1], {"cv": 5}, "cv=5"),
+        ([[1, np.nan]] * 4, [0, 1, 0, 1], {}, r"X\[0, 1\] is NaN"),
+        (np.ones((4, 2)), [0, 1, 0, 1], {"strategy": "magic"}, "strategy must be 'auto'"),
+        (np.ones((4, 2)), [0, 1, 0, 1], {"batch_size": 2}, "native learners have no batch_size"),
+        ([[1e308], [-1e308]] * 2, [0, 1, 0, 1], {}, "outputs must be finite"),
+    ],
+)
+def test_bad_input_is_named(X, y, keywords, message):
+    with pytest.raises(ValueError, match=message):
+        onefold.cross_validate(learners.Pegasos(), X, y, **({"cv": 2, "method": "tree"} | keywords))
+
+
+def test_parameters_out_of_range_are_named():
+    X, y = make_classification(20, random_state=0)
+    with pytest.raises(ValueError, match="alpha must be positive and finite, got 0"):
+        learners.Pegasos(0.0).fit(X, y)
+    model = learners.Pegasos()
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, y)
+    model.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="is not what the first call to partial_fit named"):
+        model.partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"y\[0\] is 7: not among the classes \[0, 1\]"):
+        model.partial_fit(X, np.full(20, 7))
