@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, DensityMixin, RegressorMixin
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -170,6 +170,7 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
 
     def _targets(self, y: Any, n_samples: int) -> tuple[Any, int]:
         labels = _one_column(y, n_samples)
+        assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         if not hasattr(self, "classes_"):
             self.classes_ = np.unique(labels)
