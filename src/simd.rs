@@ -39,6 +39,8 @@ pub fn dispatch<Op: WithSimd>(pass: Op) -> Op::Output {
 #[inline(always)]
 pub fn dot<S: Simd>(simd: S, a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
+    // One length for the compiler, too.
+    let b = &b[..a.len()];
     let (a, a_tail) = S::as_simd_f64s(a);
     let (b, b_tail) = S::as_simd_f64s(b);
     let (a_blocks, a_rest) = a.as_chunks::<LANES>();
@@ -68,6 +70,7 @@ pub fn dot<S: Simd>(simd: S, a: &[f64], b: &[f64]) -> f64 {
 #[inline(always)]
 pub fn axpy<S: Simd>(simd: S, alpha: f64, x: &[f64], y: &mut [f64]) {
     assert_eq!(x.len(), y.len());
+    let y = &mut y[..x.len()];
     let (x, x_tail) = S::as_simd_f64s(x);
     let (y, y_tail) = S::as_mut_simd_f64s(y);
     let factor = simd.splat_f64s(alpha);

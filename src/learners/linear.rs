@@ -1,0 +1,430 @@
+//! What linear learners have in common: one pass over the rows, whatever the rule.
+//!
+//! A linear learner answers ⟨w, x⟩ and learns by adding a multiple of x to a vector v:
+//!
+//! > product ← ⟨v, x⟩; the [`Rule`] turns it into a step δ; v ← v + δ·x.
+//!
+//! The hypothesis w is a multiple of v, so that a rule can shrink w or project it on a ball by
+//! touching one number. Rules that average their steps have a second vector c, with the sum of all
+//! hypotheses so far kept as α·v + c: a step that must not change that sum adds −α·δ·x to c, and
+//! the average, too, costs no more than the row.
+//!
+//! *Intercept*: the weight of a constant feature 1, treated as every other.
+//!
+//! *Several classes*: one against the rest, an output a class. Two classes need one output, which
+//! is positive for the second class.
+//!
+//! | operation | numbers |
+//! |---|---|
+//! | feed or evaluate a row | stored values of the row × outputs, twice when averaging |
+//! | copy | (features + 1) × outputs, twice when averaging |
+
+use std::fmt::Debug;
+
+use crate::data::{Examples, Row, Rows};
+use crate::simd::{self, Simd, WithSimd};
+use crate::tree::{Effort, Flat, Learner, Undo};
+use crate::{Error, Result};
+
+/// How a linear learner answers to a row.
+pub trait Rule: Copy + Debug + Send + Sync {
+    /// The numbers an output keeps beside its vectors.
+    type Numbers: AsRef<[f64]> + AsMut<[f64]>;
+
+    /// Whether there is a second vector.
+    const AVERAGES: bool = false;
+
+    /// Whether the target is the sign of a class, and not a number.
+    const CLASSIFIES: bool = true;
+
+    /// An error if a parameter is out of its domain.
+    fn check(&self) -> Result<()>;
+
+    /// Whether there is a constant feature.
+    fn has_intercept(&self) -> bool;
+
+    /// The numbers of an output that has learnt nothing.
+    fn empty(&self) -> Self::Numbers;
+
+    /// Learns from one row; `squared_norm` tells its ‖x‖².
+    fn step(
+        &self,
+        numbers: &mut Self::Numbers,
+        row: Seen,
+        squared_norm: impl FnOnce() -> f64,
+    ) -> Option<Step>;
+
+    /// (a, b) of the hypothesis w = a·v + b·c.
+    fn hypothesis(&self, numbers: &Self::Numbers) -> (f64, f64);
+
+    /// Asked after every step: (a, b) if c ← c + a·v, then v ← b·v is due, for the sake of
+    /// precision.
+    #[inline(always)]
+    fn fold(&self, numbers: &mut Self::Numbers) -> Option<(f64, f64)> {
+        let _ = numbers;
+        None
+    }
+}
+
+/// What a rule sees of a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// ⟨v, x⟩.
+    pub product: f64,
+    /// ±1, or the number to be learnt.
+    pub target: f64,
+    /// The row's weight.
+    pub weight: f64,
+}
+
+/// The multiples of x to be added to v and to c.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// δ.
+    pub weights: f64,
+    /// −α·δ; without meaning where nothing is averaged.
+    pub sum: f64,
+}
+
+impl Step {
+    /// A step of a rule that averages nothing.
+    #[inline(always)]
+    pub fn of(weights: f64) -> Self {
+        Self { weights, sum: 0.0 }
+    }
+}
+
+/// A linear learner.
+///
+/// State: a block for each output, made of v, of c where the rule averages, and of the rule's
+/// numbers. A vector ends with the intercept, if there is one.
+#[derive(Clone, Debug)]
+pub struct Linear<R> {
+    rule: R,
+    n_features: usize,
+    n_outputs: usize,
+    state: Vec<f64>,
+}
+
+impl<R: Rule> Linear<R> {
+    /// A classifier of `n_classes` classes, or a regression of `n_classes` numbers, that has learnt
+    /// nothing.
+    pub fn new(rule: R, n_features: usize, n_classes: usize) -> Result<Self> {
+        rule.check()?;
+        let n_outputs = match n_classes {
+            2 if R::CLASSIFIES => 1,
+            0 | 1 if R::CLASSIFIES => {
+                return Err(Error::Parameter {
+                    name: "y",
+                    rule: "of at least two classes",
+                    value: format!("{n_classes} class(es)"),
+                });
+            }
+            n => n,
+        };
+        let mut model = Self {
+            rule,
+            n_features,
+            n_outputs,
+            state: Vec::new(),
+        };
+        let numbers = rule.empty();
+        model.state = vec![0.0; n_outputs * model.block_len()];
+        for output in 0..n_outputs {
+            let end = (output + 1) * model.block_len();
+            let start = end - numbers.as_ref().len();
+            model.state[start..end].copy_from_slice(numbers.as_ref());
+        }
+        Ok(model)
+    }
+
+    /// The weights w and the intercept of an output.
+    ///
+    /// # Panics
+    /// When there is no such output.
+    pub fn hypothesis(&self, output: usize) -> (Vec<f64>, f64) {
+        let (v, c, numbers) = self.block(output);
+        let (a, b) = self.rule.hypothesis(&numbers);
+        let mut w: Vec<f64> = v.iter().map(|v| a * v).collect();
+        for (w, c) in w.iter_mut().zip(c) {
+            *w += b * c;
+        }
+        let intercept = w.drain(self.n_features..).sum();
+        (w, intercept)
+    }
+
+    /// Numbers in a vector.
+    #[inline(always)]
+    fn width(&self) -> usize {
+        self.n_features + usize::from(self.rule.has_intercept())
+    }
+
+    /// Numbers in the vectors of one output.
+    #[inline(always)]
+    fn vectors_len(&self) -> usize {
+        self.width() * if R::AVERAGES { 2 } else { 1 }
+    }
+
+    /// Numbers in the block of one output.
+    #[inline(always)]
+    fn block_len(&self) -> usize {
+        self.vectors_len() + self.rule.empty().as_ref().len()
+    }
+
+    /// v, c and the numbers of an output.
+    #[inline(always)]
+    fn block(&self, output: usize) -> (&[f64], &[f64], R::Numbers) {
+        let block = &self.state[output * self.block_len()..][..self.block_len()];
+        let (vectors, stored) = block.split_at(self.vectors_len());
+        let (v, c) = vectors.split_at(self.width());
+        let mut numbers = self.rule.empty();
+        numbers.as_mut().copy_from_slice(stored);
+        (v, c, numbers)
+    }
+
+    /// What `rows` of `data` have to be: an error unless they fit.
+    #[inline]
+    fn targets<'a, X: Rows>(&self, data: &Examples<'a, X>) -> Result<Targets<'a>> {
+        data.check_features(self.n_features)?;
+        Ok(if R::CLASSIFIES {
+            Targets::Classes(data.classes(self.n_outputs.max(2))?)
+        } else {
+            Targets::Values(data.values(self.n_outputs)?)
+        })
+    }
+}
+
+impl<R: Rule> Flat for Linear<R> {
+    fn n_outputs(&self) -> usize {
+        self.n_outputs
+    }
+
+    fn state(&self) -> &[f64] {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut [f64] {
+        &mut self.state
+    }
+}
+
+impl<R: Rule, X: Rows> Learner<Examples<'_, X>> for Linear<R> {
+    fn effort(&self, data: &Examples<'_, X>) -> Effort {
+        let vectors = if R::AVERAGES { 2.0 } else { 1.0 };
+        let touched = data.stored_per_row() * self.n_outputs as f64 * vectors;
+        Effort {
+            update: touched,
+            copy: self.state.len() as f64,
+            undo: Some(touched),
+            indivisible: false,
+        }
+    }
+
+    fn learn<U: Undo>(
+        &mut self,
+        data: &Examples<'_, X>,
+        rows: &[usize],
+        undo: &mut U,
+    ) -> Result<()> {
+        let targets = self.targets(data)?;
+        simd::dispatch(Feed {
+            model: self,
+            data,
+            targets,
+            rows,
+            undo,
+        });
+        Ok(())
+    }
+
+    fn evaluate(&self, data: &Examples<'_, X>, rows: &[usize], out: &mut [f64]) -> Result<()> {
+        data.check_features(self.n_features)?;
+        simd::dispatch(Evaluate {
+            model: self,
+            data,
+            rows,
+            out,
+        });
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Targets<'a> {
+    Classes(&'a [u32]),
+    Values(&'a [f64]),
+}
+
+impl Targets<'_> {
+    /// What `output` of `n_outputs` has to learn of a row.
+    #[inline(always)]
+    fn target(&self, row: usize, output: usize, n_outputs: usize) -> f64 {
+        match self {
+            Self::Classes(codes) => {
+                let class = if n_outputs == 1 { 1 } else { output };
+                if codes[row] as usize == class {
+                    1.0
+                } else {
+                    -1.0
+                }
+            }
+            Self::Values(values) => values[row * n_outputs + output],
+        }
+    }
+}
+
+struct Feed<'a, 'd, R, X, U> {
+    model: &'a mut Linear<R>,
+    data: &'a Examples<'d, X>,
+    targets: Targets<'a>,
+    rows: &'a [usize],
+    undo: &'a mut U,
+}
+
+impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
+    type Output = ();
+
+    /// Outputs have nothing in common: each learns from all rows before the next one does.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            model,
+            data,
+            targets,
+            rows,
+            undo,
+        } = self;
+        let (width, vectors_len, n_outputs) = (model.width(), model.vectors_len(), model.n_outputs);
+        let block_len = model.block_len();
+        for (output, block) in model.state.chunks_exact_mut(block_len).enumerate() {
+            let start = output * block_len;
+            let (vectors, stored) = block.split_at_mut(vectors_len);
+            undo.save_all(start + vectors_len, stored);
+            let mut numbers = model.rule.empty();
+            numbers.as_mut().copy_from_slice(stored);
+            let mut learning = Learning {
+                rule: model.rule,
+                vectors,
+                width,
+                start,
+                numbers,
+            };
+            for &index in rows {
+                let row = data.rows().row(index);
+                let target = targets.target(index, output, n_outputs);
+                learning.step(simd, row, target, data.weight(index), undo);
+            }
+            stored.copy_from_slice(learning.numbers.as_ref());
+        }
+    }
+}
+
+/// One output while it learns.
+struct Learning<'a, R: Rule> {
+    rule: R,
+    /// v, and c where there is one.
+    vectors: &'a mut [f64],
+    width: usize,
+    /// The state slot where v begins.
+    start: usize,
+    numbers: R::Numbers,
+}
+
+impl<R: Rule> Learning<'_, R> {
+    #[inline(always)]
+    fn step<S: Simd, X: Row, U: Undo>(
+        &mut self,
+        simd: S,
+        row: X,
+        target: f64,
+        weight: f64,
+        undo: &mut U,
+    ) {
+        let intercept = self.rule.has_intercept();
+        let (v, c) = self.vectors.split_at_mut(self.width);
+        let seen = Seen {
+            product: dot(simd, row, v, intercept),
+            target,
+            weight,
+        };
+        let norm = || row.squared_norm(simd) + if intercept { 1.0 } else { 0.0 };
+        let Some(step) = self.rule.step(&mut self.numbers, seen, norm) else {
+            return;
+        };
+        add(simd, row, step.weights, v, intercept, (undo, self.start));
+        if R::AVERAGES {
+            let start = self.start + self.width;
+            add(simd, row, step.sum, c, intercept, (undo, start));
+        }
+        if let Some((a, b)) = self.rule.fold(&mut self.numbers) {
+            undo.save_all(self.start, self.vectors);
+            let (v, c) = self.vectors.split_at_mut(self.width);
+            for (v, c) in v.iter().zip(c) {
+                *c += a * v;
+            }
+            for v in v {
+                *v *= b;
+            }
+        }
+    }
+}
+
+struct Evaluate<'a, 'd, R, X> {
+    model: &'a Linear<R>,
+    data: &'a Examples<'d, X>,
+    rows: &'a [usize],
+    out: &'a mut [f64],
+}
+
+impl<R: Rule, X: Rows> WithSimd for Evaluate<'_, '_, R, X> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { model, data, .. } = self;
+        let intercept = model.rule.has_intercept();
+        for output in 0..model.n_outputs {
+            let (v, c, numbers) = model.block(output);
+            let (a, b) = model.rule.hypothesis(&numbers);
+            let outs = self.out.iter_mut().skip(output).step_by(model.n_outputs);
+            for (&index, out) in self.rows.iter().zip(outs) {
+                let row = data.rows().row(index);
+                *out = a * dot(simd, row, v, intercept);
+                if R::AVERAGES {
+                    *out += b * dot(simd, row, c, intercept);
+                }
+            }
+        }
+    }
+}
+
+/// ⟨v, x⟩, where v may end with an intercept.
+#[inline(always)]
+fn dot<S: Simd, X: Row>(simd: S, row: X, v: &[f64], intercept: bool) -> f64 {
+    let n_features = v.len() - usize::from(intercept);
+    let product = row.dot(simd, &v[..n_features]);
+    if intercept {
+        product + v[n_features]
+    } else {
+        product
+    }
+}
+
+/// v ← v + δ·x, where v may end with an intercept and begins at a slot of the state.
+#[inline(always)]
+fn add<S: Simd, X: Row, U: Undo>(
+    simd: S,
+    row: X,
+    delta: f64,
+    v: &mut [f64],
+    intercept: bool,
+    (undo, start): (&mut U, usize),
+) {
+    let n_features = v.len() - usize::from(intercept);
+    undo.save_row(row, start, &v[..n_features]);
+    row.axpy(simd, delta, &mut v[..n_features]);
+    if intercept {
+        undo.save(start + n_features, v[n_features]);
+        v[n_features] += delta;
+    }
+}
