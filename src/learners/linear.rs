@@ -107,17 +107,17 @@ pub struct Linear<R> {
 }
 
 impl<R: Rule> Linear<R> {
-    /// A classifier of `n_classes` classes, or a regression of `n_classes` numbers, that has learnt
-    /// nothing.
-    pub fn new(rule: R, n_features: usize, n_classes: usize) -> Result<Self> {
+    /// A learner that has learnt nothing, of `n_targets` classes or, if it does not classify, of as
+    /// many numbers a row.
+    pub fn new(rule: R, n_features: usize, n_targets: usize) -> Result<Self> {
         rule.check()?;
-        let n_outputs = match n_classes {
+        let n_outputs = match n_targets {
             2 if R::CLASSIFIES => 1,
             0 | 1 if R::CLASSIFIES => {
                 return Err(Error::Parameter {
                     name: "y",
                     rule: "of at least two classes",
-                    value: format!("{n_classes} class(es)"),
+                    value: format!("{n_targets} class(es)"),
                 });
             }
             n => n,

@@ -2,6 +2,7 @@
 
 mod engine;
 mod laws;
+mod linear;
 mod pegasos;
 mod rows;
 mod sets;

@@ -97,6 +97,10 @@ impl Set {
         &self.weights
     }
 
+    pub(crate) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
     pub(crate) fn codes(&self) -> &[u32] {
         &self.codes
     }

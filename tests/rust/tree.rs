@@ -2,7 +2,7 @@
 //! and counters that obey the theory.
 
 use onefold::data::Samples;
-use onefold::learners::{Pegasos, PegasosOptions};
+use onefold::learners::{LeastSquaresOptions, LeastSquaresSgd, Pegasos, PegasosOptions};
 use onefold::tree::{
     Effort, Learner, Log, Model, Options, Order, Outcome, Strategy, Undo, cross_validate, refit,
 };
@@ -210,6 +210,21 @@ fn equals_algorithm_1() {
         &dense.weighted(set.weights()).expect("valid"),
     );
     check_all(&pegasos(3, 2), &csr.weighted(set.weights()).expect("valid"));
+}
+
+/// A learner with two vectors, a projection and an average.
+#[test]
+fn equals_algorithm_1_whatever_the_learner() {
+    let set = Set::new(15, 21, 4, 2);
+    let (dense, csr) = set.valued();
+    let rule = LeastSquaresOptions {
+        step: 0.2,
+        radius: 0.01,
+        intercept: true,
+    };
+    let learner = LeastSquaresSgd::new(rule, 4, 1).expect("valid");
+    check_all(&learner, &dense);
+    check_all(&learner, &csr);
 }
 
 /// Enough rows for the engine's own estimates to fork, copy and revert.

@@ -1,0 +1,104 @@
+//! Least squares by robust stochastic approximation.
+//!
+//! # Problem
+//! min over ‖w‖ ≤ R of Σ sᵢ·½(⟨w, xᵢ⟩ − yᵢ)², with weights s.
+//!
+//! # Method
+//! Steps of constant length γ, each followed by a projection on the ball, and the average of all
+//! hypotheses that met a row, the first of which is 0:
+//!
+//! > A ← A + s·w; w ← Π(w − γ·s·(⟨w, x⟩ − y)·x); T ← T + s; the answer is A/T.
+//!
+//! For n rows the paper suggests γ of the order of 1/√n. A row of weight 0 is as good as absent.
+//!
+//! w = a·v and A = α·v + c (see [`Linear`]), so that neither the projection nor the average costs
+//! more than the row. While a falls, α·v and c grow apart in size and cancel; before that costs
+//! more than a few digits, A moves into c and a into v, which takes a pass over the features but is
+//! rare.
+//!
+//! # References
+//! A. Nemirovski, A. Juditsky, G. Lan, A. Shapiro, *Robust stochastic approximation approach to
+//! stochastic programming*, SIAM Journal on Optimization 19 (2009), equations 2.1, 2.18 and 2.19.
+
+use super::linear::{Linear, Rule, Seen, Step};
+use super::{check_domain, check_positive};
+use crate::Result;
+
+/// A linear regression.
+pub type LeastSquaresSgd = Linear<LeastSquaresOptions>;
+
+/// How [`LeastSquaresSgd`] learns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeastSquaresOptions {
+    /// γ, the length of the steps.
+    pub step: f64,
+    /// R, the radius of the ball; may be infinite.
+    pub radius: f64,
+    /// Whether there is a constant feature. Its weight counts in ‖w‖.
+    pub intercept: bool,
+}
+
+/// Below this the scale moves into the weights: 16 of 53 bits may cancel.
+const SMALLEST_SCALE: f64 = 1.0 / 65_536.0;
+
+impl Rule for LeastSquaresOptions {
+    /// a, ‖w‖², α and T.
+    type Numbers = [f64; 4];
+
+    const AVERAGES: bool = true;
+    const CLASSIFIES: bool = false;
+
+    fn check(&self) -> Result<()> {
+        check_positive("step", self.step)?;
+        check_domain(self.radius > 0.0, "radius", "positive", self.radius)
+    }
+
+    #[inline(always)]
+    fn has_intercept(&self) -> bool {
+        self.intercept
+    }
+
+    #[inline(always)]
+    fn empty(&self) -> [f64; 4] {
+        [1.0, 0.0, 0.0, 0.0]
+    }
+
+    #[inline(always)]
+    fn step(
+        &self,
+        [scale, norm, alpha, total]: &mut [f64; 4],
+        row: Seen,
+        squared_norm: impl FnOnce() -> f64,
+    ) -> Option<Step> {
+        *alpha += row.weight * *scale;
+        *total += row.weight;
+        let prediction = *scale * row.product;
+        let step = self.step * row.weight * (row.target - prediction);
+        let weights = step / *scale;
+        *norm += step * (2.0 * prediction + step * squared_norm());
+        let limit = self.radius * self.radius;
+        if *norm > limit {
+            *scale *= (limit / *norm).sqrt();
+            *norm = limit;
+        }
+        let sum = -*alpha * weights;
+        Some(Step { weights, sum })
+    }
+
+    #[inline(always)]
+    fn hypothesis(&self, [_, _, alpha, total]: &[f64; 4]) -> (f64, f64) {
+        if *total > 0.0 {
+            (alpha / total, 1.0 / total)
+        } else {
+            (0.0, 0.0)
+        }
+    }
+
+    #[inline(always)]
+    fn fold(&self, [scale, _, alpha, _]: &mut [f64; 4]) -> Option<(f64, f64)> {
+        if *scale >= SMALLEST_SCALE {
+            return None;
+        }
+        Some((std::mem::replace(alpha, 0.0), std::mem::replace(scale, 1.0)))
+    }
+}

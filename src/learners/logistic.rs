@@ -1,0 +1,77 @@
+//! Logistic regression by stochastic gradient descent.
+//!
+//! # Problem
+//! min over w of λ/2·‖w‖² + Σ sᵢ·log(1 + exp(−yᵢ⟨w, xᵢ⟩)) / Σ sᵢ, with labels y = ±1 and weights s.
+//!
+//! # Method
+//! Steps of length 1/D with D = 1/η₀ + λT, where T is the weight seen so far: η₀ at first, 1/(λT)
+//! in the long run, and constant without regularisation. The answer is the last hypothesis. With
+//! u = Dw the shrinking of w disappears, as in Pegasos:
+//!
+//! > u ← u + s·y·x / (1 + exp(y⟨u, x⟩/D)); T ← T + s.
+//!
+//! A row of weight 0 is as good as absent.
+//!
+//! # References
+//! L. Bottou, *Stochastic gradient descent tricks*, in Neural Networks: Tricks of the Trade (2012),
+//! section 5.2, for the length of the steps.
+
+use super::linear::{Linear, Rule, Seen, Step};
+use super::{check_domain, check_positive};
+use crate::Result;
+
+/// A logistic regression.
+pub type LogisticSgd = Linear<LogisticOptions>;
+
+/// How [`LogisticSgd`] learns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogisticOptions {
+    /// λ, the strength of the regularisation; may be 0.
+    pub alpha: f64,
+    /// η₀, the length of the first step.
+    pub eta0: f64,
+    /// Whether there is a constant feature.
+    pub intercept: bool,
+}
+
+impl LogisticOptions {
+    /// D.
+    #[inline(always)]
+    fn divisor(&self, total: f64) -> f64 {
+        1.0 / self.eta0 + self.alpha * total
+    }
+}
+
+impl Rule for LogisticOptions {
+    /// T.
+    type Numbers = [f64; 1];
+
+    fn check(&self) -> Result<()> {
+        check_positive("eta0", self.eta0)?;
+        let valid = self.alpha.is_finite() && self.alpha >= 0.0;
+        check_domain(valid, "alpha", "finite and not negative", self.alpha)
+    }
+
+    #[inline(always)]
+    fn has_intercept(&self) -> bool {
+        self.intercept
+    }
+
+    #[inline(always)]
+    fn empty(&self) -> [f64; 1] {
+        [0.0]
+    }
+
+    #[inline(always)]
+    fn step(&self, [total]: &mut [f64; 1], row: Seen, _: impl FnOnce() -> f64) -> Option<Step> {
+        let margin = row.target * row.product / self.divisor(*total);
+        *total += row.weight;
+        // exp may overflow: the step is then 0, as it should be.
+        Some(Step::of(row.weight * row.target / (1.0 + margin.exp())))
+    }
+
+    #[inline(always)]
+    fn hypothesis(&self, [total]: &[f64; 1]) -> (f64, f64) {
+        (1.0 / self.divisor(*total), 0.0)
+    }
+}
