@@ -7,7 +7,11 @@ use pyo3::prelude::*;
 use super::convert::{ExamplesArg, RowsArg, to_matrix, with_examples, with_rows};
 use super::run::run;
 use crate::data::{Examples, Rows};
-use crate::learners::{Pegasos, PegasosOptions};
+use crate::learners::{
+    Correction, LeastSquaresOptions, LeastSquaresSgd, LogisticOptions, LogisticSgd,
+    PassiveAggressive, PassiveAggressiveOptions, Pegasos, PegasosOptions, Perceptron,
+    PerceptronOptions,
+};
 use crate::tree::{Effort, Flat, Learner, Undo};
 use crate::{Error, Monitor, Result};
 
@@ -69,7 +73,13 @@ macro_rules! native_learners {
     };
 }
 
-native_learners!(Pegasos);
+native_learners!(
+    LeastSquaresSgd,
+    LogisticSgd,
+    PassiveAggressive,
+    Pegasos,
+    Perceptron,
+);
 
 /// Weights, an output a row, and intercepts.
 type Hypothesis<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
@@ -97,6 +107,80 @@ impl PyLearner {
             intercept,
         };
         Ok(Self(Pegasos::new(options, n_features, n_classes)?.into()))
+    }
+
+    /// Linear least squares by robust stochastic approximation.
+    #[staticmethod]
+    #[pyo3(signature = (n_features, n_outputs, *, step, radius, intercept))]
+    fn least_squares_sgd(
+        n_features: usize,
+        n_outputs: usize,
+        step: f64,
+        radius: f64,
+        intercept: bool,
+    ) -> Result<Self> {
+        let options = LeastSquaresOptions {
+            step,
+            radius,
+            intercept,
+        };
+        Ok(Self(
+            LeastSquaresSgd::new(options, n_features, n_outputs)?.into(),
+        ))
+    }
+
+    /// Logistic regression by stochastic gradients.
+    #[staticmethod]
+    #[pyo3(signature = (n_features, n_classes, *, alpha, eta0, intercept))]
+    fn logistic_sgd(
+        n_features: usize,
+        n_classes: usize,
+        alpha: f64,
+        eta0: f64,
+        intercept: bool,
+    ) -> Result<Self> {
+        let options = LogisticOptions {
+            alpha,
+            eta0,
+            intercept,
+        };
+        Ok(Self(
+            LogisticSgd::new(options, n_features, n_classes)?.into(),
+        ))
+    }
+
+    /// The perceptron.
+    #[staticmethod]
+    #[pyo3(signature = (n_features, n_classes, *, intercept))]
+    fn perceptron(n_features: usize, n_classes: usize, intercept: bool) -> Result<Self> {
+        let options = PerceptronOptions { intercept };
+        Ok(Self(
+            Perceptron::new(options, n_features, n_classes)?.into(),
+        ))
+    }
+
+    /// A passive-aggressive classifier: PA-I, or PA-II where `damped`.
+    #[staticmethod]
+    #[pyo3(signature = (n_features, n_classes, *, aggressiveness, damped, intercept))]
+    fn passive_aggressive(
+        n_features: usize,
+        n_classes: usize,
+        aggressiveness: f64,
+        damped: bool,
+        intercept: bool,
+    ) -> Result<Self> {
+        let options = PassiveAggressiveOptions {
+            aggressiveness,
+            correction: if damped {
+                Correction::Damped
+            } else {
+                Correction::Bounded
+            },
+            intercept,
+        };
+        Ok(Self(
+            PassiveAggressive::new(options, n_features, n_classes)?.into(),
+        ))
     }
 
     /// Learns from all rows of `examples`, in their order.
@@ -138,9 +222,14 @@ impl PyLearner {
     /// The weights and the intercept of every output of a linear learner.
     fn hypothesis<'py>(&self, py: Python<'py>) -> PyResult<Hypothesis<'py>> {
         let outputs = 0..Flat::n_outputs(&self.0);
-        let (weights, intercepts): (Vec<_>, Vec<_>) = match &self.0 {
-            Native::Pegasos(model) => outputs.map(|output| model.hypothesis(output)).unzip(),
+        let hypothesis = |output| match &self.0 {
+            Native::LeastSquaresSgd(model) => model.hypothesis(output),
+            Native::LogisticSgd(model) => model.hypothesis(output),
+            Native::PassiveAggressive(model) => model.hypothesis(output),
+            Native::Pegasos(model) => model.hypothesis(output),
+            Native::Perceptron(model) => model.hypothesis(output),
         };
+        let (weights, intercepts): (Vec<_>, Vec<_>) = outputs.map(hypothesis).unzip();
         let n_features = weights.first().map_or(0, Vec::len);
         Ok((
             to_matrix(py, weights.concat(), n_features)?,

@@ -1,5 +1,5 @@
 """Native incremental learners: scikit-learn estimators that TreeCV walks without Python."""
 
-from .linear import Pegasos
+from .linear import LeastSquaresSGD, LogisticSGD, PassiveAggressive, Pegasos, Perceptron
 
-__all__ = ["Pegasos"]
+__all__ = ["LeastSquaresSGD", "LogisticSGD", "PassiveAggressive", "Pegasos", "Perceptron"]

@@ -208,7 +208,7 @@ class NativeRegressor(RegressorMixin, NativeEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         values = as_values(y, n_samples)
-        self._is_single = np.ndim(y) == 1
+        self._is_single = np.asarray(y).ndim == 1
         return values, values.shape[1]
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
