@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils.estimator_checks import check_estimator
@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import onefold
 from onefold import learners
 from onefold.learners.base import NativeClassifier, NativeRegressor
+from onefold.reference.tree import tree_models
 
 LEARNERS = {name: getattr(learners, name)() for name in learners.__all__}
 
@@ -102,6 +103,40 @@ def test_strategies_and_threads_give_the_same_bits(estimator, order, cv):
         for n_jobs in (1, 2, 4):
             found = losses(strategy=strategy, n_jobs=n_jobs)
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cv", [2, 5, KFold(7, shuffle=True, random_state=0)])
+@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
+def test_the_tree_is_algorithm_1(estimator, cv, weighted):
+    X, y = data(estimator)
+    classes = {"classes": np.unique(y)} if isinstance(estimator, NativeClassifier) else {}
+    weights = np.linspace(0.5, 2, 150) if weighted else None
+    result = onefold.cross_validate(estimator, X, y, cv=cv, sample_weight=weights, method="tree")
+    # The twin knows no weights, so they travel as the first column of X.
+    twin = Weighted(estimator) if weighted else estimator
+    rows = np.column_stack([weights, X]) if weighted else X
+    for fold, model in tree_models(twin, rows, y, result.folds, **classes):
+        answers = result.fold_answers(fold)
+        for name, found in answers.items():
+            if name != "rows":
+                held_out = X[answers["rows"]]
+                fitted = model.model_ if weighted else model
+                expected = getattr(fitted, name)(held_out)
+                np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+class Weighted(BaseEstimator):
+    """Feeds a learner whose weights are the first column of X."""
+
+    def __init__(self, learner):
+        self.learner = learner
+
+    def partial_fit(self, X, y=None, **keywords):
+        if not hasattr(self, "model_"):
+            self.model_ = clone(self.learner)
+        self.model_.partial_fit(X[:, 1:], y, sample_weight=X[:, 0], **keywords)
+        return self
 
 
 @pytest.mark.parametrize(

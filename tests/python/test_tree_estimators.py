@@ -1,7 +1,6 @@
 """TreeCV of scikit-learn's own estimators: any class with ``partial_fit`` walks the tree."""
 
 import pickle
-from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import onefold
 from onefold.engines.tree import copy_estimator
+from onefold.reference.tree import tree_models
 
 X, y = load_digits(return_X_y=True)
 N = 60
@@ -44,22 +44,9 @@ REGRESSORS = {
 
 
 def textbook(estimator, X, y, folds, **keywords):
-    """Algorithm 1, word for word: clones of everything, a list of test predictions."""
-    predictions = {}
-
-    def descend(model, start, end):
-        if start == end:
-            predictions[start] = model.predict(X[folds.test(start)])
-            return
-        middle = (start + end) // 2
-        left = np.concatenate([folds.test(i) for i in range(start, middle + 1)])
-        right = np.concatenate([folds.test(i) for i in range(middle + 1, end + 1)])
-        twin = deepcopy(model)
-        descend(twin.partial_fit(X[right], y[right], **keywords), start, middle)
-        descend(model.partial_fit(X[left], y[left], **keywords), middle + 1, end)
-
-    descend(clone(estimator), 0, len(folds) - 1)
-    return [predictions[i] for i in range(len(folds))]
+    """Held-out predictions by Algorithm 1, in test order."""
+    models = dict(tree_models(estimator, X, y, folds, **keywords))
+    return np.concatenate([models[i].predict(X[folds.test(i)]) for i in range(len(folds))])
 
 
 @pytest.mark.parametrize("n_folds", [2, 5, 7])
@@ -69,7 +56,7 @@ def test_the_walk_is_algorithm_1(estimator, n_folds, n_jobs):
     cv = KFold(n_folds, shuffle=True, random_state=0)
     result = onefold.cross_validate(estimator, X, y, cv=cv, method="tree", n_jobs=n_jobs)
     expected = textbook(estimator, X, y, result.folds, classes=np.unique(y))
-    np.testing.assert_array_equal(result.predictions[result.folds.rows], np.concatenate(expected))
+    np.testing.assert_array_equal(result.predictions[result.folds.rows], expected)
     assert result.method == "tree"
     assert result.cost["copies"] == n_folds - 1
     assert not hasattr(estimator, "classes_"), "the caller's estimator is never touched"
@@ -78,7 +65,7 @@ def test_the_walk_is_algorithm_1(estimator, n_folds, n_jobs):
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_walk_too(estimator):
     result = onefold.cross_validate(estimator, XR, yr, cv=5, method="tree")
-    expected = np.concatenate(textbook(estimator, XR, yr, result.folds))
+    expected = textbook(estimator, XR, yr, result.folds)
     np.testing.assert_array_equal(result.predictions, expected)
     np.testing.assert_array_equal(result.losses, (expected - yr) ** 2)
 

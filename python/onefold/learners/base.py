@@ -214,6 +214,11 @@ class NativeRegressor(RegressorMixin, NativeEstimator):
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         return {"predict": outputs[:, 0] if self._is_single else outputs}
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def predict(self, X: Any) -> Floats:
         """Return the predicted value of each row.
 
