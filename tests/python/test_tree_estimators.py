@@ -17,7 +17,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
-from onefold.engines.tree import copy_estimator
+from onefold.engines.walk import copy_estimator
 from onefold.reference.tree import tree_models
 
 X, y = load_digits(return_X_y=True)
@@ -170,6 +170,31 @@ def test_auto_never_changes_what_is_estimated():
             assert method(estimator) == "refit"
 
 
+@pytest.mark.parametrize("order", ["fixed", "random"])
+@pytest.mark.parametrize("n_folds", [2, 3, 11, N])
+def test_processes_change_nothing(n_folds, order):
+    keywords = {
+        "cv": KFold(n_folds, shuffle=True, random_state=0),
+        "scoring": ["accuracy", "f1_macro"],
+        "sample_weight": WEIGHTS,
+        "weighted_scores": True,
+        "method": "tree",
+        "order": order,
+        "random_state": 5,
+        "batch_size": 4,
+    }
+    estimator = SGDClassifier(random_state=0)
+    threads, processes = (
+        onefold.cross_validate(estimator, X, y, n_jobs=2, backend=backend, **keywords)
+        for backend in ("threads", "processes")
+    )
+    np.testing.assert_array_equal(threads.decision_values, processes.decision_values)
+    for key in ("test_accuracy", "test_f1_macro"):
+        np.testing.assert_array_equal(threads[key], processes[key])
+    for counter in ("rows_fed", "rows_evaluated", "copies"):
+        assert threads.cost[counter] == processes.cost[counter]
+
+
 def test_the_result_says_when_another_training_was_evaluated():
     result = onefold.cross_validate(SGDClassifier(random_state=0), X, y, cv=3, method="tree")
     assert result.notes == [
@@ -191,6 +216,11 @@ def test_the_result_says_when_another_training_was_evaluated():
         (MultinomialNB(), {"cv": ShuffleSplit(2)}, "the test sets are not a partition"),
         (MultinomialNB(), {"strategy": "copy"}, "can only be copied"),
         (MultinomialNB(), {"order": "sorted"}, "order must be 'fixed' or 'random', got 'sorted'"),
+        (
+            MultinomialNB(),
+            {"backend": "gpu"},
+            "backend must be 'threads' or",
+        ),
         (MultinomialNB(), {"batch_size": 0}, "batch_size must be at least 1, got 0"),
         (MultinomialNB(), {"params": {"a": 1}}, "it has no fit to pass params to"),
         (Diary(), {"sample_weight": WEIGHTS}, "Diary.partial_fit takes no sample_weight"),

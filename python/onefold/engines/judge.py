@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,12 @@ class Measure:
         """Leave the scores to be computed from the answers, which then must hold predictions."""
         responses = tuple(dict.fromkeys(("predict", *task.responses)))
         return cls({}, responses, None, task.error_score)
+
+    def on(self, rows: Any) -> Measure:
+        """The same for some of the rows only, which are then numbered from 0."""
+        if self.score_weights is None:
+            return self
+        return replace(self, score_weights=self.score_weights[rows])
 
     def scores(self, held: HeldOut, X: Any, y: Any, rows: Any) -> dict[str, float]:
         """Score one set of rows."""

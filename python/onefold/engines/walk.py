@@ -1,0 +1,277 @@
+"""TreeCV of Python estimators: the core walks the tree and calls back, in threads or processes.
+
+The rows are numbered in *fold order* here: position p of the walk is row ``order[p]`` of X, so a
+subtree is a range of positions, and so is everything it feeds.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+
+from .. import _core
+from ..folds import Folds
+from ..progress import reporter
+from ..scoring import is_mean
+from .base import Outcome, Task
+from .judge import Judged, Measure, gather
+from .native import Walk
+
+__all__ = ["copy_estimator", "walk"]
+
+Positions = NDArray[np.int64]
+
+
+def walk(task: Task, folds: Folds) -> Outcome:
+    """Walk the tree with clones of the estimator."""
+    how = Walk.of(task)
+    data = _Data.of(task, folds, how.seed)
+    processes = _in_processes(task) and how.n_jobs > 1 and len(folds) > 2
+    start = time.perf_counter()
+    with reporter(task.progress, unit="rows") as report:
+        if processes:
+            found = _walk_in_processes(clone(task.estimator), data, how.n_jobs)
+        else:
+            found = _walk_span(clone(task.estimator), data, how.n_jobs, report)
+    seconds = time.perf_counter() - start
+    answers, classes = gather(found.judged, task)
+    follow = _scores_follow(task)
+    return Outcome(
+        answers=answers,
+        classes=classes,
+        cost=found.cost,
+        fit_time=seconds - found.score_seconds if not processes else seconds,
+        score_time=found.score_seconds,
+        test_scores=None if follow else [fold.scores for fold in found.judged],
+    )
+
+
+def _in_processes(task: Task) -> bool:
+    backend = task.options.get("backend", "threads")
+    if backend not in ("threads", "processes"):
+        raise ValueError(f"backend must be 'threads' or 'processes', got {backend!r}")
+    return bool(backend == "processes")
+
+
+def _scores_follow(task: Task) -> bool:
+    """Whether all scores can be computed from predictions at once, when the walk is over."""
+    return all(is_mean(scorer, task.estimator) for scorer in task.scorers.values())
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Rows in fold order, and what is asked of models about them."""
+
+    X: Any
+    y: Any
+    weights: Any
+    order: Positions
+    """The row of X at each position."""
+    starts: Positions
+    """Where each fold begins, and at last where they all end."""
+    offset: int
+    """What the first position is called in the whole walk: random orders are keyed by that."""
+    measure: Measure
+    keywords: dict[str, Any]
+    batch_size: int | None
+    seed: int | None
+
+    @classmethod
+    def of(cls, task: Task, folds: Folds, seed: int | None) -> _Data:
+        batch_size = task.options.get("batch_size")
+        if batch_size is not None and not batch_size >= 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        return cls(
+            X=task.X,
+            y=task.y,
+            weights=task.weights,
+            order=folds.rows,
+            starts=folds.starts,
+            offset=0,
+            measure=Measure.answers_only(task) if _scores_follow(task) else Measure.of(task),
+            keywords={"classes": np.unique(task.y)} if is_classifier(task.estimator) else {},
+            batch_size=batch_size,
+            seed=seed,
+        )
+
+    @property
+    def folds(self) -> Folds:
+        """The folds of the positions."""
+        sizes = np.diff(self.starts)
+        return Folds.from_labels(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+
+    def span(self, first: int, last: int) -> _Data:
+        """Cut out the folds from ``first`` up to ``last``, with their rows only."""
+        begin, end = self.starts[first], self.starts[last]
+        rows = self.order[begin:end]
+        return replace(
+            self,
+            X=_take(self.X, rows),
+            y=None if self.y is None else _take(self.y, rows),
+            weights=None if self.weights is None else self.weights[rows],
+            order=np.arange(len(rows)),
+            starts=self.starts[first : last + 1] - begin,
+            offset=self.offset + int(begin),
+            measure=self.measure.on(rows),
+        )
+
+    def feed(self, model: Any, positions: Positions) -> None:
+        """Give a model the rows of one training phase."""
+        if self.seed is not None:
+            key = (self.seed, self.offset + int(positions[0]), len(positions))
+            positions = np.random.default_rng(key).permutation(positions)
+        rows = self.order[positions]
+        size = self.batch_size or len(rows)
+        for start in range(0, len(rows), size):
+            batch = rows[start : start + size]
+            targets = () if self.y is None else (_take(self.y, batch),)
+            weights = {} if self.weights is None else {"sample_weight": self.weights[batch]}
+            model.partial_fit(_take(self.X, batch), *targets, **self.keywords, **weights)
+
+    def judge(self, model: Any, positions: Positions) -> Judged:
+        """Ask a model about held-out rows."""
+        rows = self.order[positions]
+        targets = None if self.y is None else _take(self.y, rows)
+        return self.measure.judge(model, _take(self.X, rows), targets, rows)
+
+
+@dataclass
+class _Found:
+    """What a walk brings home: a judgement a fold, and what it cost."""
+
+    judged: list[Judged]
+    cost: dict[str, int]
+    score_seconds: float
+
+
+class _Handler:
+    """Does to a model what the core asks for, and takes down what becomes of each fold."""
+
+    def __init__(self, data: _Data) -> None:
+        self._data = data
+        self.judged: dict[int, Judged] = {}
+        self.score_seconds = 0.0
+
+    def copy(self, model: Any) -> Any:
+        return copy_estimator(model)
+
+    def update(self, model: Any, positions: Positions) -> None:
+        self._data.feed(model, positions)
+
+    def evaluate(self, model: Any, positions: Positions) -> None:
+        start = time.perf_counter()
+        self.judged[int(positions[0])] = self._data.judge(model, positions)
+        self.score_seconds += time.perf_counter() - start
+
+
+class _Collector(_Handler):
+    """Keeps the models that reach the folds, instead of judging them."""
+
+    def __init__(self, data: _Data) -> None:
+        super().__init__(data)
+        self.models: dict[int, Any] = {}
+
+    def evaluate(self, model: Any, positions: Positions) -> None:
+        # The core goes on to use the model for another fold.
+        self.models[int(positions[0])] = copy_estimator(model)
+
+
+def _walk_span(model: Any, data: _Data, n_jobs: int, report: Any = None) -> _Found:
+    """Walk the tree over all folds of ``data``, with a model that has learnt all the others."""
+    if len(data.starts) == 2:
+        positions = np.arange(data.starts[1])
+        start = time.perf_counter()
+        judged = [data.judge(model, positions)]
+        cost = {"rows_evaluated": len(positions)}
+        return _Found(judged, cost, time.perf_counter() - start)
+    handler = _Handler(data)
+    # Random orders are the handler's, so that they do not depend on how the walk is divided.
+    cost = _core.tree_walk(handler, model, data.folds, Walk("auto", None, n_jobs), report)
+    judged = [handler.judged[int(start)] for start in data.starts[:-1]]
+    return _Found(judged, cost, handler.score_seconds)
+
+
+def _walk_in_processes(model: Any, data: _Data, n_jobs: int) -> _Found:
+    """Walk the top of the tree here, and every subtree below it in some process.
+
+    The nodes at one depth of the tree are taken for folds: a walk over these *is* the top of the
+    tree, and ends with the models that the subtrees start from.
+    """
+    n_folds = len(data.starts) - 1
+    depth = min(math.ceil(math.log2(2 * n_jobs)), int(math.log2(n_folds)))
+    ends = _frontier(n_folds, depth)
+    top = replace(data, starts=data.starts[ends])
+    collector = _Collector(top)
+    top_cost = _core.tree_walk(collector, model, top.folds, Walk("auto", None, n_jobs))
+    top_cost.pop("rows_evaluated")
+    jobs = [
+        delayed(_walk_span)(collector.models[int(data.starts[a])], data.span(a, b), 1)
+        for a, b in pairwise(ends)
+    ]
+    parts: list[_Found] = Parallel(n_jobs=n_jobs)(jobs)
+    cost: Counter[str] = Counter(top_cost)
+    for part in parts:
+        cost.update({name: count for name, count in part.cost.items() if name != "fits"})
+    cost["peak_models"] = max(part.cost.get("peak_models", 1) for part in parts) * n_jobs
+    return _Found(
+        judged=[fold for part in parts for fold in part.judged],
+        cost=dict(cost),
+        score_seconds=sum(part.score_seconds for part in parts),
+    )
+
+
+def _frontier(n_folds: int, depth: int) -> list[int]:
+    """Where the spans of the nodes at one depth begin, and at last where they all end."""
+    ends = [0, n_folds]
+    for _ in range(depth):
+        middles = [a + (b - a + 1) // 2 for a, b in pairwise(ends)]
+        ends = sorted(ends + middles)
+    return ends
+
+
+def _take(values: Any, rows: NDArray[np.int64]) -> Any:
+    """The rows of an array, as a view where they are a run."""
+    first, last = int(rows[0]), int(rows[-1])
+    if isinstance(values, np.ndarray) and last - first + 1 == len(rows) and _is_run(rows):
+        return values[first : last + 1]
+    return _safe_indexing(values, rows)
+
+
+def _is_run(rows: NDArray[np.int64]) -> bool:
+    return bool((np.diff(rows) == 1).all())
+
+
+def copy_estimator(estimator: Any) -> Any:
+    """Copy a fitted estimator so that training the copy leaves the original alone.
+
+    What cannot change is shared, arrays are copied as arrays, and only the rest goes through the
+    general and slow `copy.deepcopy`. An estimator that defines its own way to be copied is
+    asked for it.
+    """
+    kind = type(estimator)
+    if hasattr(kind, "__deepcopy__") or hasattr(kind, "__slots__"):
+        return copy.deepcopy(estimator)
+    twin: Any = object.__new__(kind)
+    memo: dict[int, Any] = {}
+    for name, value in vars(estimator).items():
+        if value is None or isinstance(value, _IMMUTABLE):
+            twin.__dict__[name] = value
+        elif type(value) is np.ndarray and value.dtype.kind != "O":
+            twin.__dict__[name] = memo.setdefault(id(value), value.copy(order="K"))
+        else:
+            twin.__dict__[name] = copy.deepcopy(value, memo)
+    return twin
+
+
+_IMMUTABLE = (bool, int, float, complex, str, bytes, np.generic)
