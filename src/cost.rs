@@ -16,6 +16,8 @@ pub struct Cost {
     pub rows_evaluated: u64,
     /// Whole models copied.
     pub copies: u64,
+    /// Models merged into others.
+    pub merges: u64,
     /// Overwritten values saved for a way back.
     pub undo_entries: u64,
     /// Most models alive at one time.
@@ -43,6 +45,7 @@ impl AddAssign for Cost {
         self.rows_fed += other.rows_fed;
         self.rows_evaluated += other.rows_evaluated;
         self.copies += other.copies;
+        self.merges += other.merges;
         self.undo_entries += other.undo_entries;
         self.peak_models = self.peak_models.max(other.peak_models);
     }

@@ -12,7 +12,7 @@ use crate::{Cost, Monitor, Result};
 const STRIDE: f64 = (1 << 20) as f64;
 
 /// Feeds models with rows of `data` and asks for their outputs.
-pub(super) struct Feeder<'a, D: ?Sized, L> {
+pub(crate) struct Feeder<'a, D: ?Sized, L> {
     data: &'a D,
     order: Order,
     monitor: &'a Monitor,
@@ -25,15 +25,15 @@ pub(super) struct Feeder<'a, D: ?Sized, L> {
 
 /// Counts, and the room for a random order.
 #[derive(Default)]
-pub(super) struct Ledger {
-    pub(super) cost: Cost,
+pub(crate) struct Ledger {
+    pub(crate) cost: Cost,
     buffer: Vec<usize>,
     unreported: usize,
 }
 
 impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at least 1, and saturating
-    pub(super) fn new(data: &'a D, effort: &Effort, order: Order, monitor: &'a Monitor) -> Self {
+    pub(crate) fn new(data: &'a D, effort: &Effort, order: Order, monitor: &'a Monitor) -> Self {
         Self {
             data,
             order,
@@ -46,7 +46,7 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
 
     /// Feeds the rows of a training phase.
     #[inline]
-    pub(super) fn feed<U: Undo>(
+    pub(crate) fn feed<U: Undo>(
         &self,
         model: &mut L,
         phase: Phase<'_>,
@@ -60,7 +60,7 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         } = ledger;
         cost.rows_fed += phase.len() as u64;
         for rows in phase.arrange(self.order, buffer) {
-            for rows in self.strides(rows) {
+            for rows in self.strides(rows, 1) {
                 model.learn(self.data, rows, undo)?;
                 self.report(rows.len(), unreported)?;
             }
@@ -70,7 +70,7 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
 
     /// Writes the outputs for held-out rows.
     #[inline]
-    pub(super) fn evaluate(
+    pub(crate) fn evaluate(
         &self,
         model: &L,
         rows: &[usize],
@@ -78,7 +78,7 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         ledger: &mut Ledger,
     ) -> Result<()> {
         ledger.cost.rows_evaluated += rows.len() as u64;
-        for rows in self.strides(rows) {
+        for rows in self.strides(rows, model.batch(self.data)) {
             let here;
             (here, out) = out.split_at_mut(rows.len() * model.n_outputs());
             model.evaluate(self.data, rows, here)?;
@@ -94,15 +94,16 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
     }
 
     /// Tells the monitor what it has not been told yet.
-    pub(super) fn flush(&self, ledger: &mut Ledger) -> Result<()> {
+    pub(crate) fn flush(&self, ledger: &mut Ledger) -> Result<()> {
         self.monitor
             .advance(std::mem::take(&mut ledger.unreported) as u64)
     }
 
+    /// Pieces that take a moment each, but of `least` rows at least.
     #[inline]
-    fn strides<'r>(&self, rows: &'r [usize]) -> std::slice::Chunks<'r, usize> {
+    fn strides<'r>(&self, rows: &'r [usize], least: usize) -> std::slice::Chunks<'r, usize> {
         let length = if self.divisible {
-            self.stride
+            self.stride.max(least)
         } else {
             rows.len().max(1)
         };
@@ -117,5 +118,34 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
             return Ok(());
         }
         self.monitor.advance(std::mem::take(unreported) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dense, Examples};
+    use crate::learners::Pegasos;
+
+    #[test]
+    fn pieces_are_as_long_as_a_moment_or_a_batch() {
+        let data = Examples::unlabelled(Dense::new(&[], 0, 1).expect("shape"));
+        let monitor = Monitor::new();
+        let rows = [0; 20];
+        let lengths = |update: f64, indivisible: bool, least: usize| -> Vec<usize> {
+            let effort = Effort {
+                update,
+                copy: 1.0,
+                undo: None,
+                indivisible,
+            };
+            let feeder: Feeder<'_, _, Pegasos> =
+                Feeder::new(&data, &effort, Order::Fixed, &monitor);
+            feeder.strides(&rows, least).map(<[usize]>::len).collect()
+        };
+        assert_eq!(lengths(1.0, false, 1), [20]);
+        assert_eq!(lengths(STRIDE / 6.0, false, 1), [6, 6, 6, 2]);
+        assert_eq!(lengths(STRIDE / 6.0, false, 15), [15, 5]);
+        assert_eq!(lengths(STRIDE / 6.0, true, 1), [20]);
     }
 }

@@ -25,6 +25,12 @@ pub trait Model: Sized + Send + Sync {
 
     /// Goes back to the state in which the log was `len` long. Called only on models that can log.
     fn revert(&mut self, log: &mut Log, len: usize);
+
+    /// Whether an output may be infinite: the logarithm of 0, the distance to a centre that is not
+    /// there. From other models an infinity is an error, as NaN is from all.
+    fn may_be_infinite(&self) -> bool {
+        false
+    }
 }
 
 /// A model that learns from rows of `D`, batch by batch.
@@ -51,6 +57,12 @@ pub trait Learner<D: Samples + ?Sized>: Model {
     /// values, predictions, squared distances, log densities.
     fn evaluate(&self, data: &D, rows: &[usize], out: &mut [f64]) -> Result<()>;
 
+    /// How many rows it takes for their evaluation to cost as much as what [`Learner::evaluate`]
+    /// does before the first of them. The engine does not cut folds into smaller pieces than this.
+    fn batch(&self, _: &D) -> usize {
+        1
+    }
+
     /// Learns from `rows` in their order, for good.
     fn update(&mut self, data: &D, rows: &[usize]) -> Result<()> {
         self.learn(data, rows, &mut Forget)
@@ -68,6 +80,11 @@ pub trait Flat: Clone + Send + Sync {
 
     /// The state, to be changed.
     fn state_mut(&mut self) -> &mut [f64];
+
+    /// As [`Model::may_be_infinite`].
+    fn may_be_infinite(&self) -> bool {
+        false
+    }
 }
 
 impl<T: Flat> Model for T {
@@ -90,6 +107,10 @@ impl<T: Flat> Model for T {
 
     fn revert(&mut self, log: &mut Log, len: usize) {
         log.rewind(len, self.state_mut());
+    }
+
+    fn may_be_infinite(&self) -> bool {
+        Flat::may_be_infinite(self)
     }
 }
 

@@ -66,6 +66,11 @@ pub use recursion::cross_validate;
 pub use refit::refit;
 pub use undo::{Forget, Log, Undo};
 
+// What any engine that feeds and evaluates models has a use for.
+pub(crate) use feeder::Feeder;
+pub(crate) use order::Phase;
+pub(crate) use pool::{Pool, Workspace, has_company};
+
 use crate::data::Samples;
 use crate::{Cost, Error, Resampling, Result};
 
@@ -102,14 +107,18 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// From outputs in the order of the held-out rows, which must be finite.
-    fn new<R: Resampling>(
+    /// From outputs of `model` in the order of the held-out rows, which must be finite unless the
+    /// model says otherwise.
+    pub(crate) fn new<M: Model, R: Resampling>(
         outputs: Vec<f64>,
-        n_outputs: usize,
+        model: &M,
         resampling: &R,
         cost: Cost,
     ) -> Result<Self> {
-        if let Some(bad) = outputs.iter().position(|output| !output.is_finite()) {
+        let n_outputs = model.n_outputs();
+        let infinite = model.may_be_infinite();
+        let is_bad = |output: &f64| output.is_nan() || output.is_infinite() && !infinite;
+        if let Some(bad) = outputs.iter().position(is_bad) {
             return Err(not_finite(outputs[bad], bad / n_outputs, resampling));
         }
         Ok(Self {
@@ -134,7 +143,10 @@ fn not_finite<R: Resampling>(value: f64, mut position: usize, resampling: &R) ->
     }
 }
 
-fn check_samples<D: Samples + ?Sized>(data: &D, resampling: &impl Resampling) -> Result<()> {
+pub(crate) fn check_samples<D: Samples + ?Sized>(
+    data: &D,
+    resampling: &impl Resampling,
+) -> Result<()> {
     let (expected, found) = (data.n_samples(), resampling.n_samples());
     if expected == found {
         return Ok(());

@@ -18,9 +18,9 @@ pub enum Order {
 
 /// The rows of one training phase, in one or two pieces, and what its random order is keyed by.
 #[derive(Clone, Debug)]
-pub(super) struct Phase<'a> {
-    pub(super) rows: [&'a [usize]; 2],
-    pub(super) key: Range<usize>,
+pub(crate) struct Phase<'a> {
+    pub(crate) rows: [&'a [usize]; 2],
+    pub(crate) key: Range<usize>,
 }
 
 impl<'a> Phase<'a> {

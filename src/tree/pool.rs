@@ -10,9 +10,9 @@ use crate::data::Samples;
 use crate::{Cost, Result};
 
 /// What one thread of work needs at hand. Used again and again, so that nodes allocate nothing.
-pub(super) struct Workspace<L> {
-    pub(super) log: Log,
-    pub(super) ledger: Ledger,
+pub(crate) struct Workspace<L> {
+    pub(crate) log: Log,
+    pub(crate) ledger: Ledger,
     models: Vec<L>,
     made: u64,
 }
@@ -20,7 +20,7 @@ pub(super) struct Workspace<L> {
 impl<L: Model> Workspace<L> {
     /// A copy of `model`, in a model that is no longer needed if there is one.
     #[inline]
-    pub(super) fn lend(&mut self, model: &L) -> Result<L> {
+    pub(crate) fn lend(&mut self, model: &L) -> Result<L> {
         if let Some(mut used) = self.models.pop() {
             used.copy_from(model)?;
             return Ok(used);
@@ -31,7 +31,7 @@ impl<L: Model> Workspace<L> {
 
     /// Takes a model that is no longer needed.
     #[inline]
-    pub(super) fn give_back(&mut self, model: L) {
+    pub(crate) fn give_back(&mut self, model: L) {
         self.models.push(model);
     }
 }
@@ -51,10 +51,10 @@ impl<L> Default for Workspace<L> {
 ///
 /// Whoever waits for another thread puts its workspace here first, so there are never more of them
 /// than threads.
-pub(super) struct Pool<L>(Mutex<Vec<Workspace<L>>>);
+pub(crate) struct Pool<L>(Mutex<Vec<Workspace<L>>>);
 
 impl<L: Model> Pool<L> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
@@ -67,7 +67,7 @@ impl<L: Model> Pool<L> {
     }
 
     /// Runs `work` with a workspace of its own.
-    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Workspace<L>) -> T) -> T {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Workspace<L>) -> T) -> T {
         let mut workspace = self.take();
         let result = work(&mut workspace);
         self.put(workspace);
@@ -76,7 +76,7 @@ impl<L: Model> Pool<L> {
 
     /// Runs both, on two threads if there are two, each with a workspace of its own. When both
     /// fail, the error is that of the first, whoever was faster.
-    pub(super) fn fork(
+    pub(crate) fn fork(
         &self,
         workspace: &mut Workspace<L>,
         first: impl FnOnce(&mut Workspace<L>) -> Result<()> + Send,
@@ -89,7 +89,7 @@ impl<L: Model> Pool<L> {
     }
 
     /// Ends all work: what it cost, counted over all threads.
-    pub(super) fn close<D: Samples + ?Sized>(self, feeder: &Feeder<'_, D, L>) -> Result<Cost>
+    pub(crate) fn close<D: Samples + ?Sized>(self, feeder: &Feeder<'_, D, L>) -> Result<Cost>
     where
         L: Learner<D>,
     {
@@ -107,21 +107,21 @@ impl<L: Model> Pool<L> {
 
 /// Whether the caller runs in a thread pool with company. Outside a pool `rayon::join` would start
 /// the global one, which must never be.
-pub(super) fn has_company() -> bool {
+pub(crate) fn has_company() -> bool {
     rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1
 }
 
 /// A model that two threads want to change: the first to come copies it, the second takes it as it
 /// is. One copy, made by the thread that uses it.
-pub(super) struct Shared<'a, L>(Mutex<(bool, &'a mut L)>);
+pub(crate) struct Shared<'a, L>(Mutex<(bool, &'a mut L)>);
 
 impl<'a, L: Model> Shared<'a, L> {
-    pub(super) fn new(model: &'a mut L) -> Self {
+    pub(crate) fn new(model: &'a mut L) -> Self {
         Self(Mutex::new((false, model)))
     }
 
     /// Runs `work` on a model that is the caller's alone. To be called twice at most.
-    pub(super) fn with(
+    pub(crate) fn with(
         &self,
         workspace: &mut Workspace<L>,
         work: impl FnOnce(&mut L, &mut Workspace<L>) -> Result<()>,

@@ -55,7 +55,7 @@ pub fn cross_validate<D: Samples + ?Sized, L: Learner<D>>(
     })?;
     let cost = tree.pool.close(&tree.feeder)?;
     monitor.advance(expected - cost.rows_fed - cost.rows_evaluated)?;
-    Outcome::new(outputs, tree.n_outputs, folds, cost)
+    Outcome::new(outputs, learner, folds, cost)
 }
 
 /// Everything that the nodes share.

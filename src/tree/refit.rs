@@ -49,7 +49,7 @@ pub fn refit<D: Samples + ?Sized, L: Learner<D>, R: Resampling>(
         .pool
         .with(|workspace| refits.span(0..n_splits, &mut outputs, workspace))?;
     let cost = refits.pool.close(&refits.feeder)?;
-    Outcome::new(outputs, n_outputs, resampling, cost)
+    Outcome::new(outputs, learner, resampling, cost)
 }
 
 struct Refits<'a, D: ?Sized, L, R> {

@@ -74,6 +74,10 @@ impl<L: Model> Model for Claims<L> {
     fn revert(&mut self, log: &mut Log, len: usize) {
         self.learner.revert(log, len);
     }
+
+    fn may_be_infinite(&self) -> bool {
+        self.learner.may_be_infinite()
+    }
 }
 
 impl<D: Samples, L: Learner<D>> Learner<D> for Claims<L> {
@@ -91,6 +95,10 @@ impl<D: Samples, L: Learner<D>> Learner<D> for Claims<L> {
 
     fn evaluate(&self, data: &D, rows: &[usize], out: &mut [f64]) -> Result<()> {
         self.learner.evaluate(data, rows, out)
+    }
+
+    fn batch(&self, data: &D) -> usize {
+        self.learner.batch(data)
     }
 }
 
