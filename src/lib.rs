@@ -10,6 +10,7 @@
 //! | [`simd`] | the few hot loops, dispatched at run time |
 //! | [`folds`] | [`Folds`], a partition of the samples, and [`Splits`], any train/test pairs |
 //! | [`tree`] | TreeCV: k-fold of incremental learners for log2(2k) fits at most |
+//! | [`merge`] | k-fold of models that can be merged: every row is learnt about once |
 //! | [`learners`] | incremental learners, one a file |
 //! | [`monitor`] | progress and cancellation |
 //! | [`cost`] | exact counters of the work done |
@@ -29,6 +30,7 @@ pub mod data;
 mod error;
 pub mod folds;
 pub mod learners;
+pub mod merge;
 pub mod monitor;
 pub mod simd;
 pub mod tree;

@@ -1,8 +1,14 @@
 //! Properties of the core as its users see it, one module a subject.
 
+mod algebra;
+mod densities;
 mod engine;
+mod kmeans;
 mod laws;
+mod least_squares;
 mod linear;
+mod merge;
+mod naive_bayes;
 mod pegasos;
 mod rows;
 mod sets;

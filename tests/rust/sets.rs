@@ -60,6 +60,20 @@ impl Set {
         }
     }
 
+    /// The same with counts for values: nothing is negative.
+    pub(crate) fn counts(seed: u64, n_rows: usize, n_features: usize, n_classes: usize) -> Self {
+        let mut set = Self::new(seed, n_rows, n_features, n_classes);
+        for value in set.dense.iter_mut().chain(&mut set.stored) {
+            *value = value.abs();
+        }
+        set
+    }
+
+    /// Row after row, zeros and all.
+    pub(crate) fn dense(&self) -> impl Iterator<Item = &[f64]> {
+        self.dense.chunks_exact(self.n_features)
+    }
+
     pub(crate) fn rows(&self) -> Dense<'_> {
         Dense::new(&self.dense, self.n_rows, self.n_features).expect("valid")
     }

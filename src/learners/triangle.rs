@@ -1,0 +1,169 @@
+//! Symmetric matrices as their lower triangles, row after row, and their Cholesky factors.
+//!
+//! Row i begins at i(i + 1)/2 and has i + 1 numbers, so that every loop here runs over
+//! neighbouring numbers.
+
+use std::ops::Range;
+
+use crate::simd::{self, Simd};
+
+/// Numbers in the triangle of a symmetric matrix of `n` rows.
+pub(super) fn len(n: usize) -> usize {
+    n * (n + 1) / 2
+}
+
+/// Where row `i` stands.
+#[inline(always)]
+fn row(i: usize) -> Range<usize> {
+    len(i)..len(i + 1)
+}
+
+/// A ← A + c·vvᵀ, at a cost of what v has that is not zero × its length / 2.
+#[inline(always)]
+pub(super) fn rank_one<S: Simd>(simd: S, a: &mut [f64], c: f64, v: &[f64]) {
+    for (i, &value) in v.iter().enumerate() {
+        if value != 0.0 {
+            simd::axpy(simd, c * value, &v[..=i], &mut a[row(i)]);
+        }
+    }
+}
+
+/// out ← Av.
+#[inline(always)]
+pub(super) fn multiply<S: Simd>(simd: S, a: &[f64], v: &[f64], out: &mut [f64]) {
+    for (i, &value) in v.iter().enumerate() {
+        let a = &a[row(i)];
+        out[i] = simd::dot(simd, a, &v[..=i]);
+        if value != 0.0 {
+            simd::axpy(simd, value, &a[..i], &mut out[..i]);
+        }
+    }
+}
+
+/// Turns A into L with A = L·Lᵀ; `None` when A is not positive definite to rounding.
+///
+/// A may have more rows than the `n` columns of L. The rows below the n-th are divided by Lᵀ, which
+/// makes them the first half of the solution for right-hand sides that stand there.
+#[inline(always)]
+pub(super) fn factor<S: Simd>(simd: S, a: &mut [f64], n: usize) -> Option<()> {
+    let mut i = 0;
+    while len(i) < a.len() {
+        let (above, rest) = a.split_at_mut(len(i));
+        let current = &mut rest[..=i];
+        for j in 0..i.min(n) {
+            let l = &above[row(j)];
+            let sum = simd::dot(simd, &current[..j], &l[..j]);
+            current[j] = (current[j] - sum) / l[j];
+        }
+        if i < n {
+            let sum = simd::dot(simd, &current[..i], &current[..i]);
+            let pivot = current[i] - sum;
+            // What rounding leaves of a zero is no pivot.
+            if pivot.is_nan() || pivot <= n as f64 * f64::EPSILON * current[i] {
+                return None;
+            }
+            current[i] = pivot.sqrt();
+        }
+        i += 1;
+    }
+    Some(())
+}
+
+/// v ← L⁻¹v, for the `v.len()` first rows of L.
+#[inline(always)]
+pub(super) fn forward<S: Simd>(simd: S, l: &[f64], v: &mut [f64]) {
+    for i in 0..v.len() {
+        let l = &l[row(i)];
+        let sum = simd::dot(simd, &l[..i], &v[..i]);
+        v[i] = (v[i] - sum) / l[i];
+    }
+}
+
+/// v ← L⁻ᵀv, for the `v.len()` first rows of L.
+#[inline(always)]
+pub(super) fn backward<S: Simd>(simd: S, l: &[f64], v: &mut [f64]) {
+    for i in (0..v.len()).rev() {
+        let l = &l[row(i)];
+        v[i] /= l[i];
+        let value = v[i];
+        simd::axpy(simd, -value, &l[..i], &mut v[..i]);
+    }
+}
+
+/// The numbers on the diagonal of the first `n` rows.
+pub(super) fn diagonal(a: &[f64], n: usize) -> impl Iterator<Item = f64> {
+    (0..n).map(|i| a[len(i) + i])
+}
+
+/// A ← A + c·I, for the first `n` rows.
+pub(super) fn add_diagonal(a: &mut [f64], n: usize, c: f64) {
+    for i in 0..n {
+        a[len(i) + i] += c;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::{WithSimd, dispatch};
+
+    struct Solve<'a>(&'a mut [f64], &'a mut [f64]);
+
+    impl WithSimd for Solve<'_> {
+        type Output = Option<Vec<f64>>;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Option<Vec<f64>> {
+            let Self(a, v) = self;
+            let mut product = vec![f64::NAN; v.len()];
+            multiply(simd, a, v, &mut product);
+            factor(simd, a, v.len())?;
+            forward(simd, a, v);
+            backward(simd, a, v);
+            Some(product)
+        }
+    }
+
+    /// A = I + Σ vvᵀ in full, by plain loops.
+    fn full(n: usize) -> (Vec<f64>, Vec<Vec<f64>>) {
+        let mut a = vec![0.0; len(n)];
+        let mut dense = vec![vec![0.0; n]; n];
+        add_diagonal(&mut a, n, 1.0);
+        (0..n).for_each(|i| dense[i][i] = 1.0);
+        for k in 0..n {
+            let v: Vec<f64> = (0..n).map(|i| ((i * 7 + k * 3) % 5) as f64 - 2.0).collect();
+            rank_one(pulp::Scalar, &mut a, 0.5, &v);
+            for i in 0..n {
+                (0..n).for_each(|j| dense[i][j] += 0.5 * v[i] * v[j]);
+            }
+        }
+        (a, dense)
+    }
+
+    #[test]
+    fn solves_what_it_multiplies() {
+        for n in 1..24 {
+            let (mut a, dense) = full(n);
+            let v: Vec<f64> = (0..n).map(|i| (i % 4) as f64 - 1.0).collect();
+            let product: Vec<f64> = dense
+                .iter()
+                .map(|row| row.iter().zip(&v).map(|(a, v)| a * v).sum())
+                .collect();
+            let mut solution = v.clone();
+            let found = dispatch(Solve(&mut a, &mut solution)).expect("positive definite");
+            assert_eq!(found, product);
+            for (i, row) in dense.iter().enumerate() {
+                let back: f64 = row.iter().zip(&solution).map(|(a, x)| a * x).sum();
+                assert!((back - v[i]).abs() < 1e-12, "{back} against {}", v[i]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_matrix_without_an_inverse_has_no_factor() {
+        for mut a in [vec![0.0], vec![-1.0], vec![f64::NAN], vec![1.0, 1.0, 1.0]] {
+            let n = if a.len() == 1 { 1 } else { 2 };
+            assert!(factor(pulp::Scalar, &mut a, n).is_none());
+        }
+    }
+}
