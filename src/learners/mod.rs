@@ -1,4 +1,13 @@
 //! Incremental learners, one a file, each a [`Learner`](crate::tree::Learner).
+//!
+//! | learner | outputs a row | minds the order of rows | [merges](crate::merge) |
+//! |---|---|---|---|
+//! | [`Linear`]: [`Pegasos`], [`LeastSquaresSgd`], [`LogisticSgd`], [`Perceptron`], [`PassiveAggressive`] | decision values or predictions | yes | no |
+//! | [`GaussianNb`], [`DiscreteNb`] | joint log likelihood of each class | no | yes |
+//! | [`GaussianDensity`], [`HistogramDensity`] | log density | no | yes |
+//! | [`OnlineKMeans`] | squared distance to each centre | yes | no |
+//! | [`RecursiveLeastSquares`] | predictions | no | no |
+//! | [`LeastSquaresStatistics`] | predictions | no | yes |
 
 mod discrete_nb;
 mod gaussian_density;
