@@ -147,9 +147,20 @@ impl<'a> Terms<'a> {
             Events::Complement { .. } => [(rest(totals, class) + alpha * d).ln(), -1.0],
             Events::Presence { .. } => [0.0, 1.0],
         };
+        let mut constants = model.options.priors.logs(weights);
+        if let Events::Complement { .. } = model.options.events {
+            // A score, not a likelihood: all that matters is who was seen.
+            for (constant, weight) in constants.iter_mut().zip(weights) {
+                *constant = if *weight > 0.0 {
+                    0.0
+                } else {
+                    f64::NEG_INFINITY
+                };
+            }
+        }
         let mut terms = Self {
             model,
-            constants: model.options.priors.logs(weights),
+            constants,
             common: (0..model.n_classes).map(common).collect(),
             table: None,
         };
@@ -166,20 +177,12 @@ impl<'a> Terms<'a> {
         let (d, alpha) = (self.model.n_features as f64, self.model.options.alpha);
         let n_classes = self.model.n_classes;
         match self.model.options.events {
-            Events::Counts => {}
-            Events::Complement { norm } => {
-                // Scores, not likelihoods: all that is left of the priors is who was seen.
-                for constant in self.constants.iter_mut().filter(|k| k.is_finite()) {
-                    *constant = 0.0;
-                }
-                if norm {
-                    for class in 0..n_classes {
-                        let others = counts
-                            .chunks_exact(n_classes)
-                            .map(|c| rest(c, class) + alpha);
-                        let logs = others.collect::<LogSum>().value();
-                        self.common[class][1] = 1.0 / (logs - d * self.common[class][0]);
-                    }
+            Events::Counts | Events::Complement { norm: false } => {}
+            Events::Complement { norm: true } => {
+                for (class, [common, factor]) in self.common.iter_mut().enumerate() {
+                    let others = counts.chunks_exact(n_classes);
+                    let others = others.map(|counts| rest(counts, class) + alpha);
+                    *factor = 1.0 / (others.collect::<LogSum>().value() - d * *common);
                 }
             }
             Events::Presence { .. } => {
