@@ -26,12 +26,13 @@ pub struct Cost {
 
 impl Cost {
     /// Every counter with its name.
-    pub fn by_name(&self) -> [(&'static str, u64); 6] {
+    pub fn by_name(&self) -> [(&'static str, u64); 7] {
         [
             ("fits", self.fits),
             ("rows_fed", self.rows_fed),
             ("rows_evaluated", self.rows_evaluated),
             ("copies", self.copies),
+            ("merges", self.merges),
             ("undo_entries", self.undo_entries),
             ("peak_models", self.peak_models),
         ]

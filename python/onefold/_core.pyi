@@ -12,6 +12,7 @@ __all__ = [
     "Splits",
     "__version__",
     "check_rows",
+    "merge_cv",
     "refit_cv",
     "tree_cv",
     "tree_walk",
@@ -89,6 +90,35 @@ class Learner:
     def passive_aggressive(
         n_features: int, n_classes: int, *, aggressiveness: float, damped: bool, intercept: bool
     ) -> Learner: ...
+    @staticmethod
+    def gaussian_nb(
+        n_features: int, n_classes: int, *, var_smoothing: float, priors: _Floats | bool
+    ) -> Learner: ...
+    @staticmethod
+    def discrete_nb(
+        n_features: int,
+        n_classes: int,
+        *,
+        alpha: float,
+        priors: _Floats | bool,
+        events: str,
+        norm: bool = False,
+        above: float = 0.0,
+    ) -> Learner: ...
+    @staticmethod
+    def gaussian_density(n_features: int, *, full: bool, reg_covar: float) -> Learner: ...
+    @staticmethod
+    def histogram_density(edges: list[_Floats], *, smoothing: float) -> Learner: ...
+    @staticmethod
+    def online_kmeans(n_features: int, *, n_clusters: int) -> Learner: ...
+    @staticmethod
+    def recursive_least_squares(
+        n_features: int, n_outputs: int, *, alpha: float, intercept: bool
+    ) -> Learner: ...
+    @staticmethod
+    def least_squares_statistics(
+        n_features: int, n_outputs: int, *, alpha: float, intercept: bool
+    ) -> Learner: ...
     def learn(self, examples: _Examples) -> None: ...
     def evaluate(self, X: Any) -> _Floats: ...
     def hypothesis(self) -> tuple[_Floats, _Floats]: ...
@@ -109,6 +139,13 @@ def refit_cv(
     learner: Learner,
     examples: _Examples,
     folds: Folds | Splits,
+    walk: _Walk,
+    progress: _Report | None = None,
+) -> tuple[_Floats, dict[str, int]]: ...
+def merge_cv(
+    learner: Learner,
+    examples: _Examples,
+    folds: Folds,
     walk: _Walk,
     progress: _Report | None = None,
 ) -> tuple[_Floats, dict[str, int]]: ...

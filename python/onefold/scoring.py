@@ -122,10 +122,9 @@ class HeldOut:
             return metric(y, self.predict(X), **weights)
         if self._is_fitted:
             return self._estimator.score(X, y, **weights)
-        if "score_samples" in self._answers:
-            return float(
-                np.average(self._answers["score_samples"], weights=weights.get("sample_weight"))
-            )
+        scores = _own_sample_scores(self._estimator, self._answers)
+        if scores is not None:
+            return float(np.average(scores, weights=weights.get("sample_weight")))
         raise AttributeError(f"{type(self._estimator).__name__}.score needs the fitted estimator")
 
 
@@ -144,6 +143,15 @@ def _own_metric(estimator: Any) -> Callable[..., Any] | None:
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     return _OWN_METRICS.get(getattr(type(estimator), "score", None))
+
+
+def _own_sample_scores(estimator: Any, answers: Answers) -> Floats | None:
+    """The scores of each sample whose mean is ``estimator.score``, if it is such a mean."""
+    if hasattr(estimator, "_sample_scores"):
+        return np.asarray(estimator._sample_scores(answers))
+    if not is_classifier(estimator) and "score_samples" in answers:
+        return np.asarray(answers["score_samples"], dtype=np.float64)
+    return None
 
 
 def resolve_scoring(estimator: Any, scoring: Any) -> dict[str, Scorer]:
@@ -231,8 +239,8 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> Floa
     With these, the scores of half a million folds of leave-one-out are one pass of numpy.
     """
     metric = metric_of(scorer, estimator)
-    if metric is None and "score_samples" in answers and hasattr(scorer, "_accept_sample_weight"):
-        return np.asarray(answers["score_samples"], dtype=np.float64)
+    if metric is None and hasattr(scorer, "_accept_sample_weight"):
+        return _own_sample_scores(estimator, answers)
     if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
         return None
     return _MEANS[metric](answers["predict"], np.asarray(y))

@@ -300,7 +300,7 @@ impl<R: Rows> Learner<Examples<'_, R>> for DiscreteNb {
                     return Err(Error::Value {
                         place: format!("X[{index}, {feature}]"),
                         value,
-                        rule: "a count must not be negative",
+                        rule: "Negative values in data are not counts",
                     });
                 }
                 if count > 0.0 {

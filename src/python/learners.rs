@@ -5,81 +5,38 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::convert::{ExamplesArg, RowsArg, to_matrix, with_examples, with_rows};
+use super::native::{Native, hypotheses};
 use super::run::run;
 use crate::data::{Examples, Rows};
 use crate::learners::{
-    Correction, LeastSquaresOptions, LeastSquaresSgd, LogisticOptions, LogisticSgd,
+    Correction, Covariance, DiscreteNb, DiscreteNbOptions, Events, GaussianDensity,
+    GaussianDensityOptions, GaussianNb, GaussianNbOptions, HistogramDensity, LeastSquaresOptions,
+    LeastSquaresSgd, LeastSquaresStatistics, LogisticOptions, LogisticSgd, OnlineKMeans,
     PassiveAggressive, PassiveAggressiveOptions, Pegasos, PegasosOptions, Perceptron,
-    PerceptronOptions,
+    PerceptronOptions, Priors, RecursiveLeastSquares, RidgeOptions,
 };
-use crate::tree::{Effort, Flat, Learner, Undo};
+use crate::tree::{Flat, Learner};
 use crate::{Error, Monitor, Result};
 
 /// How many rows are fed or evaluated between two looks at the monitor.
 const BATCH: usize = 1024;
 
-/// An enum of learners that is itself a learner: engines are compiled once for all of them.
-macro_rules! native_learners {
-    ($($learner:ident),+ $(,)?) => {
-        /// Any native learner.
-        #[derive(Clone, Debug)]
-        pub(super) enum Native {
-            $($learner($learner),)+
-        }
-
-        $(impl From<$learner> for Native {
-            fn from(learner: $learner) -> Self {
-                Self::$learner(learner)
-            }
-        })+
-
-        impl Flat for Native {
-            fn n_outputs(&self) -> usize {
-                match self { $(Self::$learner(learner) => Flat::n_outputs(learner),)+ }
-            }
-
-            fn state(&self) -> &[f64] {
-                match self { $(Self::$learner(learner) => learner.state(),)+ }
-            }
-
-            fn state_mut(&mut self) -> &mut [f64] {
-                match self { $(Self::$learner(learner) => learner.state_mut(),)+ }
-            }
-        }
-
-        impl<R: Rows> Learner<Examples<'_, R>> for Native {
-            fn effort(&self, data: &Examples<'_, R>) -> Effort {
-                match self { $(Self::$learner(learner) => learner.effort(data),)+ }
-            }
-
-            fn learn<U: Undo>(
-                &mut self,
-                data: &Examples<'_, R>,
-                rows: &[usize],
-                undo: &mut U,
-            ) -> Result<()> {
-                match self { $(Self::$learner(learner) => learner.learn(data, rows, undo),)+ }
-            }
-
-            fn evaluate(
-                &self,
-                data: &Examples<'_, R>,
-                rows: &[usize],
-                out: &mut [f64],
-            ) -> Result<()> {
-                match self { $(Self::$learner(learner) => learner.evaluate(data, rows, out),)+ }
-            }
-        }
-    };
+/// Priors as the facade passes them: given, or whether they are counted.
+#[derive(FromPyObject)]
+enum PriorsArg<'py> {
+    Counted(bool),
+    Given(PyReadonlyArray1<'py, f64>),
 }
 
-native_learners!(
-    LeastSquaresSgd,
-    LogisticSgd,
-    PassiveAggressive,
-    Pegasos,
-    Perceptron,
-);
+impl PriorsArg<'_> {
+    fn read(&self, n_classes: usize) -> PyResult<Priors> {
+        Ok(match self {
+            Self::Counted(true) => Priors::Counted,
+            Self::Counted(false) => Priors::Given(vec![1.0 / n_classes as f64; n_classes].into()),
+            Self::Given(priors) => Priors::Given(priors.as_slice()?.into()),
+        })
+    }
+}
 
 /// Weights, an output a row, and intercepts.
 type Hypothesis<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
@@ -183,6 +140,112 @@ impl PyLearner {
         ))
     }
 
+    /// Gaussian naive Bayes.
+    #[staticmethod]
+    #[pyo3(signature = (n_features, n_classes, *, var_smoothing, priors))]
+    fn gaussian_nb(
+        n_features: usize,
+        n_classes: usize,
+        var_smoothing: f64,
+        priors: PriorsArg<'_>,
+    ) -> PyResult<Self> {
+        let options = GaussianNbOptions {
+            var_smoothing,
+            priors: priors.read(n_classes)?,
+        };
+        Ok(Self(
+            GaussianNb::new(options, n_features, n_classes)?.into(),
+        ))
+    }
+
+    /// Naive Bayes of counts: `events` are "counts", "complement" or "presence".
+    #[staticmethod]
+    #[pyo3(signature = (n_features, n_classes, *, alpha, priors, events, norm=false, above=0.0))]
+    fn discrete_nb(
+        n_features: usize,
+        n_classes: usize,
+        alpha: f64,
+        priors: PriorsArg<'_>,
+        events: &str,
+        norm: bool,
+        above: f64,
+    ) -> PyResult<Self> {
+        let events = match events {
+            "counts" => Events::Counts,
+            "complement" => Events::Complement { norm },
+            _ => Events::Presence { above },
+        };
+        let options = DiscreteNbOptions {
+            events,
+            alpha,
+            priors: priors.read(n_classes)?,
+        };
+        Ok(Self(
+            DiscreteNb::new(options, n_features, n_classes)?.into(),
+        ))
+    }
+
+    /// One normal distribution.
+    #[staticmethod]
+    #[pyo3(signature = (n_features, *, full, reg_covar))]
+    fn gaussian_density(n_features: usize, full: bool, reg_covar: f64) -> Result<Self> {
+        let options = GaussianDensityOptions {
+            covariance: if full {
+                Covariance::Full
+            } else {
+                Covariance::Diagonal
+            },
+            reg_covar,
+        };
+        Ok(Self(GaussianDensity::new(options, n_features)?.into()))
+    }
+
+    /// Histograms of independent features.
+    #[staticmethod]
+    #[pyo3(signature = (edges, *, smoothing))]
+    fn histogram_density(edges: Vec<PyReadonlyArray1<'_, f64>>, smoothing: f64) -> PyResult<Self> {
+        let edges: Vec<_> = edges
+            .iter()
+            .map(|edges| Ok(edges.as_slice()?.to_vec()))
+            .collect::<PyResult<_>>()?;
+        Ok(Self(HistogramDensity::new(&edges, smoothing)?.into()))
+    }
+
+    /// k-means, one row at a time.
+    #[staticmethod]
+    #[pyo3(signature = (n_features, *, n_clusters))]
+    fn online_kmeans(n_features: usize, n_clusters: usize) -> Result<Self> {
+        Ok(Self(OnlineKMeans::new(n_clusters, n_features)?.into()))
+    }
+
+    /// Ridge regression that keeps its solution.
+    #[staticmethod]
+    #[pyo3(signature = (n_features, n_outputs, *, alpha, intercept))]
+    fn recursive_least_squares(
+        n_features: usize,
+        n_outputs: usize,
+        alpha: f64,
+        intercept: bool,
+    ) -> Result<Self> {
+        let options = RidgeOptions { alpha, intercept };
+        let model = RecursiveLeastSquares::new(options, n_features, n_outputs)?;
+        Ok(Self(model.into()))
+    }
+
+    /// Ridge regression that keeps its sufficient statistics.
+    #[staticmethod]
+    #[pyo3(signature = (n_features, n_outputs, *, alpha, intercept))]
+    fn least_squares_statistics(
+        n_features: usize,
+        n_outputs: usize,
+        alpha: f64,
+        intercept: bool,
+    ) -> Result<Self> {
+        let options = RidgeOptions { alpha, intercept };
+        let model = LeastSquaresStatistics::new(options, n_features, n_outputs)?;
+        Ok(Self(model.into()))
+    }
+
     /// Learns from all rows of `examples`, in their order.
     fn learn(&mut self, py: Python<'_>, examples: ExamplesArg<'_>) -> PyResult<()> {
         let model = &mut self.0;
@@ -221,15 +284,7 @@ impl PyLearner {
 
     /// The weights and the intercept of every output of a linear learner.
     fn hypothesis<'py>(&self, py: Python<'py>) -> PyResult<Hypothesis<'py>> {
-        let outputs = 0..Flat::n_outputs(&self.0);
-        let hypothesis = |output| match &self.0 {
-            Native::LeastSquaresSgd(model) => model.hypothesis(output),
-            Native::LogisticSgd(model) => model.hypothesis(output),
-            Native::PassiveAggressive(model) => model.hypothesis(output),
-            Native::Pegasos(model) => model.hypothesis(output),
-            Native::Perceptron(model) => model.hypothesis(output),
-        };
-        let (weights, intercepts): (Vec<_>, Vec<_>) = outputs.map(hypothesis).unzip();
+        let (weights, intercepts): (Vec<_>, Vec<_>) = hypotheses(&self.0)?.into_iter().unzip();
         let n_features = weights.first().map_or(0, Vec::len);
         Ok((
             to_matrix(py, weights.concat(), n_features)?,

@@ -6,6 +6,7 @@ mod data;
 mod error;
 mod folds;
 mod learners;
+mod native;
 mod run;
 mod tree;
 
@@ -27,5 +28,5 @@ mod _core {
     #[pymodule_export]
     use super::learners::PyLearner;
     #[pymodule_export]
-    use super::tree::{refit_cv, tree_cv, tree_walk};
+    use super::tree::{merge_cv, refit_cv, tree_cv, tree_walk};
 }

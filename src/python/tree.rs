@@ -1,4 +1,4 @@
-//! TreeCV and refits, of native learners and of Python objects.
+//! TreeCV, merging and refits, of native learners and of Python objects.
 
 use numpy::PyArray2;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use super::folds::{PyFolds, PySplits};
 use super::learners::PyLearner;
 use super::run::run;
 use crate::tree::{self, Options, Order, Outcome, Strategy};
-use crate::{Error, Result};
+use crate::{Error, Result, merge};
 
 /// How the tree is walked, in the words of the facade.
 #[derive(FromPyObject)]
@@ -102,6 +102,26 @@ pub(super) fn refit_cv<'py>(
                 tree::refit(learner, &examples, splits, order, monitor)
             })?
         }
+    });
+    answer(py, outcome)
+}
+
+/// Cross-validates a native learner that has learnt nothing by merging models.
+#[pyfunction]
+#[pyo3(signature = (learner, examples, folds, walk, progress=None))]
+pub(super) fn merge_cv<'py>(
+    py: Python<'py>,
+    learner: &PyLearner,
+    examples: ExamplesArg<'_>,
+    folds: &PyFolds,
+    walk: Walk,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Answer<'py>> {
+    let (learner, folds) = (&learner.0, &folds.0);
+    let outcome = with_examples!(&examples, |examples| {
+        run(py, walk.n_jobs, progress, |monitor| {
+            merge::cross_validate(learner, &examples, folds, monitor)
+        })?
     });
     answer(py, outcome)
 }

@@ -71,8 +71,9 @@ def test_csr_equals_dense(estimator):
     X, y = data(estimator)
     dense = clone(estimator).fit(X, y)
     sparse = clone(estimator).fit(sp.csr_array(X), y)
+    # Variances of nearly constant pixels are differences of nearly equal sums.
     np.testing.assert_allclose(
-        outputs(dense, X), outputs(sparse, sp.csr_array(X)), rtol=1e-9, atol=1e-12
+        outputs(dense, X), outputs(sparse, sp.csr_array(X)), rtol=1e-7, atol=1e-12
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 
 from .base import Engine, Outcome, Task
+from .merge import Merge
 from .refit import Refit
 from .tree import Tree
 
 __all__ = ["ENGINES", "Engine", "Outcome", "RefitWarning", "Task", "choose"]
 
-ENGINES: tuple[Engine, ...] = (Tree(), Refit())
+ENGINES: tuple[Engine, ...] = (Merge(), Tree(), Refit())
 """In the order in which ``method="auto"`` tries them. `Refit` does everything and comes last."""
 
 

@@ -17,8 +17,9 @@ from ..folds import Folds
 from ..learners.base import NativeEstimator
 from ..progress import reporter
 from .base import Outcome, Task
+from .twins import native_twin
 
-__all__ = ["Walk", "applies", "refit", "run", "tree"]
+__all__ = ["Walk", "is_native", "learner_of", "refit", "run", "tree"]
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,16 @@ class Walk:
         return cls(strategy, seed, effective_n_jobs(task.n_jobs))
 
 
-def applies(task: Task) -> bool:
-    """Whether the core can do this by itself: a native learner, and only answers are wanted."""
-    return (
-        isinstance(task.estimator, NativeEstimator)
-        and not task.return_estimator
-        and not task.return_train_score
-        and not task.fit_params
-    )
+def learner_of(task: Task) -> NativeEstimator | None:
+    """The native learner that does the task, if there is one and only answers are wanted."""
+    if task.return_estimator or task.return_train_score or task.fit_params:
+        return None
+    return native_twin(task.estimator)
+
+
+def is_native(task: Task) -> bool:
+    """Whether the estimator itself, and not only a twin of it, is native."""
+    return isinstance(task.estimator, NativeEstimator) and learner_of(task) is not None
 
 
 def tree(task: Task) -> Outcome:
@@ -64,7 +67,9 @@ def refit(task: Task) -> Outcome:
 
 def run(task: Task, engine: Callable[..., tuple[Any, dict[str, int]]]) -> Outcome:
     """Hand the examples and a learner that has learnt nothing to an engine of the core."""
-    estimator: NativeEstimator = clone(task.estimator)
+    twin = learner_of(task)
+    assert twin is not None  # why_not saw to it
+    estimator: NativeEstimator = clone(twin)
     rows = as_rows(task.X)
     targets, n_targets = estimator._targets(task.y, rows.shape[0])
     learner = estimator._new_learner(rows.shape[1], n_targets)

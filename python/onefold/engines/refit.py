@@ -39,7 +39,7 @@ class Refit:
 
     def why_not(self, task: Task) -> str | None:
         """Any estimator can be refitted."""
-        if "order" in task.options and not native.applies(task):
+        if "order" in task.options and not native.is_native(task):
             return "only native learners have an order"
         return None
 
@@ -49,7 +49,7 @@ class Refit:
 
     def run(self, task: Task) -> Outcome:
         """Fit, score and ask for predictions, fold by fold."""
-        if native.applies(task):
+        if native.is_native(task):
             return native.refit(task)
         fit_params = dict(task.fit_params)
         if task.weights is not None:

@@ -41,11 +41,11 @@ class Tree:
         """It needs folds, and an estimator that can be given more rows."""
         if not isinstance(task.folds, Folds):
             return "the test sets are not a partition"
-        if native.applies(task):
-            for option in {"batch_size", "backend"} & set(task.options):
-                return f"native learners have no {option}"
+        if _runs_natively(task):
             return None
         name = type(task.estimator).__name__
+        if native.is_native(task):
+            return "native learners have no batch_size and no backend"
         if not hasattr(task.estimator, "partial_fit"):
             return f"{name} has no partial_fit"
         if task.fit_params:
@@ -58,7 +58,7 @@ class Tree:
 
     def why_not_auto(self, task: Task) -> str | None:
         """Feeding rows once must be what ``fit`` does."""
-        if native.applies(task) or isinstance(task.estimator, _EXACT):
+        if native.learner_of(task) is not None or isinstance(task.estimator, _EXACT):
             return None
         name = type(task.estimator).__name__
         if isinstance(task.estimator, _SINGLE_PASS_ON_REQUEST):
@@ -69,7 +69,7 @@ class Tree:
 
     def run(self, task: Task) -> Outcome:
         """Walk the tree."""
-        if native.applies(task):
+        if _runs_natively(task):
             return native.tree(task)
         assert isinstance(task.folds, Folds)  # why_not saw to it
         outcome = walk(task, task.folds)
@@ -83,6 +83,11 @@ _EXACT = (BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB)
 """Estimators that add up counts: the order and the batches do not matter."""
 
 _SINGLE_PASS_ON_REQUEST = (Perceptron, SGDClassifier, SGDRegressor)
+
+
+def _runs_natively(task: Task) -> bool:
+    """Batches and processes are for estimators in Python, even if they have a native twin."""
+    return native.learner_of(task) is not None and not {"batch_size", "backend"} & set(task.options)
 
 
 def _takes_weights(estimator: Any) -> bool:

@@ -11,7 +11,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, DensityMixin, RegressorMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClusterMixin,
+    DensityMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -35,6 +42,8 @@ class NativeEstimator(BaseEstimator):
 
     _is_order_sensitive = False
     """Whether the order of the rows changes the model by more than rounding."""
+    _is_mergeable = False
+    """Whether the models of two sets of rows can be merged into the model of both."""
     _learner: Learner
     _shape: tuple[int, int]
 
@@ -239,6 +248,11 @@ class NativeDensity(DensityMixin, NativeEstimator):
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         return {"score_samples": outputs[:, 0]}
 
+    @staticmethod
+    def _sample_scores(answers: dict[str, NDArray[Any]]) -> Floats:
+        """The scores whose mean over rows is ``score``."""
+        return answers["score_samples"]
+
     def score_samples(self, X: Any) -> Floats:
         """Return the log density at each row.
 
@@ -267,11 +281,33 @@ class NativeDensity(DensityMixin, NativeEstimator):
         return float(self.score_samples(X).mean())
 
 
-class NativeClusterer(ClusterMixin, NativeEstimator):
+class NativeClusterer(TransformerMixin, ClusterMixin, NativeEstimator):
     """A native clustering: the native model's outputs are squared distances from the centres."""
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         return {"predict": outputs.argmin(axis=1), "transform": np.sqrt(outputs)}
+
+    @staticmethod
+    def _sample_scores(answers: dict[str, NDArray[Any]]) -> Floats:
+        """The scores whose mean over rows is ``score``."""
+        return np.asarray(-np.square(answers["transform"].min(axis=1)))
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from all rows, once each, in their order, then assign them to the centres.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        super().fit(X, sample_weight=sample_weight)
+        self.labels_ = self.predict(X)
+        return self
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the nearest centre of each row.
@@ -300,7 +336,7 @@ class NativeClusterer(ClusterMixin, NativeEstimator):
         return np.asarray(self._ask("transform", X))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the sum of squared distances from the nearest centres.
+        """Return minus the mean squared distance from the nearest centres.
 
         Parameters
         ----------
@@ -311,7 +347,7 @@ class NativeClusterer(ClusterMixin, NativeEstimator):
         -------
         score : float
         """
-        return -float(np.square(self.transform(X).min(axis=1)).sum())
+        return float(self._sample_scores({"transform": self.transform(X)}).mean())
 
 
 def _one_column(y: Any, n_samples: int) -> NDArray[Any]:

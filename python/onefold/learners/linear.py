@@ -12,13 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 from .._core import Learner
 from .base import Floats, NativeClassifier, NativeEstimator, NativeRegressor
 
-__all__ = ["LeastSquaresSGD", "LogisticSGD", "PassiveAggressive", "Pegasos", "Perceptron"]
+__all__ = [
+    "LeastSquaresSGD",
+    "LinearModel",
+    "LogisticSGD",
+    "PassiveAggressive",
+    "Pegasos",
+    "Perceptron",
+]
 
 
-class _Linear(NativeEstimator):
+class LinearModel(NativeEstimator):
     """Weights and intercepts, read off the native model."""
-
-    _is_order_sensitive = True
 
     @property
     def coef_(self) -> Floats:
@@ -33,8 +38,10 @@ class _Linear(NativeEstimator):
         return self._learner.hypothesis()[1]
 
 
-class _LinearClassifier(_Linear, NativeClassifier):
+class _LinearClassifier(LinearModel, NativeClassifier):
     """Decision values from the native model: one column, or one a class where there are many."""
+
+    _is_order_sensitive = True
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         if outputs.shape[1] == 1:
@@ -257,7 +264,7 @@ class PassiveAggressive(_LinearClassifier):
         )
 
 
-class LeastSquaresSGD(_Linear, NativeRegressor):
+class LeastSquaresSGD(LinearModel, NativeRegressor):
     """Linear least squares by robust stochastic approximation (Nemirovski et al., 2009).
 
     Steps of constant length, each followed by a projection on a ball; the model is the average of
@@ -290,6 +297,8 @@ class LeastSquaresSGD(_Linear, NativeRegressor):
     >>> result.predictions.shape
     (442,)
     """
+
+    _is_order_sensitive = True
 
     def __init__(
         self, step: float = 0.01, *, radius: float = 1.0, fit_intercept: bool = False

@@ -1,0 +1,40 @@
+"""Merging: k-fold of models that add up, in O(n + k)."""
+
+from __future__ import annotations
+
+from .. import _core
+from ..folds import Folds
+from ..scoring import RESPONSES
+from . import native
+from .base import Outcome, Task
+
+__all__ = ["Merge"]
+
+
+class Merge:
+    """Learn every fold once, and merge the models of all folds but one (Izbicki, 2013).
+
+    Exact, for the naive Bayes family, densities and least squares by sufficient statistics;
+    scikit-learn's own naive Bayes is mapped onto the native one.
+    """
+
+    name = "merge"
+    options: frozenset[str] = frozenset()
+    responses = frozenset(RESPONSES)
+
+    def why_not(self, task: Task) -> str | None:
+        """It needs folds, and a learner whose models can be merged."""
+        if not isinstance(task.folds, Folds):
+            return "the test sets are not a partition"
+        twin = native.learner_of(task)
+        if twin is None or not twin._is_mergeable:
+            return f"models of {type(task.estimator).__name__} cannot be merged"
+        return None
+
+    def why_not_auto(self, task: Task) -> str | None:
+        """Merging is exact."""
+        return None
+
+    def run(self, task: Task) -> Outcome:
+        """Merge."""
+        return native.run(task, _core.merge_cv)

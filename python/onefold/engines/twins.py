@@ -1,0 +1,56 @@
+"""scikit-learn's estimators that a native learner does exactly."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from sklearn import naive_bayes
+
+from .. import learners
+from ..learners.base import NativeEstimator
+
+__all__ = ["native_twin"]
+
+
+def native_twin(estimator: Any) -> NativeEstimator | None:
+    """The native learner that is the same estimator, or None where there is none.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from onefold.engines.twins import native_twin
+    >>> native_twin(GaussianNB(var_smoothing=1e-6))
+    GaussianNB(var_smoothing=1e-06)
+    """
+    if isinstance(estimator, NativeEstimator):
+        return estimator
+    if type(estimator) is naive_bayes.GaussianNB:
+        return learners.GaussianNB(estimator.priors, var_smoothing=estimator.var_smoothing)
+    alpha = _alpha(estimator)
+    if alpha is None:
+        return None
+    if type(estimator) is naive_bayes.MultinomialNB:
+        return learners.MultinomialNB(alpha, **_priors(estimator))
+    if type(estimator) is naive_bayes.ComplementNB:
+        return learners.ComplementNB(alpha, norm=estimator.norm)
+    if type(estimator) is naive_bayes.BernoulliNB and _zeros_are_no_events(estimator):
+        return learners.BernoulliNB(alpha, binarize=estimator.binarize, **_priors(estimator))
+    return None
+
+
+def _zeros_are_no_events(estimator: Any) -> bool:
+    return estimator.binarize is not None and estimator.binarize >= 0
+
+
+def _alpha(estimator: Any) -> float | None:
+    """The smoothing as scikit-learn reads it, if it is one positive number for all features."""
+    alpha = getattr(estimator, "alpha", None)
+    if not isinstance(alpha, Real) or not hasattr(estimator, "force_alpha"):
+        return None
+    smoothing = float(alpha) if estimator.force_alpha else max(float(alpha), 1e-10)
+    return smoothing if smoothing > 0 else None
+
+
+def _priors(estimator: Any) -> dict[str, Any]:
+    return {"fit_prior": estimator.fit_prior, "class_prior": estimator.class_prior}
