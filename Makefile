@@ -70,8 +70,10 @@ $(VENV)/tools: pyproject.toml | tools
 
 $(VENV)/built: $(RUST) $(VENV)/tools
 	$(BIN)/maturin develop --quiet --locked --profile develop
-	@touch $@
+	@rm -f $(VENV)/bench && touch $@
 
-$(VENV)/bench: $(VENV)/tools
+# The release build takes the place of the other, so only one of the two can be up to date alone.
+$(VENV)/bench: $(RUST) $(VENV)/tools
+	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/maturin develop --quiet --locked --release
-	@touch $@ $(VENV)/built
+	@touch $(VENV)/built $@

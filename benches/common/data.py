@@ -1,0 +1,71 @@
+"""The real data sets, read from the folder that ``ONEFOLD_DATA`` names.
+
+Rows are shuffled once with a fixed seed: covtype and news20 are sorted files, and what an online
+learner makes of a sorted file says nothing about the learner.
+"""
+
+import bz2
+import lzma
+import os
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+from sklearn.preprocessing import normalize
+
+try:
+    from onefold import load_libsvm
+except ImportError:  # a build without the reader
+    load_libsvm = None
+
+__all__ = ["covtype", "news20", "spread", "years"]
+
+OPENERS = {".xz": lzma.open, ".bz2": bz2.open}
+
+
+def covtype(seed=0):
+    """Covertype, class 1 against the rest: unit variance, centred, and a constant feature of 1."""
+    X, y = _read("covtype.libsvm.xz", 54)
+    order = np.random.default_rng(seed).permutation(len(y))
+    return _standardised(X.toarray())[order], y[order] == 1
+
+
+def news20(seed=0):
+    """20 newsgroups as counts of words, class 1 against the rest: CSR rows of unit length."""
+    X, y = _read("news20.bz2", 62_061)
+    order = np.random.default_rng(seed).permutation(len(y))
+    return normalize(X)[order], y[order] == 1
+
+
+def years(seed=0):
+    """5 000 songs of YearPredictionMSD, prepared as covtype is; the years scaled to [0, 1]."""
+    X, y = _read("YearPredictionMSD.5k.xz", 90)
+    order = np.random.default_rng(seed).permutation(len(y))
+    return _standardised(X.toarray())[order], ((y - y.min()) / np.ptp(y))[order]
+
+
+def spread(X, factor):
+    """Return the same CSR rows with their feature ids spread over `factor` times as many."""
+    shape = (X.shape[0], X.shape[1] * factor)
+    return sp.csr_matrix((X.data, X.indices * factor, X.indptr), shape=shape)
+
+
+def _standardised(X):
+    """Centre the features, give them unit variance, and append a constant feature of 1."""
+    X -= X.mean(axis=0)
+    X /= X.std(axis=0)
+    return np.column_stack([X, np.ones(len(X))])
+
+
+def _read(name, n_features):
+    folder = os.environ.get("ONEFOLD_DATA")
+    if not folder:
+        raise SystemExit(f"{name} is needed: set ONEFOLD_DATA to the folder that holds it")
+    path = Path(folder, name)
+    if not path.is_file():
+        raise SystemExit(f"{name} is needed, and {folder} (ONEFOLD_DATA) does not hold it")
+    if load_libsvm is not None:
+        return load_libsvm(path, n_features=n_features)
+    with OPENERS[path.suffix](path) as file:
+        return load_svmlight_file(file, n_features=n_features)
