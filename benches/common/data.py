@@ -7,12 +7,13 @@ learner makes of a sorted file says nothing about the learner.
 import bz2
 import lzma
 import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
-from sklearn.preprocessing import normalize
+from sklearn.preprocessing import minmax_scale, normalize
 
 try:
     from onefold import load_libsvm
@@ -24,11 +25,11 @@ __all__ = ["covtype", "news20", "spread", "years"]
 OPENERS = {".xz": lzma.open, ".bz2": bz2.open}
 
 
-def covtype(seed=0):
+def covtype(seed=0, *, centre=True, constant=True):
     """Covertype, class 1 against the rest: unit variance, centred, and a constant feature of 1."""
     X, y = _read("covtype.libsvm.xz", 54)
     order = np.random.default_rng(seed).permutation(len(y))
-    return _standardised(X.toarray())[order], y[order] == 1
+    return _scaled(X.toarray(), centre, constant)[order], y[order] == 1
 
 
 def news20(seed=0):
@@ -39,10 +40,10 @@ def news20(seed=0):
 
 
 def years(seed=0):
-    """5 000 songs of YearPredictionMSD, prepared as covtype is; the years scaled to [0, 1]."""
+    """5 000 songs of YearPredictionMSD: every feature, and the year, scaled to [0, 1]."""
     X, y = _read("YearPredictionMSD.5k.xz", 90)
     order = np.random.default_rng(seed).permutation(len(y))
-    return _standardised(X.toarray())[order], ((y - y.min()) / np.ptp(y))[order]
+    return minmax_scale(X.toarray())[order], minmax_scale(y)[order]
 
 
 def spread(X, factor):
@@ -51,13 +52,15 @@ def spread(X, factor):
     return sp.csr_matrix((X.data, X.indices * factor, X.indptr), shape=shape)
 
 
-def _standardised(X):
-    """Centre the features, give them unit variance, and append a constant feature of 1."""
-    X -= X.mean(axis=0)
+def _scaled(X, centre, constant):
+    """Give the features unit variance; centre them, append a constant 1, as asked."""
+    if centre:
+        X -= X.mean(axis=0)
     X /= X.std(axis=0)
-    return np.column_stack([X, np.ones(len(X))])
+    return np.column_stack([X, np.ones(len(X))]) if constant else X
 
 
+@cache
 def _read(name, n_features):
     folder = os.environ.get("ONEFOLD_DATA")
     if not folder:
