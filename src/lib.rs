@@ -12,6 +12,7 @@
 //! | [`tree`] | TreeCV: k-fold of incremental learners for log2(2k) fits at most |
 //! | [`merge`] | k-fold of models that can be merged: every row is learnt about once |
 //! | [`learners`] | incremental learners, one a file |
+//! | [`libsvm`] | LIBSVM files: a strict, parallel reader, a writer, a memory-mappable copy |
 //! | [`monitor`] | progress and cancellation |
 //! | [`cost`] | exact counters of the work done |
 //!
@@ -30,6 +31,7 @@ pub mod data;
 mod error;
 pub mod folds;
 pub mod learners;
+pub mod libsvm;
 pub mod merge;
 pub mod monitor;
 pub mod simd;

@@ -4,8 +4,10 @@ mod callback;
 mod convert;
 mod data;
 mod error;
+mod file;
 mod folds;
 mod learners;
+mod libsvm;
 mod native;
 mod run;
 mod tree;
@@ -27,6 +29,8 @@ mod _core {
     use super::folds::{PyFolds, PySplits};
     #[pymodule_export]
     use super::learners::PyLearner;
+    #[pymodule_export]
+    use super::libsvm::{LibsvmReader, convert_libsvm, dump_libsvm, load_libsvm};
     #[pymodule_export]
     use super::tree::{merge_cv, refit_cv, tree_cv, tree_walk};
 }

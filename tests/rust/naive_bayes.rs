@@ -314,7 +314,10 @@ fn what_cannot_be_learnt_is_refused() {
     };
     let mut counts = DiscreteNb::new(options, 2, 2).expect("valid");
     let error = message(counts.update(&data, &[0, 1]).expect_err("refused"));
-    assert_eq!(error, "X[1, 1] is -2: Negative values in data are not counts");
+    assert_eq!(
+        error,
+        "X[1, 1] is -2: Negative values in data are not counts"
+    );
     let mut normal = gaussian(1e-9, 2).expect("valid");
     normal.update(&data, &[0]).expect("updated");
     let error = message(

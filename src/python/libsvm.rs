@@ -1,0 +1,233 @@
+//! LIBSVM files: inputs from Python, matrices to numpy.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+
+use super::convert::{RowsArg, with_rows};
+use super::file::FileArg;
+use super::run::run;
+use crate::libsvm::{
+    Base, Document, Input, Ints, Labels, Matrix, Options, Precision, RowReader, Values, convert,
+    load,
+};
+
+fn inputs(files: Vec<FileArg>) -> Vec<Input> {
+    let input = |file| match file {
+        FileArg::Path(path) => Input::Path(path),
+        FileArg::Open(name, file) => Input::stream(name, file),
+    };
+    files.into_iter().map(input).collect()
+}
+
+/// The facade's options, a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct ReadOptions {
+    n_features: Option<u64>,
+    /// "float32" or "float64".
+    dtype: String,
+    multilabel: bool,
+    /// None is "auto".
+    zero_based: Option<bool>,
+    query_id: bool,
+    offset: u64,
+    length: Option<u64>,
+    allow_nonfinite: bool,
+}
+
+impl From<ReadOptions> for Options {
+    fn from(options: ReadOptions) -> Self {
+        Self {
+            n_features: options.n_features,
+            precision: match options.dtype.as_str() {
+                "float32" => Precision::Single,
+                _ => Precision::Double,
+            },
+            multilabel: options.multilabel,
+            base: match options.zero_based {
+                None => Base::Auto,
+                Some(true) => Base::Zero,
+                Some(false) => Base::One,
+            },
+            query_id: options.query_id,
+            offset: options.offset,
+            length: options.length,
+            allow_nonfinite: options.allow_nonfinite,
+        }
+    }
+}
+
+/// values, indices, indptr, labels, ends of labels, qids
+type Arrays<'py> = (
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+);
+
+fn arrays(py: Python<'_>, matrix: Matrix) -> Arrays<'_> {
+    let ints = |ints| match ints {
+        Ints::Narrow(ints) => ints.into_pyarray(py).into_any(),
+        Ints::Wide(ints) => ints.into_pyarray(py).into_any(),
+    };
+    let values = match matrix.values {
+        Values::Single(values) => values.into_pyarray(py).into_any(),
+        Values::Double(values) => values.into_pyarray(py).into_any(),
+    };
+    (
+        values,
+        ints(matrix.indices),
+        ints(matrix.indptr),
+        matrix.labels.into_pyarray(py),
+        matrix.label_ends.into_pyarray(py),
+        matrix.qids.into_pyarray(py),
+    )
+}
+
+/// Reads files whole: the arrays of each, and how many features all have.
+#[pyfunction]
+pub(super) fn load_libsvm<'py>(
+    py: Python<'py>,
+    files: Vec<FileArg>,
+    options: ReadOptions,
+    n_jobs: usize,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<(Vec<Arrays<'py>>, u64)> {
+    let (inputs, options) = (inputs(files), options.into());
+    let loaded = run(py, n_jobs, progress.as_ref(), |monitor| {
+        load(inputs, &options, monitor)
+    })?;
+    let matrices = loaded.matrices.into_iter();
+    Ok((
+        matrices.map(|matrix| arrays(py, matrix)).collect(),
+        loaded.n_features,
+    ))
+}
+
+/// Converts files to a directory of arrays.
+#[pyfunction]
+pub(super) fn convert_libsvm(
+    py: Python<'_>,
+    files: Vec<FileArg>,
+    directory: PathBuf,
+    options: ReadOptions,
+    n_jobs: usize,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let (inputs, options) = (inputs(files), options.into());
+    run(py, n_jobs, progress.as_ref(), |monitor| {
+        convert(inputs, &directory, &options, monitor)
+    })
+}
+
+/// Reads files in portions of rows.
+#[pyclass(frozen, module = "onefold._core")]
+#[derive(Debug)]
+pub(super) struct LibsvmReader {
+    /// `None` once it is closed.
+    reader: Mutex<Option<RowReader>>,
+    n_jobs: usize,
+    #[pyo3(get)]
+    n_features: u64,
+}
+
+impl LibsvmReader {
+    /// The reader, waited for without the GIL, which whoever has it may need.
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<RowReader>> {
+        self.reader
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl LibsvmReader {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        files: Vec<FileArg>,
+        n_rows: usize,
+        options: ReadOptions,
+        n_jobs: usize,
+    ) -> PyResult<Self> {
+        let (inputs, options) = (inputs(files), options.into());
+        let reader = run(py, n_jobs, None, |monitor| {
+            RowReader::new(inputs, n_rows, &options, monitor)
+        })?;
+        Ok(Self {
+            n_features: reader.n_features(),
+            reader: Mutex::new(Some(reader)),
+            n_jobs,
+        })
+    }
+
+    /// The arrays of the next rows, or None after the last.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Arrays<'py>>> {
+        let mut guard = self.lock(py);
+        let Some(reader) = guard.as_mut() else {
+            return Ok(None);
+        };
+        let matrix = match reader.ready() {
+            None => run(py, self.n_jobs, None, |monitor| reader.next(monitor))?,
+            ready => ready,
+        };
+        Ok(matrix.map(|matrix| arrays(py, matrix)))
+    }
+
+    /// Closes the files.
+    fn close(&self, py: Python<'_>) {
+        *self.lock(py) = None;
+    }
+}
+
+/// What to write beside rows and labels: the facade's dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct WriteOptions<'py> {
+    /// Where each row's labels end, for multilabel files.
+    label_ends: Option<Vec<usize>>,
+    qids: Option<PyReadonlyArray1<'py, i64>>,
+    zero_based: bool,
+    header: Vec<u8>,
+}
+
+/// Writes rows as text.
+#[pyfunction]
+#[allow(non_snake_case)] // scikit-learn's X
+pub(super) fn dump_libsvm(
+    py: Python<'_>,
+    X: RowsArg<'_>,
+    labels: PyReadonlyArray1<'_, f64>,
+    file: FileArg,
+    options: WriteOptions<'_>,
+    n_jobs: usize,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let labels = labels.as_slice()?;
+    let qids = options.qids.as_ref().map(|qids| qids.as_slice());
+    let qids = qids.transpose()?;
+    let keeps_zeros = !matches!(X, RowsArg::Dense(_));
+    with_rows!(&X, |rows| {
+        let document = Document {
+            rows: &rows,
+            labels: match &options.label_ends {
+                Some(ends) => Labels::Multi(labels, ends),
+                None => Labels::Single(labels),
+            },
+            qids,
+            is_one_based: !options.zero_based,
+            keeps_zeros,
+            header: &options.header,
+        };
+        run(py, n_jobs, progress.as_ref(), |monitor| match file {
+            FileArg::Path(path) => document.write_to_path(&path, monitor),
+            FileArg::Open(name, mut file) => document.write(&mut file, &name, monitor),
+        })
+    })
+}
