@@ -14,6 +14,7 @@ Out-of-fold predictions for every sample, whatever the estimator; scores are com
 from ._core import __version__
 from .engines import RefitWarning
 from .folds import Folds, Splits
+from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_libsvm
 from .model_selection import cross_val_predict, cross_val_score, cross_validate
 from .result import CVResult
 
@@ -23,7 +24,12 @@ __all__ = [
     "RefitWarning",
     "Splits",
     "__version__",
+    "convert_libsvm",
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
+    "dump_libsvm",
+    "iter_libsvm",
+    "load_libsvm",
+    "open_libsvm",
 ]

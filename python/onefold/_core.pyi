@@ -9,9 +9,13 @@ from numpy.typing import NDArray
 __all__ = [
     "Folds",
     "Learner",
+    "LibsvmReader",
     "Splits",
     "__version__",
     "check_rows",
+    "convert_libsvm",
+    "dump_libsvm",
+    "load_libsvm",
     "merge_cv",
     "refit_cv",
     "tree_cv",
@@ -37,7 +41,35 @@ class _Walk(Protocol):
     @property
     def n_jobs(self) -> int: ...
 
+# values, indices, indptr, labels, ends of labels, qids
+_Matrix: TypeAlias = tuple[
+    NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], _Indices, _Indices
+]
+
 def check_rows(X: Any) -> None: ...
+def load_libsvm(
+    files: list[Any], options: dict[str, Any], n_jobs: int, progress: _Report | None
+) -> tuple[list[_Matrix], int]: ...
+def convert_libsvm(
+    files: list[Any], directory: str, options: dict[str, Any], n_jobs: int, progress: _Report | None
+) -> None: ...
+def dump_libsvm(
+    X: Any,
+    labels: NDArray[np.float64],
+    file: Any,
+    options: dict[str, Any],
+    n_jobs: int,
+    progress: _Report | None,
+) -> None: ...
+@final
+class LibsvmReader:
+    def __new__(
+        cls, files: list[Any], n_rows: int, options: dict[str, Any], n_jobs: int
+    ) -> LibsvmReader: ...
+    @property
+    def n_features(self) -> int: ...
+    def next(self) -> _Matrix | None: ...
+    def close(self) -> None: ...
 
 @final
 class Folds:

@@ -35,15 +35,22 @@ impl Ints {
         }
     }
 
-    fn decrement(&mut self) {
+    fn increment(&mut self) {
         const PIECE: usize = 1 << 16;
         match self {
             Self::Narrow(ints) => ints
                 .par_chunks_mut(PIECE)
-                .for_each(|piece| piece.iter_mut().for_each(|int| *int -= 1)),
+                .for_each(|piece| piece.iter_mut().for_each(|int| *int += 1)),
             Self::Wide(ints) => ints
                 .par_chunks_mut(PIECE)
-                .for_each(|piece| piece.iter_mut().for_each(|int| *int -= 1)),
+                .for_each(|piece| piece.iter_mut().for_each(|int| *int += 1)),
+        }
+    }
+
+    fn reserve(&mut self, share: f64) {
+        match self {
+            Self::Narrow(ints) => reserve(ints, share),
+            Self::Wide(ints) => reserve(ints, share),
         }
     }
 
@@ -128,7 +135,7 @@ impl Matrix {
         }
     }
 
-    /// Appends some rows of a block.
+    /// Appends some rows of a block, with indices as if the first were 1 in the file.
     pub(super) fn append_rows(&mut self, columns: &Columns, rows: Range<usize>) {
         let stored = columns.stored(&rows);
         let n_stored = self.values.len() + stored.len();
@@ -140,8 +147,9 @@ impl Matrix {
             stored.start,
             self.values.len(),
         ));
-        self.indices
-            .extend(columns.indices[stored.clone()].iter().copied());
+        // Most files are one-based. Where that proves wrong, `finish` puts it right.
+        let indices = &columns.indices[stored.clone()];
+        self.indices.extend(indices.iter().map(|index| index - 1));
         self.values.extend(&columns.values[stored]);
         let labels = columns.label_range(&rows);
         if !columns.label_ends.is_empty() {
@@ -160,8 +168,8 @@ impl Matrix {
         if layout.is_wide(self.n_rows()) {
             self.widen();
         }
-        if layout.is_one_based {
-            self.indices.decrement();
+        if !layout.is_one_based {
+            self.indices.increment();
         }
         self.indptr.shrink();
         self.indices.shrink();
@@ -180,6 +188,26 @@ impl Sink for Matrix {
         self.append_rows(columns, 0..columns.row_ends.len());
         Ok(())
     }
+
+    fn reserve(&mut self, share: f64) {
+        // Vectors that grow step by step are copied again and again, and memory is touched twice.
+        self.indptr.reserve(share);
+        self.indices.reserve(share);
+        match &mut self.values {
+            Values::Single(values) => reserve(values, share),
+            Values::Double(values) => reserve(values, share),
+        }
+        reserve(&mut self.labels, share);
+    }
+}
+
+/// Room for all, when what is there is about this `share`. It is only a guess: too little or none
+/// costs time, too much is given back.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn reserve<T>(items: &mut Vec<T>, share: f64) {
+    let all = (1.02 * items.len() as f64 / share) as usize;
+    // Without the room, the vector grows as it must.
+    let _ = items.try_reserve_exact(all.saturating_sub(items.len()));
 }
 
 /// The `ends` of parts that began at `old`, where they now begin at `new`.

@@ -58,7 +58,7 @@ pub use store::convert;
 pub use write::{Document, Labels};
 
 /// How to read a file. The defaults are scikit-learn's.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How many features there are; by default as many as the largest index tells.
     pub n_features: Option<u64>,
@@ -76,6 +76,25 @@ pub struct Options {
     pub length: Option<u64>,
     /// Whether values and labels may be NaN or infinite.
     pub allow_nonfinite: bool,
+    /// How many bytes of text, about, are parsed as one piece.
+    pub block_size: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            n_features: None,
+            precision: Precision::default(),
+            multilabel: false,
+            base: Base::default(),
+            query_id: false,
+            offset: 0,
+            length: None,
+            allow_nonfinite: false,
+            // The columns of a block then fit a core's cache.
+            block_size: 1 << 17,
+        }
+    }
 }
 
 /// The index that the first feature has in the file.

@@ -10,24 +10,26 @@ const POWERS: [f64; 23] = [
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
-/// The largest integer below which an f64 holds every integer exactly.
+/// As many digits as an f64 always holds exactly, and the largest integer up to which it holds all.
+const EXACT_DIGITS: usize = 15;
 const EXACT: u64 = 1 << 53;
 
-/// As many decimal digits as a u64 surely holds.
+/// As many digits as a u64 surely holds.
 pub(super) const SAFE_DIGITS: usize = 18;
 
-/// Reads digits from `at` on into `number`, and returns where they end.
+/// Reads digits from `start` on into `number`, and returns where they end.
 #[inline(always)]
-pub(super) fn digits(bytes: &[u8], mut at: usize, number: &mut u64) -> usize {
-    while let Some(&byte) = bytes.get(at) {
+pub(super) fn digits(bytes: &[u8], start: usize, number: &mut u64) -> usize {
+    let mut end = start;
+    for byte in bytes.get(start..).unwrap_or_default() {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             break;
         }
         *number = number.wrapping_mul(10).wrapping_add(digit.into());
-        at += 1;
+        end += 1;
     }
-    at
+    end
 }
 
 /// A plain decimal at `start`, and where it ends; `None` when it takes more than one division.
@@ -36,23 +38,20 @@ pub(super) fn plain(bytes: &[u8], start: usize) -> Option<(f64, usize)> {
     let sign = bytes.get(start).copied();
     let whole = start + usize::from(matches!(sign, Some(b'-' | b'+')));
     let mut number = 0;
-    let mut at = digits(bytes, whole, &mut number);
-    let mut n_digits = at - whole;
-    let mut n_decimals = 0;
-    if bytes.get(at) == Some(&b'.') {
-        let point = at;
-        at = digits(bytes, point + 1, &mut number);
-        n_decimals = at - point - 1;
-        n_digits += n_decimals;
-    }
-    if n_digits == 0 || n_digits > SAFE_DIGITS || number > EXACT {
+    let mut end = digits(bytes, whole, &mut number);
+    let mut value = number as f64;
+    if bytes.get(end) == Some(&b'.') {
+        let decimals = end + 1;
+        end = digits(bytes, decimals, &mut number);
+        let n_digits = end - whole - 1;
+        if n_digits == 0 || n_digits > SAFE_DIGITS || number > EXACT {
+            return None;
+        }
+        value = number as f64 / POWERS[end - decimals];
+    } else if end == whole || end - whole > EXACT_DIGITS {
         return None;
     }
-    let mut value = number as f64;
-    if n_decimals > 0 {
-        value /= POWERS[n_decimals];
-    }
-    Some((if sign == Some(b'-') { -value } else { value }, at))
+    Some((if sign == Some(b'-') { -value } else { value }, end))
 }
 
 /// Any number, whole: also `1e-5`, `inf` and `nan`.
@@ -75,9 +74,9 @@ mod tests {
             ".5",
             "-0.419847",
             "0.1",
-            "9007199254740992",
+            "999999999999999",
             "0.3333333333333333",
-            "1.00000000000000000",
+            "1.000000000000000",
         ] {
             let (value, end) = plain(text.as_bytes(), 0).expect("plain");
             let exact: f64 = text.parse().expect("a number");

@@ -16,6 +16,9 @@ const BLOCKS_PER_THREAD: usize = 4;
 pub(super) trait Sink: Send {
     /// Takes the rows of the next block.
     fn append(&mut self, columns: &Columns) -> Result<()>;
+
+    /// Prepares for the rest, when the rows so far are about this share of all.
+    fn reserve(&mut self, _share: f64) {}
 }
 
 /// For those who only want the [`Tally`].
@@ -47,95 +50,136 @@ impl<T: Default> Batch<T> {
         self.n += 1;
         &mut self.buffers[self.n - 1]
     }
+
+    fn in_use(&self) -> &[T] {
+        &self.buffers[..self.n]
+    }
+}
+
+/// Text on its way in.
+struct Head {
+    blocks: Blocks,
+    batch: Batch<Vec<u8>>,
+}
+
+impl Head {
+    /// Reads the next batch, empty after the last.
+    fn fill(&mut self, monitor: &Monitor) -> Result<()> {
+        self.batch.n = 0;
+        while self.batch.n < BLOCKS_PER_THREAD * rayon::current_num_threads() {
+            if !self.blocks.next(self.batch.push(), monitor)? {
+                self.batch.n -= 1;
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Columns on their way out.
+struct Tail {
+    file: String,
+    batch: Batch<Parsed>,
+    n_lines: u64,
+    tally: Tally,
+}
+
+impl Tail {
+    /// Hands on a batch, up to the first fault.
+    fn empty_into(&mut self, sink: &mut impl Sink) -> Result<()> {
+        for parsed in self.batch.in_use() {
+            sink.append(&parsed.columns)?;
+            self.tally.add(&parsed.columns);
+            self.n_lines += parsed.columns.n_lines;
+            if let Some(fault) = &parsed.fault {
+                return Err(Error::Parse {
+                    file: self.file.clone(),
+                    line: self.n_lines + 1,
+                    reason: fault.reason.to_owned(),
+                    text: fault.text.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// One file on its way. A batch of blocks is read, then parsed, then appended; all three go on at
 /// the same time, each with its own batch.
 pub(super) struct Pipeline {
-    blocks: Blocks,
-    rules: Rules,
-    /// Texts being read, and those being parsed.
-    incoming: Batch<Vec<u8>>,
+    head: Head,
     texts: Batch<Vec<u8>>,
-    /// Columns being parsed, and those being appended.
+    rules: Rules,
     columns: Batch<Parsed>,
-    outgoing: Batch<Parsed>,
-    n_lines: u64,
-    tally: Tally,
+    tail: Tail,
 }
 
 impl Pipeline {
     pub(super) fn open(input: Input, options: &Options) -> Result<Self> {
+        let blocks = Blocks::open(input, options)?;
         Ok(Self {
-            blocks: Blocks::open(input, options)?,
-            rules: Rules::new(options),
-            incoming: Batch::default(),
+            tail: Tail {
+                file: blocks.name().to_owned(),
+                batch: Batch::default(),
+                n_lines: 0,
+                tally: Tally::new(),
+            },
+            head: Head {
+                blocks,
+                batch: Batch::default(),
+            },
             texts: Batch::default(),
+            rules: Rules::new(options),
             columns: Batch::default(),
-            outgoing: Batch::default(),
-            n_lines: 0,
-            tally: Tally::new(),
         })
     }
 
     /// Moves every batch one step on; false when the file has been read.
     pub(super) fn step(&mut self, sink: &mut impl Sink, monitor: &Monitor) -> Result<bool> {
-        let Self {
-            blocks,
-            incoming,
-            outgoing,
-            n_lines,
-            tally,
-            ..
-        } = self;
-        let move_on = || -> Result<()> {
-            for parsed in &outgoing.buffers[..outgoing.n] {
-                sink.append(&parsed.columns)?;
-                tally.add(&parsed.columns);
-                *n_lines += parsed.columns.n_lines;
-                if let Some(fault) = &parsed.fault {
-                    return Err(Error::Parse {
-                        file: blocks.name().to_owned(),
-                        line: *n_lines + 1,
-                        reason: fault.reason.to_owned(),
-                        text: fault.text.clone(),
-                    });
-                }
-            }
-            incoming.n = 0;
-            let n_blocks = BLOCKS_PER_THREAD * rayon::current_num_threads();
-            while incoming.n < n_blocks && blocks.next(incoming.push(), monitor)? {}
-            Ok(())
-        };
-        let (texts, columns, rules) = (&self.texts, &mut self.columns, self.rules);
-        let parse_on = || {
-            columns.n = 0;
-            for _ in 0..texts.n {
-                columns.push();
-            }
-            columns.buffers[..texts.n]
-                .par_iter_mut()
-                .zip(&texts.buffers[..texts.n])
-                .with_max_len(1)
-                .for_each(|(parsed, text)| {
-                    parsed.fault = parse(text, rules, &mut parsed.columns).err();
-                });
-        };
-        rayon::join(move_on, parse_on).0?;
-        std::mem::swap(&mut self.incoming, &mut self.texts);
-        std::mem::swap(&mut self.columns, &mut self.outgoing);
-        let is_empty = self.texts.n == 0 && self.outgoing.n == 0;
-        if is_empty {
-            self.blocks.failure(self.n_lines + 1)?;
+        let (head, tail) = (&mut self.head, &mut self.tail);
+        let (texts, columns) = (&self.texts, &mut self.columns);
+        let (moved, ()) = rayon::join(
+            || {
+                tail.empty_into(sink)?;
+                head.fill(monitor)
+            },
+            || parse_batch(texts, self.rules, columns),
+        );
+        moved?;
+        std::mem::swap(&mut self.head.batch, &mut self.texts);
+        std::mem::swap(&mut self.columns, &mut self.tail.batch);
+        let has_more = self.texts.n > 0 || self.tail.batch.n > 0;
+        if !has_more {
+            self.head.blocks.failure(self.tail.n_lines + 1)?;
         }
-        Ok(!is_empty)
+        Ok(has_more)
     }
 
-    /// What the whole file held, once it has been read into `sink`.
+    /// Reads the whole file into `sink`, and returns what it held.
     pub(super) fn drain(mut self, sink: &mut impl Sink, monitor: &Monitor) -> Result<Tally> {
-        while self.step(sink, monitor)? {}
-        Ok(self.tally)
+        let mut has_more = self.step(sink, monitor)?;
+        let share = self.head.blocks.share();
+        while has_more {
+            let is_first = self.tail.n_lines == 0;
+            has_more = self.step(sink, monitor)?;
+            if is_first && self.tail.n_lines > 0 {
+                sink.reserve(share);
+            }
+        }
+        Ok(self.tail.tally)
     }
+}
+
+/// Parses every text into the columns of the same place.
+fn parse_batch(texts: &Batch<Vec<u8>>, rules: Rules, columns: &mut Batch<Parsed>) {
+    columns.n = 0;
+    for _ in texts.in_use() {
+        columns.push();
+    }
+    let pairs = columns.buffers.par_iter_mut().zip(texts.in_use());
+    pairs.with_max_len(1).for_each(|(parsed, text)| {
+        parsed.fault = parse(text, rules, &mut parsed.columns).err();
+    });
 }
 
 /// Matrices with the same features, one a file.

@@ -74,7 +74,7 @@ impl RowReader {
     ) -> Result<Self> {
         if n_rows == 0 {
             return Err(Error::Parameter {
-                name: "n_rows",
+                name: "rows_per_block",
                 rule: "at least 1",
                 value: n_rows.to_string(),
             });

@@ -11,9 +11,6 @@ use super::compression::{Compression, MAGIC_LEN};
 use super::parse::excerpt;
 use crate::{Error, Monitor, Result};
 
-/// How much text is parsed as one piece: its columns then fit a core's cache.
-const BLOCK: usize = 1 << 17;
-
 /// An open file, or what behaves like one. It is sought only where [`Options::offset`] is given.
 pub trait Stream: Read + Seek + Send {}
 
@@ -85,9 +82,12 @@ pub(super) struct Blocks {
     name: String,
     compression: Compression,
     text: Box<dyn Read + Send>,
+    block_size: usize,
     /// Bytes taken from the file so far, before decompression, and how many were reported.
     taken: Arc<AtomicU64>,
     reported: u64,
+    /// How many bytes there are to take, as far as is known.
+    size: u64,
     /// Text to pass over before the first line, and whether that ends inside a line.
     skip: u64,
     is_inside_line: bool,
@@ -104,6 +104,7 @@ impl Blocks {
     /// Opens `input` and finds out how it is compressed.
     pub(super) fn open(input: Input, options: &Options) -> Result<Self> {
         let mut name = input.name();
+        let size = input.size(options);
         let declared = match &input {
             Input::Path(path) => Compression::of_path(path),
             Input::Stream(..) => None,
@@ -144,8 +145,10 @@ impl Blocks {
             name,
             compression,
             text,
+            block_size: options.block_size.max(1),
             taken,
             reported: 0,
+            size,
             skip,
             is_inside_line: offset > 0,
             position: offset,
@@ -161,6 +164,12 @@ impl Blocks {
     /// What messages call the file.
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which part of the file has been taken so far; all of it where its size is not known.
+    pub(super) fn share(&self) -> f64 {
+        let taken = self.taken.load(Ordering::Relaxed).max(1);
+        taken as f64 / self.size.max(taken) as f64
     }
 
     /// Puts the next lines into `block`; false when there are no more, or no more to be had.
@@ -204,13 +213,14 @@ impl Blocks {
     fn skip_line(&mut self, scratch: &mut Vec<u8>, monitor: &Monitor) -> Result<()> {
         while self.skip > 0 && !self.ended {
             scratch.clear();
-            let wanted = usize::try_from(self.skip).map_or(BLOCK, |skip| skip.min(BLOCK));
+            let size = self.block_size;
+            let wanted = usize::try_from(self.skip).map_or(size, |skip| skip.min(size));
             self.read(scratch, wanted, monitor)?;
             self.skip -= scratch.len() as u64;
         }
         while self.is_inside_line && !self.ended {
             scratch.clear();
-            self.read(scratch, BLOCK, monitor)?;
+            self.read(scratch, self.block_size, monitor)?;
             let newline = scratch.iter().position(|&byte| byte == b'\n');
             self.is_inside_line = newline.is_none();
             let end = newline.map_or(scratch.len(), |newline| newline + 1);
@@ -225,7 +235,7 @@ impl Blocks {
         while !self.ended {
             let old = block.len();
             // A long line is read in ever larger pieces, and each byte of it looked at once.
-            self.read(block, old.max(BLOCK), monitor)?;
+            self.read(block, old.max(self.block_size), monitor)?;
             if block[old..].contains(&b'\n') {
                 self.keep_tail(block, old);
                 break;

@@ -35,7 +35,7 @@ fn check(index: usize, len: usize) -> PyResult<()> {
     }
 }
 
-fn from_array(rows: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
+pub(super) fn from_array(rows: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
     // A negative index becomes one that the core names as out of range.
     Ok(rows
         .as_slice()?

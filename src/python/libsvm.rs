@@ -9,6 +9,7 @@ use pyo3::sync::MutexExt;
 
 use super::convert::{RowsArg, with_rows};
 use super::file::FileArg;
+use super::folds::from_array;
 use super::run::run;
 use crate::libsvm::{
     Base, Document, Input, Ints, Labels, Matrix, Options, Precision, RowReader, Values, convert,
@@ -57,6 +58,7 @@ impl From<ReadOptions> for Options {
             offset: options.offset,
             length: options.length,
             allow_nonfinite: options.allow_nonfinite,
+            ..Self::default()
         }
     }
 }
@@ -191,7 +193,7 @@ impl LibsvmReader {
 #[pyo3(from_item_all)]
 pub(super) struct WriteOptions<'py> {
     /// Where each row's labels end, for multilabel files.
-    label_ends: Option<Vec<usize>>,
+    label_ends: Option<PyReadonlyArray1<'py, i64>>,
     qids: Option<PyReadonlyArray1<'py, i64>>,
     zero_based: bool,
     header: Vec<u8>,
@@ -212,11 +214,12 @@ pub(super) fn dump_libsvm(
     let labels = labels.as_slice()?;
     let qids = options.qids.as_ref().map(|qids| qids.as_slice());
     let qids = qids.transpose()?;
+    let label_ends = options.label_ends.as_ref().map(from_array).transpose()?;
     let keeps_zeros = !matches!(X, RowsArg::Dense(_));
     with_rows!(&X, |rows| {
         let document = Document {
             rows: &rows,
-            labels: match &options.label_ends {
+            labels: match &label_ends {
                 Some(ends) => Labels::Multi(labels, ends),
                 None => Labels::Single(labels),
             },
