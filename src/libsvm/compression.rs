@@ -44,7 +44,10 @@ impl Compression {
             Self::Bzip2
         } else if bytes.starts_with(b"\xfd7zXZ\0") {
             Self::Xz
-        } else if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        } else if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
+            || matches!(bytes, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+        {
+            // Parallel compressors begin with a frame to be skipped: the second of the two.
             Self::Zstd
         } else {
             Self::Plain
@@ -96,7 +99,12 @@ impl Compression {
                 bzip2::Compression::default(),
             )),
             Self::Xz => Box::new(liblzma::write::XzEncoder::new(sink, 6)),
-            Self::Zstd => Box::new(zstd::Encoder::new(sink, 0)?),
+            Self::Zstd => {
+                let mut encoder = zstd::Encoder::new(sink, 0)?;
+                // The other formats have one anyway.
+                encoder.include_checksum(true)?;
+                Box::new(encoder)
+            }
         })
     }
 }

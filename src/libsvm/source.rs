@@ -122,7 +122,12 @@ impl Blocks {
             file.by_ref()
                 .take(MAGIC_LEN as u64)
                 .read_to_end(&mut head)?;
-            let compression = declared.unwrap_or_else(|| Compression::of_magic(&head));
+            let found = Compression::of_magic(&head);
+            let compression = declared.unwrap_or(found);
+            if compression != found {
+                let message = format!("not a {} file, as its name says", compression.name());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
             let mut skip = offset;
             if offset > 0 && compression == Compression::Plain {
                 file.seek(SeekFrom::Start(offset))?;

@@ -6,6 +6,7 @@ mod engine;
 mod kmeans;
 mod laws;
 mod least_squares;
+mod libsvm;
 mod linear;
 mod merge;
 mod naive_bayes;
