@@ -253,6 +253,8 @@ impl<D: Samples + ?Sized, L: Learner<D> + Mergeable> Engine<'_, D, L> {
         if parts.len() == 1 || !self.is_worth_a_thread(parts) {
             return parts.iter_mut().try_for_each(|part| work(part, workspace));
         }
+        // What has not begun when the caller cancels must not begin.
+        self.monitor.check()?;
         let (left, right) = parts.split_at_mut(parts.len() / 2);
         self.pool.fork(
             workspace,
