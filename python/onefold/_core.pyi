@@ -61,6 +61,7 @@ def dump_libsvm(
     n_jobs: int,
     progress: _Report | None,
 ) -> None: ...
+
 @final
 class LibsvmReader:
     def __new__(

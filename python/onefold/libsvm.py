@@ -391,9 +391,7 @@ def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return checked
 
 
-def _rows(
-    matrix: Any, n_features: int, options: dict[str, Any], dtype: np.dtype[Any]
-) -> list[Any]:
+def _rows(matrix: Any, n_features: int, options: dict[str, Any], dtype: np.dtype[Any]) -> list[Any]:
     """X, y and, if they were asked for, the queries."""
     values, indices, indptr, labels, label_ends, qids = matrix
     X = _csr(_converted(values, dtype), indices, indptr, (len(indptr) - 1, n_features))
