@@ -40,7 +40,7 @@ def load_libsvm(
     n_jobs: int | None = -1,
     progress: bool = False,
 ) -> tuple[Any, ...]:
-    """Read files whole, as scikit-learn's ``load_svmlight_file`` and ``load_svmlight_files`` do.
+    r"""Read files whole, as scikit-learn's ``load_svmlight_file`` and ``load_svmlight_files`` do.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ def load_libsvm(
     --------
     >>> import io
     >>> from onefold import load_libsvm
-    >>> X, y = load_libsvm(io.BytesIO(b"+1 1:0.5 3:2  # a comment\\n-1 2:1e-3\\n"))
+    >>> X, y = load_libsvm(io.BytesIO(b"+1 1:0.5 3:2  # a comment\n-1 2:1e-3\n"))
     >>> X.toarray(), y
     (array([[0.5  , 0.   , 2.   ],
            [0.   , 0.001, 0.   ]]), array([ 1., -1.]))
-    >>> load_libsvm(io.BytesIO(b"+1 3:2 2:1\\n"))
+    >>> load_libsvm(io.BytesIO(b"+1 3:2 2:1\n"))
     Traceback (most recent call last):
     ValueError: <stream>, line 1: decreasing feature index: "2:1"
     """
@@ -125,7 +125,7 @@ def iter_libsvm(
     allow_nonfinite: bool = False,
     n_jobs: int | None = -1,
 ) -> Iterator[tuple[Any, ...]]:
-    """Read files in blocks of rows: memory stays bounded however large they are.
+    r"""Read files in blocks of rows: memory stays bounded however large they are.
 
     Several files are read one after another, as if they were one. The blocks, put together, are
     what `load_libsvm` returns. For that every block must have the same features: where
@@ -152,7 +152,7 @@ def iter_libsvm(
     --------
     >>> import io
     >>> from onefold import iter_libsvm
-    >>> text = io.BytesIO(b"1 0:1\\n2 1:2\\n3 0:3\\n")
+    >>> text = io.BytesIO(b"1 0:1\n2 1:2\n3 0:3\n")
     >>> for X, y in iter_libsvm(text, rows_per_block=2, n_features=2, zero_based=True):
     ...     print(X.shape, y)
     (2, 2) [1. 2.]
@@ -192,7 +192,7 @@ def convert_libsvm(
     n_jobs: int | None = -1,
     progress: bool = False,
 ) -> None:
-    """Convert files to a directory of arrays, which `open_libsvm` opens in milliseconds.
+    r"""Convert files to a directory of arrays, which `open_libsvm` opens in milliseconds.
 
     Files are read in blocks, so they may be larger than memory; several are put together, one
     after another, in one matrix. The directory appears when it is complete: what fails half-way
@@ -213,7 +213,7 @@ def convert_libsvm(
     >>> from pathlib import Path
     >>> from onefold import convert_libsvm, open_libsvm
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     convert_libsvm(io.BytesIO(b"+1 1:0.5 3:2\\n-1 2:1\\n"), Path(place, "small"))
+    ...     convert_libsvm(io.BytesIO(b"+1 1:0.5 3:2\n-1 2:1\n"), Path(place, "small"))
     ...     X, y = open_libsvm(Path(place, "small"))
     ...     print(X.shape, y)
     (2, 3) [ 1. -1.]
@@ -341,7 +341,7 @@ def _files(source: Any, stack: ExitStack) -> list[Any]:
     files: list[Any] = []
     for one in [source] if is_one else source:
         if isinstance(one, int):
-            files.append(stack.enter_context(open(one, "rb", closefd=False)))
+            files.append(stack.enter_context(os.fdopen(one, "rb", closefd=False)))
         else:
             files.append(one if hasattr(one, "read") else os.fsdecode(one))
     if not files:
