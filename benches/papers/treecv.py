@@ -3,7 +3,7 @@
     ONEFOLD_DATA=… python benches/papers/treecv.py [--repetitions 100] [--rounds 3] [--write]
 
 needs a release build (``make .venv/bench``), covtype.libsvm.xz and YearPredictionMSD.5k.xz. On two
-quiet cores a repetition of Table 2 takes about five seconds and a round of Figure 2 about three
+quiet cores a repetition of Table 2 should take some ten seconds and a round of Figure 2 some five
 minutes; ``--rows 20000`` makes both small, to try things out. ``--write`` puts treecv-paper.md,
 treecv-figure2.png and treecv-figure2.csv into benches/results.
 

@@ -3,7 +3,7 @@
     ONEFOLD_DATA=… python benches/peers/treecv.py [--quick] [--write]
 
 needs a release build (``make .venv/bench``), covtype.libsvm.xz and news20.bz2. The full run takes
-about ten minutes on two quiet cores, ``--quick`` less than two; ``--write`` puts the table into
+about ten minutes on two quiet cores, ``--quick`` a minute; ``--write`` puts the table into
 benches/results/treecv.md. Each line shows the figure, the bound it is held to, what was measured
 and whether it holds. Sides of a comparison take turns and the best of their times counts.
 
