@@ -49,6 +49,14 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A fold whose training rows do not determine its model.
+    #[error("fold {fold} cannot be predicted: {reason}")]
+    Undetermined {
+        /// The fold, from 0.
+        fold: usize,
+        /// What is missing, and what would help.
+        reason: String,
+    },
     /// Text that is not LIBSVM format.
     #[error("{file}, line {line}: {reason}: {text:?}")]
     Parse {

@@ -14,6 +14,7 @@
 //! | [`learners`] | incremental learners, one a file |
 //! | [`libsvm`] | LIBSVM files: a strict, parallel reader, a writer, a memory-mappable copy |
 //! | [`monitor`] | progress and cancellation |
+//! | [`virtual_cv`] | least squares, ridge and kernel ridge: every fold from one factorisation |
 //! | [`cost`] | exact counters of the work done |
 //!
 //! ```
@@ -36,6 +37,7 @@ pub mod merge;
 pub mod monitor;
 pub mod simd;
 pub mod tree;
+pub mod virtual_cv;
 
 #[cfg(feature = "python")]
 mod python;

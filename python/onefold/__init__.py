@@ -17,6 +17,7 @@ from .folds import Folds, Splits
 from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_libsvm
 from .model_selection import cross_val_predict, cross_val_score, cross_validate
 from .result import CVResult
+from .virtual import diagnostics, ridge_path, virtual_cv
 
 __all__ = [
     "CVResult",
@@ -28,8 +29,11 @@ __all__ = [
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
+    "diagnostics",
     "dump_libsvm",
     "iter_libsvm",
     "load_libsvm",
     "open_libsvm",
+    "ridge_path",
+    "virtual_cv",
 ]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 __all__ = [
     "Folds",
     "Learner",
+    "LeastSquares",
     "LibsvmReader",
     "Splits",
     "__version__",
@@ -20,6 +21,11 @@ __all__ = [
     "refit_cv",
     "tree_cv",
     "tree_walk",
+    "virtual_diagnostics",
+    "virtual_errors",
+    "virtual_kernel_errors",
+    "virtual_kernel_predict",
+    "virtual_predict",
 ]
 
 __version__: str
@@ -189,3 +195,64 @@ def tree_walk(
     walk: _Walk,
     progress: _Report | None = None,
 ) -> dict[str, int]: ...
+
+@final
+class LeastSquares:
+    def __new__(
+        cls,
+        alphas: list[float],
+        *,
+        intercept: bool = True,
+        scaler: tuple[bool, bool] | None = None,
+    ) -> LeastSquares: ...
+
+def virtual_predict(
+    X: Any,
+    y: _Floats,
+    weights: _Floats | None,
+    cv: Folds | Splits,
+    model: LeastSquares,
+    *,
+    coefficients: bool = False,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> tuple[_Floats, _Floats]: ...
+def virtual_errors(
+    X: Any,
+    y: _Floats,
+    weights: _Floats | None,
+    cv: Folds | Splits,
+    model: LeastSquares,
+    *,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> tuple[_Floats, _Floats, _Floats]: ...
+def virtual_kernel_predict(
+    K: _Floats,
+    y: _Floats,
+    weights: _Floats | None,
+    cv: Folds | Splits,
+    alphas: list[float],
+    *,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> _Floats: ...
+def virtual_kernel_errors(
+    K: _Floats,
+    y: _Floats,
+    weights: _Floats | None,
+    cv: Folds | Splits,
+    alphas: list[float],
+    *,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> tuple[_Floats, _Floats, _Floats]: ...
+def virtual_diagnostics(
+    X: Any,
+    y: _Floats,
+    weights: _Floats | None,
+    model: LeastSquares,
+    *,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> tuple[_Floats, _Floats, _Floats]: ...

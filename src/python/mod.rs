@@ -11,6 +11,7 @@ mod libsvm;
 mod native;
 mod run;
 mod tree;
+mod virtual_cv;
 
 /// The native part of the Python package `onefold`.
 #[pyo3::pymodule]
@@ -33,4 +34,9 @@ mod _core {
     use super::libsvm::{LibsvmReader, convert_libsvm, dump_libsvm, load_libsvm};
     #[pymodule_export]
     use super::tree::{merge_cv, refit_cv, tree_cv, tree_walk};
+    #[pymodule_export]
+    use super::virtual_cv::{
+        PyLeastSquares, virtual_diagnostics, virtual_errors, virtual_kernel_errors,
+        virtual_kernel_predict, virtual_predict,
+    };
 }

@@ -15,3 +15,4 @@ mod rows;
 mod sets;
 mod textbook;
 mod tree;
+mod virtual_cv;

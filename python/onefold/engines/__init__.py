@@ -8,10 +8,11 @@ from .base import Engine, Outcome, Task
 from .merge import Merge
 from .refit import Refit
 from .tree import Tree
+from .virtual import Virtual
 
 __all__ = ["ENGINES", "Engine", "Outcome", "RefitWarning", "Task", "choose"]
 
-ENGINES: tuple[Engine, ...] = (Merge(), Tree(), Refit())
+ENGINES: tuple[Engine, ...] = (Merge(), Virtual(), Tree(), Refit())
 """In the order in which ``method="auto"`` tries them. `Refit` does everything and comes last."""
 
 

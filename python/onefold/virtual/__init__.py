@@ -1,0 +1,21 @@
+"""Virtual k-fold beyond `cross_validate`: penalty paths, diagnostics, nonlinear least squares.
+
+Leaving rows out of a least-squares fit has a closed form, so a whole grid of penalties, the
+influence of every row, or the folds of a nonlinear fit cost about as much as one fit.
+"""
+
+from __future__ import annotations
+
+from .influence import Diagnostics, diagnostics
+from .nonlinear import LinearizationWarning, VirtualCV, virtual_cv
+from .path import RidgePath, ridge_path
+
+__all__ = [
+    "Diagnostics",
+    "LinearizationWarning",
+    "RidgePath",
+    "VirtualCV",
+    "diagnostics",
+    "ridge_path",
+    "virtual_cv",
+]

@@ -1,0 +1,110 @@
+//! Folds larger than the model: a system of the model's own size a fold.
+//!
+//! In coordinates z the penalised system of all rows is diag(1/g); without the rows D it is
+//! diag(1/g) − M_D, M_D = Σ_D w·zzᵀ. Divided by √g on both sides that is I − B, whose eigenvalues
+//! are those of I − H_DD: the same test tells whether enough digits are left.
+
+use super::direct::Fitted;
+use super::eliminate::HARD;
+use super::linalg::{self, Cholesky, Mat};
+use super::moments::{BLOCK, sum};
+use super::primal::Primal;
+use super::problem::{Cv, Held};
+use crate::data::Rows;
+use crate::{Monitor, Result};
+
+impl<R: Rows> Primal<'_, R> {
+    /// Fits one fold for every λ; `None` where it must be fitted by itself.
+    pub(super) fn downdate(
+        &self,
+        cv: Cv<'_>,
+        held: &Held<'_>,
+        fold: usize,
+        monitor: &Monitor,
+    ) -> Result<Option<Fitted>> {
+        // Sum over the removed rows or over the training rows, whichever are fewer.
+        let is_removed = held.repeated.is_none() && 2 * held.removed.len() <= cv.n_samples();
+        let sums = match self.sums.folds.get(fold) {
+            Some(sums) if self.is_from_gram && is_removed => self.rotate(sums),
+            _ if is_removed => self.fold_sums(&held.removed, monitor)?,
+            _ => self.fold_sums(&cv.train(fold), monitor)?,
+        };
+        let n = self.n_coordinates();
+        let (gains, q) = (&self.gains, self.level.len());
+        let mut theta = Mat::zeros(n, self.alphas.len() * q);
+        for (l, &alpha) in self.alphas.iter().enumerate() {
+            let root = |i: usize| gains[(i, l)].sqrt();
+            let penalty = |i: usize| {
+                if i < self.spectrum.values.len() {
+                    alpha
+                } else {
+                    0.0
+                }
+            };
+            let system = Mat::from_fn(n, n, |i, j| {
+                let inner = root(i) * sums[(i.max(j), i.min(j))] * root(j);
+                let diagonal = f64::from(i == j);
+                if is_removed {
+                    diagonal - inner
+                } else {
+                    inner + diagonal * penalty(i) * gains[(i, l)]
+                }
+            });
+            let Some(factor) = Cholesky::new(&system, HARD) else {
+                return Ok(None);
+            };
+            let mut b = Mat::from_fn(n, q, |i, o| {
+                let own = sums[(n + o, i)];
+                let all = self.spectrum.products.col(o);
+                let rest = if !is_removed {
+                    own
+                } else if i < all.nrows() {
+                    all[i] - own
+                } else {
+                    -own
+                };
+                rest * root(i)
+            });
+            factor.solve(&mut b);
+            for o in 0..q {
+                for i in 0..n {
+                    theta[(i, l * q + o)] = b[(i, o)] * root(i);
+                }
+            }
+        }
+        Ok(Some(Fitted::new(
+            self.sums.frame.shift.clone(),
+            self.coefficients(&theta),
+        )))
+    }
+
+    /// Σ w·bbᵀ with b = (z, 1, y), from the same sum with (x, y, 1).
+    fn rotate(&self, sums: &Mat<f64>) -> Mat<f64> {
+        let mut sums = sums.clone();
+        linalg::mirror(&mut sums);
+        let to = self.to_coordinates();
+        let half = linalg::product(to.as_ref(), sums.as_ref());
+        linalg::product(half.as_ref(), to.transpose())
+    }
+
+    /// The same from the rows.
+    fn fold_sums(&self, rows: &[usize], monitor: &Monitor) -> Result<Mat<f64>> {
+        if self.is_from_gram {
+            return Ok(self.rotate(&self.problem.moments(&self.sums.frame, rows, monitor)?));
+        }
+        let (n, q) = (self.n_coordinates(), self.level.len());
+        sum(rows, n + q, monitor, &|rows, total| {
+            for block in rows.chunks(BLOCK) {
+                let z = self.coordinates(block, |row| self.problem.root_weight(row));
+                let b = Mat::from_fn(n + q, block.len(), |i, c| {
+                    if i < n {
+                        return z[(i, c)];
+                    }
+                    let y = self.problem.target(block[c])[i - n] - self.level[i - n];
+                    y * self.problem.root_weight(block[c])
+                });
+                linalg::add_outer(total.as_mut(), b.as_ref());
+            }
+        })
+    }
+}

@@ -1,0 +1,322 @@
+"""Virtual k-fold of linear models is what refits are: every option with every kind of cv."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, RidgeCV
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from virtual_cases import KINDS, SHAPES, distance, folds_of, problem
+
+import onefold
+from onefold import _core
+from onefold.folds import resolve_cv
+from onefold.reference.virtual import (
+    Withdrawal,
+    ridge_out_of_fold,
+    virtual_kfold,
+    virtual_loo,
+)
+from onefold.virtual import ridge_path
+
+MSE = "neg_mean_squared_error"
+
+
+def twin(X, Y, folds, **options):
+    parts = [
+        ridge_out_of_fold(X, Y, folds.train(i), folds.test(i), **options) for i in range(len(folds))
+    ]
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weights", [None, "weights", "zeros"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_all_options_equal_the_twin(shape, intercept, weights, kind):
+    for n_outputs, is_sparse in [(1, False), (3, True), (3, False), (1, True)]:
+        X, Y, w = problem(shape, n_outputs, weights, density=0.1 if is_sparse else 1.0)
+        folds = resolve_cv(folds_of(len(X))[kind], X)
+        rows = sp.csr_array(X) if is_sparse else X
+        alphas = [0.0, 1e-2, 10.0]
+        for chosen in [alphas, alphas[1:], [0.0]]:
+            model = _core.LeastSquares(chosen, intercept=intercept)
+            found, _ = _core.virtual_predict(rows, Y, w, folds, model)
+            for i, alpha in enumerate(chosen):
+                expected = twin(X, Y, folds, alpha=alpha, intercept=intercept, weights=w)
+                assert distance(found[:, i], expected) < 1e-8, (n_outputs, is_sparse, chosen, alpha)
+
+
+ESTIMATORS = {
+    "ols": LinearRegression(),
+    "ols without intercept": LinearRegression(fit_intercept=False),
+    "ridge": Ridge(0.5),
+    "ridge without intercept": Ridge(0.5, fit_intercept=False),
+    "scaled ridge": make_pipeline(StandardScaler(), Ridge(0.5)),
+    "scaled ridge without intercept": make_pipeline(
+        StandardScaler(), Ridge(2, fit_intercept=False)
+    ),
+    "centred ridge": make_pipeline(StandardScaler(with_std=False), Ridge(0.5)),
+    "centred ridge without intercept": make_pipeline(
+        StandardScaler(with_std=False), Ridge(0.5, fit_intercept=False)
+    ),
+    "divided ridge": make_pipeline(StandardScaler(with_mean=False), Ridge(0.5)),
+    "divided ridge without intercept": make_pipeline(
+        StandardScaler(with_mean=False), Ridge(0.5, fit_intercept=False)
+    ),
+    "scaled ols": make_pipeline(StandardScaler(), LinearRegression()),
+    "scaled ols without intercept": make_pipeline(
+        StandardScaler(), LinearRegression(fit_intercept=False)
+    ),
+    "linear kernel": KernelRidge(alpha=0.5),
+    "rbf": KernelRidge(alpha=0.5, kernel="rbf", gamma=0.05),
+    "poly": KernelRidge(alpha=2.0, kernel="poly", degree=2, gamma=0.1, coef0=1),
+    "sigmoid": KernelRidge(alpha=1.0, kernel="sigmoid", gamma=0.01, coef0=0.1),
+    "callable": KernelRidge(alpha=1.0, kernel=lambda a, b: float(a @ b) + 1.0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_equal_refits(name, kind):
+    estimator = ESTIMATORS[name]
+    for shape, n_outputs, weights in [
+        ("tall", 1, "weights"),
+        ("tall", 2, None),
+        ("wide", 1, None),
+        ("wide", 2, "weights"),
+        ("very tall", 1, "zeros"),
+    ]:
+        if kind == "loo" and (shape == "very tall" or name == "callable"):
+            continue  # hundreds of refits, or kernels in Python: the others cover it
+        X, Y, w = problem(shape, n_outputs, weights)
+        y = Y[:, 0] if n_outputs == 1 else Y
+        cv = folds_of(len(X))[kind]
+        call = {"cv": cv, "sample_weight": w, "scoring": MSE}
+        fast = onefold.cross_validate(estimator, X, y, **call)
+        slow = onefold.cross_validate(estimator, X, y, method="refit", **call)
+        assert fast.method == "virtual"
+        assert distance(fast["test_score"], slow["test_score"]) < 1e-8, (shape, weights)
+        assert fast.pooled == pytest.approx(slow.pooled, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ["ridge", "divided ridge", "ols", "linear kernel", "rbf"])
+@pytest.mark.parametrize("shape", ["tall", "wide"])
+def test_sparse_rows_equal_dense_ones(name, shape):
+    X, Y, w = problem(shape, 2, "weights", density=0.1)
+    for kind in ["number", "loo", "Monte-Carlo"]:
+        cv = folds_of(len(X))[kind]
+        call = {"cv": cv, "sample_weight": w, "scoring": MSE}
+        dense = onefold.cross_validate(ESTIMATORS[name], X, Y, **call)
+        for layout in [sp.csr_array, sp.csc_matrix]:
+            sparse = onefold.cross_validate(ESTIMATORS[name], layout(X), Y, **call)
+            assert sparse.method == "virtual"
+            assert distance(sparse["test_score"], dense["test_score"]) < 1e-9
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("cv", [5, "loo", KFold(3, shuffle=True, random_state=1)])
+def test_classifiers_equal_refits(cv, intercept):
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    w = np.random.default_rng(0).random(len(y))
+    for labels in [names, names == "virginica"]:
+        estimator = RidgeClassifier(0.3, fit_intercept=intercept)
+        for weights, class_weight in [(None, None), (w, dict.fromkeys(labels[:1], 2.0))]:
+            estimator.set_params(class_weight=class_weight)
+            call = {"cv": cv, "sample_weight": weights}
+            fast = onefold.cross_validate(estimator, X, labels, **call)
+            slow = onefold.cross_validate(estimator, X, labels, method="refit", **call)
+            assert fast.method == "virtual"
+            np.testing.assert_array_equal(fast.predictions, slow.predictions)
+            np.testing.assert_allclose(
+                fast.decision_values, slow.decision_values, rtol=1e-8, atol=1e-10
+            )
+
+
+def test_a_class_that_a_training_set_does_not_hold_is_not_predicted():
+    X, y = load_iris(return_X_y=True)
+    for estimator in [RidgeClassifier(), RidgeClassifier(fit_intercept=False)]:
+        found = onefold.cross_val_predict(estimator, X, y, cv=KFold(3), engine="virtual")
+        for fold, (train, test) in enumerate(KFold(3).split(X)):
+            expected = clone(estimator).fit(X[train], y[train]).predict(X[test])
+            np.testing.assert_array_equal(found[test], expected, err_msg=f"fold {fold}")
+
+
+def test_penalties_of_each_output():
+    X, Y, _ = problem("tall", 3)
+    for estimator in [Ridge(alpha=[0.1, 10.0, 0.1]), KernelRidge(alpha=[0.1, 10.0, 1.0])]:
+        fast = onefold.cross_validate(estimator, X, Y, cv=4)
+        slow = onefold.cross_validate(estimator, X, Y, cv=4, method="refit")
+        np.testing.assert_allclose(fast.predictions, slow.predictions, rtol=1e-9)
+    with pytest.raises(ValueError, match="alpha has 2 values for 3 outputs"):
+        onefold.cross_validate(Ridge(alpha=[1, 2]), X, Y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "reason"),
+    [
+        (Ridge(positive=True), "positive=True"),
+        (LinearRegression(positive=True), "positive=True"),
+        (RidgeClassifier(class_weight="balanced"), "depends on the training set"),
+        (make_pipeline(MinMaxScaler(), Ridge()), "only a StandardScaler"),
+        (make_pipeline(StandardScaler(), KernelRidge()), "a kernel of scaled rows"),
+        (RidgeCV(), "RidgeCV is not"),
+    ],
+)
+def test_what_is_not_least_squares_is_refused(estimator, reason):
+    X, Y, _ = problem("tall")
+    with pytest.raises(ValueError, match=reason):
+        onefold.cross_validate(estimator, X, Y[:, 0] > 5, method="virtual")
+
+
+def test_precomputed_kernels():
+    X, Y, w = problem("tall", 2, "weights")
+    K = X @ X.T
+    for cv in [5, "loo"]:
+        given = onefold.cross_val_predict(
+            KernelRidge(kernel="precomputed"), K, Y, cv=cv, sample_weight=w
+        )
+        own = onefold.cross_val_predict(KernelRidge(), X, Y, cv=cv, sample_weight=w)
+        np.testing.assert_allclose(given, own, rtol=1e-9)
+    with pytest.raises(ValueError, match="K must be a square array"):
+        onefold.cross_validate(KernelRidge(kernel="precomputed"), K[:, :5], Y, method="virtual")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_solution_that_is_known(shape):
+    # X from its singular values, y in the span of two of them: θ is known for every λ, and a row
+    # that is not fitted to y (weight 0) is predicted by that θ in every fold.
+    n, p = SHAPES[shape]
+    rng = np.random.default_rng(1)
+    k = min(n - 1, p)
+    U = np.linalg.qr(rng.standard_normal((n - 1, k)))[0]
+    V = np.linalg.qr(rng.standard_normal((p, k)))[0]
+    s = np.linspace(1, 3, k)
+    y = U[:, 0] * 2 + U[:, 1]
+    new = rng.standard_normal(p)
+    X = np.vstack([(U * s) @ V.T, new])
+    for alpha in [0.0, 0.7]:
+        theta = V[:, 0] * 2 * s[0] / (s[0] ** 2 + alpha) + V[:, 1] * s[1] / (s[1] ** 2 + alpha)
+        model = _core.LeastSquares([alpha], intercept=False)
+        split = _core.Splits(n, [(np.arange(n - 1), np.array([n - 1]))])
+        found, _ = _core.virtual_predict(X, np.append(y, 9.0)[:, None], None, split, model)
+        assert found[0, 0, 0] == pytest.approx(new @ theta, rel=1e-9)
+
+
+def test_the_recursion_of_the_paper():
+    X, Y, _ = problem("tall")
+    X, y = np.c_[X, np.ones(len(X))], Y[:, 0]
+    folds = resolve_cv(6, X)
+    subsets = [folds.test(i).tolist() for i in range(6)]
+    residuals, thetas = virtual_kfold(X, y, subsets)
+    predicted, coefficients = _core.virtual_predict(
+        X, Y, None, folds, _core.LeastSquares([0.0], intercept=False), coefficients=True
+    )
+    np.testing.assert_allclose(y - predicted[:, 0, 0], residuals, rtol=1e-8)
+    np.testing.assert_allclose(coefficients[:, 0, 0, :-1], thetas, rtol=1e-8)
+    assert (coefficients[:, 0, 0, -1] == 0).all()
+    found = onefold.cross_val_predict(LinearRegression(fit_intercept=False), X, y, cv="loo")
+    assert np.mean((y - found) ** 2) == pytest.approx(virtual_loo(X, y), rel=1e-9)
+    # The order of withdrawal does not matter.
+    one, other = Withdrawal.of(X, y).withdraw(3).withdraw(5), Withdrawal.of(X, y).withdraw(5)
+    np.testing.assert_allclose(one.theta, other.withdraw(3).theta, rtol=1e-9)
+
+
+def test_coefficients_are_those_of_refits():
+    X, Y, w = problem("tall", 2, "weights")
+    folds = resolve_cv(folds_of(len(X))["Monte-Carlo"], X)
+    for intercept in [True, False]:
+        for cv in [folds, resolve_cv("loo", X), resolve_cv(2, X)]:
+            model = _core.LeastSquares([0.5], intercept=intercept)
+            _, found = _core.virtual_predict(X, Y, w, cv, model, coefficients=True)
+            for fold in range(len(cv)):
+                train = cv.train(fold)
+                fit = Ridge(0.5, fit_intercept=intercept, solver="svd")
+                fit.fit(X[train], Y[train], sample_weight=w[train])
+                np.testing.assert_allclose(found[fold, 0, :, :-1], fit.coef_, rtol=1e-7, atol=1e-9)
+                if intercept:
+                    np.testing.assert_allclose(found[fold, 0, :, -1], fit.intercept_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["ridge", "scaled ridge", "rbf"])
+def test_a_path_is_its_penalties_one_by_one(name, kind):
+    for shape in ["tall", "wide"]:
+        X, Y, w = problem(shape, 2, "weights")
+        alphas = np.array([1e-2, 1.0, 100.0])
+        cv = folds_of(len(X))[kind]
+        path = ridge_path(ESTIMATORS[name], X, Y, alphas=alphas, cv=cv, sample_weight=w)
+        folds = resolve_cv(cv, X)
+        for i, alpha in enumerate(alphas):
+            estimator = clone(ESTIMATORS[name])
+            last = estimator[-1] if name == "scaled ridge" else estimator
+            last.set_params(alpha=alpha)
+            result = onefold.cross_validate(estimator, X, Y, cv=cv, sample_weight=w, scoring=MSE)
+            answers = [result.fold_answers(fold)["predict"] for fold in range(len(folds))]
+            press = np.sum((Y[folds.rows] - np.concatenate(answers)) ** 2, axis=0)
+            np.testing.assert_allclose(path.press[i], press, rtol=1e-9)
+            assert path.mse[i].mean() == pytest.approx(-result.mean, rel=1e-9)
+
+
+def test_best_penalties_equal_those_of_scikit_learn():
+    X, y = load_diabetes(return_X_y=True)
+    alphas = np.logspace(-4, 2, 13)
+    path = ridge_path(Ridge(), X, y, alphas=alphas)
+    peer = RidgeCV(alphas, store_cv_results=True).fit(X, y)
+    assert path.best_alpha == peer.alpha_
+    np.testing.assert_allclose(path.mse[:, 0], peer.cv_results_.mean(axis=0), rtol=1e-9)
+    search = GridSearchCV(Ridge(), {"alpha": alphas}, cv=KFold(7), scoring=MSE).fit(X, y)
+    path = ridge_path(Ridge(), X, y, alphas=alphas, cv=7)
+    assert path.best_alpha == search.best_params_["alpha"]
+    np.testing.assert_allclose(path.mse[:, 0], -search.cv_results_["mean_test_score"], rtol=1e-9)
+    spread = search.cv_results_["std_test_score"] / np.sqrt(7 - 1)
+    np.testing.assert_allclose(path.std_error[:, 0], spread, rtol=1e-7)
+    assert path.one_se_alpha >= path.best_alpha
+    Y = np.c_[y, X[:, 0] + 0.01 * y]
+    peer = RidgeCV(alphas, alpha_per_target=True).fit(X, Y)
+    found = ridge_path(Ridge(), X, Y, alphas=alphas).best_alpha_per_output
+    np.testing.assert_array_equal(found, peer.alpha_)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "alphas", "match"),
+    [
+        (LinearRegression(), [1.0], "has no path"),
+        (RidgeCV(), [1.0], "RidgeCV is not"),
+        (Ridge(), [], "alphas must be a list"),
+        (Ridge(), [-1.0], "alpha must be finite and not negative, got -1"),
+        (Ridge(), [np.nan], "alpha must be finite and not negative, got NaN"),
+    ],
+)
+def test_paths_that_make_no_sense_are_refused(estimator, alphas, match):
+    X, Y, _ = problem("tall")
+    with pytest.raises(ValueError, match=match):
+        ridge_path(estimator, X, Y, alphas=alphas)
+
+
+def test_threads_do_not_change_a_bit():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 6))
+    Y = X[:, :2] + rng.standard_normal((20_000, 2))
+    for cv in [resolve_cv(7, X), resolve_cv("loo", X), resolve_cv(10_000, X)]:
+        for scaler in [None, (True, True)] if len(cv) < 10 else [None]:
+            model = _core.LeastSquares([0.1, 1.0], scaler=scaler)
+            one = _core.virtual_predict(X, Y, None, cv, model, n_jobs=1)[0]
+            three = _core.virtual_predict(X, Y, None, cv, model, n_jobs=3)[0]
+            np.testing.assert_array_equal(one, three)
+            sums = [_core.virtual_errors(X, Y, None, cv, model, n_jobs=j) for j in (1, 3)]
+            np.testing.assert_array_equal(sums[0], sums[1])
+
+
+def test_progress_is_reported():
+    X, Y, _ = problem("tall")
+    calls = []
+    folds = resolve_cv("loo", X)
+    model = _core.LeastSquares([1.0])
+    _core.virtual_predict(X, Y, None, folds, model, progress=lambda *done: calls.append(done))
+    assert calls[-1] == (60, 60)

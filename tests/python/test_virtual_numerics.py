@@ -1,0 +1,191 @@
+"""Hard data: right to 1e-6 of the twin by singular values, or an error that names the fold."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from virtual_cases import distance
+
+import onefold
+from onefold import _core
+from onefold.folds import resolve_cv
+from onefold.reference.virtual import ridge_out_of_fold
+
+
+def rows(n=50, p=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 1
+    return X, X @ rng.standard_normal(p) + rng.standard_normal(n)
+
+
+def check(X, y, cv, alpha=0.0, intercept=True, tolerance=1e-6):
+    folds = resolve_cv(cv, X)
+    model = _core.LeastSquares([alpha], intercept=intercept)
+    Y = y[:, None]
+    expected = np.concatenate(
+        [
+            ridge_out_of_fold(X, Y, folds.train(i), folds.test(i), alpha=alpha, intercept=intercept)
+            for i in range(len(folds))
+        ]
+    )
+    for data in [X, sp.csr_array(X)]:
+        found = _core.virtual_predict(data, Y, None, folds, model)[0][:, 0]
+        assert np.isfinite(found).all()
+        assert distance(found, expected) < tolerance
+
+
+CVS = ["loo", 5, 2]
+
+
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("alpha", [0.0, 1e-6, 1.0])
+def test_duplicated_and_dependent_columns(alpha, intercept, cv):
+    X, y = rows()
+    check(np.c_[X, X[:, 2]], y, cv, alpha, intercept)
+    check(np.c_[X, X @ [1.0, 2.0, 3.0, -1.0, 0.5]], y, cv, alpha, intercept)
+    # Indicators of a category: with an intercept they are one too many.
+    check(np.c_[X, np.eye(3)[np.arange(50) % 3]], y, cv, alpha, intercept)
+
+
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("alpha", [0.0, 0.1])
+def test_constant_columns(alpha, cv):
+    X, y = rows()
+    check(np.c_[X, np.full(50, 1 / 3)], y, cv, alpha)
+    check(np.c_[X, np.zeros(50)], y, cv, alpha, intercept=False)
+
+
+@pytest.mark.parametrize("cv", ["loo", 5])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_as_many_features_as_rows(intercept, cv):
+    for n, p in [(12, 12), (12, 11), (13, 12), (12, 10)]:
+        X, y = rows(n, p, seed=3)
+        check(X, y, cv, 0.0, intercept)
+        check(X, y, cv, 1e-3, intercept)
+
+
+@pytest.mark.parametrize("estimator", [LinearRegression(), Ridge(1e-3), Ridge(1.0)])
+@pytest.mark.parametrize("cv", CVS)
+def test_a_row_that_alone_determines_a_coefficient(estimator, cv):
+    # 1 − h = 0: without row 7 the last column is constant, and its coefficient nothing.
+    X, y = rows()
+    X = np.c_[X, np.zeros(50)]
+    X[7, -1] = 1.0
+    for steps in [[estimator], [StandardScaler(), estimator]]:
+        fast = onefold.cross_val_predict(make_pipeline(*steps), X, y, cv=cv, engine="virtual")
+        slow = onefold.cross_val_predict(make_pipeline(*steps), X, y, cv=cv, engine="refit")
+        assert distance(fast, slow) < 1e-8
+
+
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("leverage", [1e3, 1e6, 1e9])
+def test_leverages_near_one(leverage, cv):
+    X, y = rows()
+    X[7] *= leverage
+    check(X, y, cv)
+    check(X, y, cv, alpha=1.0)
+
+
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_all_columns_huge_or_tiny(scale, intercept, cv):
+    X, y = rows()
+    plain = _core.LeastSquares([0.0], intercept=intercept)
+    folds = resolve_cv(cv, X)
+    expected, _ = _core.virtual_predict(X, y[:, None], None, folds, plain)
+    found, _ = _core.virtual_predict(X * scale, y[:, None], None, folds, plain)
+    assert distance(found, expected) < 1e-9
+    # A penalty in the same units.
+    one, other = (_core.LeastSquares([0.5 * unit**2], intercept=intercept) for unit in (1.0, scale))
+    expected, _ = _core.virtual_predict(X, y[:, None], None, folds, one)
+    if 0 < 0.5 * scale**2 < np.inf:
+        found, _ = _core.virtual_predict(X * scale, y[:, None], None, folds, other)
+        assert distance(found, expected) < 1e-9
+
+
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("alpha", [0.0, 1e-12, 1.0])
+def test_columns_of_very_different_scales(alpha, cv):
+    X, y = rows()
+    # The twin for λ > 0 works in the same units, so its own rounding bounds what can be compared.
+    spread = np.array([1e-9, 1e-4, 1.0, 1e4, 1e9]) if alpha == 0 else np.array([1e-3, 1, 1, 1, 1e3])
+    check(X * spread, y, cv, alpha)
+    plain = _core.LeastSquares([0.0])
+    folds = resolve_cv(cv, X)
+    expected, _ = _core.virtual_predict(X, y[:, None], None, folds, plain)
+    found, _ = _core.virtual_predict(X * spread, y[:, None], None, folds, plain)
+    assert distance(found, expected) < 1e-7
+
+
+@pytest.mark.parametrize("cv", CVS)
+def test_means_far_from_zero(cv):
+    X, y = rows()
+    for alpha in [0.0, 1.0]:
+        model = _core.LeastSquares([alpha])
+        folds = resolve_cv(cv, X)
+        expected, _ = _core.virtual_predict(X, y[:, None], None, folds, model)
+        # Powers of two are added without rounding where X has few enough bits.
+        few = np.round(X * 2**20) / 2**20
+        expected, _ = _core.virtual_predict(few, y[:, None], None, folds, model)
+        for data in [few + 2**25, sp.csr_array(few + 2**25)]:
+            found, _ = _core.virtual_predict(data, y[:, None], None, folds, model)
+            assert distance(found, expected) < 1e-7
+
+
+@pytest.mark.parametrize("cv", CVS)
+def test_ill_conditioned_columns(cv):
+    X, y = rows()
+    for gap in [1e-3, 1e-5, 1e-7]:
+        check(np.c_[X, X[:, 0] + gap * np.random.default_rng(1).standard_normal(50)], y, cv)
+
+
+@pytest.mark.parametrize("cv", CVS)
+def test_what_cannot_be_told_is_an_error_that_names_the_fold(cv):
+    X, y = rows()
+    nearly = np.c_[X, X[:, 0] + 3e-12 * np.random.default_rng(1).standard_normal(50)]
+    with pytest.raises(ValueError, match=r"fold \d+ cannot be predicted: .*collinear"):
+        onefold.cross_validate(LinearRegression(), nearly, y, cv=cv, method="virtual")
+    apart = X * np.array([1e200, 1.0, 1.0, 1.0, 1e-200])
+    with pytest.raises(ValueError, match=r"fold \d+ cannot be predicted: .*differ in scale"):
+        onefold.cross_validate(LinearRegression(), apart, y, cv=cv, method="virtual")
+    kernel = KernelRidge(alpha=1e-14, kernel="rbf", gamma=1e-4)
+    with pytest.raises(ValueError, match=r"fold \d+ cannot be predicted: alpha is too small"):
+        onefold.cross_validate(kernel, X, y, cv=cv, method="virtual")
+
+
+def test_a_fold_without_weight_is_named():
+    X, y = rows()
+    w = np.zeros(50)
+    w[:10] = 1
+    with pytest.raises(ValueError, match=r"fold 0 cannot be predicted: .* no weight"):
+        onefold.cross_validate(Ridge(), X, y, cv=5, sample_weight=w, method="virtual")
+
+
+def test_shapes_and_values_are_checked_by_the_core():
+    X, y = rows()
+    folds, model = resolve_cv(5, X), _core.LeastSquares([1.0])
+    with pytest.raises(ValueError, match="y: expected length 50, got 49"):
+        _core.virtual_predict(X, y[1:, None].copy(), None, folds, model)
+    with pytest.raises(ValueError, match=r"y\[3\] is NaN"):
+        _core.virtual_predict(
+            X, np.where(np.arange(50) == 3, np.nan, y)[:, None], None, folds, model
+        )
+    with pytest.raises(ValueError, match="sample_weight: expected length 50, got 2"):
+        _core.virtual_predict(X, y[:, None], np.ones(2), folds, model)
+    with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1"):
+        _core.virtual_predict(X, y[:, None], -np.ones(50), folds, model)
+    with pytest.raises(ValueError, match="cv: 40 samples for 50 rows"):
+        _core.virtual_predict(X, y[:, None], None, resolve_cv(5, X[:40]), model)
+    with pytest.raises(ValueError, match="alpha must be finite and not negative, got nothing"):
+        _core.virtual_predict(X, y[:, None], None, folds, _core.LeastSquares([]))
+    K = X @ X.T
+    with pytest.raises(ValueError, match="K: expected length 2500, got 250"):
+        _core.virtual_kernel_predict(X, y[:, None], None, folds, [1.0])
+    K[2, 1] = np.inf
+    with pytest.raises(ValueError, match=r"K\[2, 1\] is inf"):
+        _core.virtual_kernel_predict(K, y[:, None], None, folds, [1.0])
