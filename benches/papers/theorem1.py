@@ -38,7 +38,7 @@ SETTINGS = {
 }
 """Parameters other than the defaults: the paper's, and a λ that is large against 1/n."""
 
-INDICATORS = {"BernoulliNB", "MultinomialNB"}
+INDICATORS = {"BernoulliNB", "ComplementNB", "MultinomialNB"}
 """Learners of counts: they get the 44 columns of covtype that are 0 or 1."""
 
 
