@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold, LeaveOneOut, check_cv
+from sklearn.model_selection import KFold, LeaveOneOut, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
@@ -68,6 +68,8 @@ def resolve_cv(
         return Folds.contiguous(n_samples, n_samples)
     if type(cv) is KFold:
         return _from_kfold(cv, n_samples)
+    if type(cv) is StratifiedKFold:
+        return _from_stratified(cv, X, y)
     if hasattr(cv, "split"):
         return _from_pairs(cv.split(X, y, groups), n_samples)
     return _from_pairs(cv, n_samples)
@@ -89,7 +91,7 @@ def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Spli
             f"cv={n_folds}: class {rarest!r} has only {counts.min()} samples, fewer than folds; "
             f"StratifiedKFold({n_folds}) or KFold({n_folds}) would go ahead all the same"
         )
-    return _from_pairs(check_cv(n_folds, y, classifier=True).split(X, y), n_samples)
+    return _from_stratified(StratifiedKFold(n_folds), X, y)
 
 
 def _from_kfold(cv: KFold, n_samples: int) -> Folds:
@@ -102,6 +104,39 @@ def _from_kfold(cv: KFold, n_samples: int) -> Folds:
     labels = np.empty(n_samples, dtype=np.int64)
     labels[order] = contiguous.labels
     return Folds.from_labels(labels, len(contiguous))
+
+
+def _from_stratified(cv: StratifiedKFold, X: Any, y: Any) -> Folds | Splits:
+    """Read `StratifiedKFold` without its n × k index lists.
+
+    Sorted by class, samples are dealt to the folds in turn: that tells how many of a class each
+    fold gets. The samples of a class then go to the folds as they come, or shuffled.
+    """
+    n_folds, n_samples = cv.get_n_splits(), _num_samples(X)
+    if type_of_target(y) not in ("binary", "multiclass"):
+        return _from_pairs(cv.split(X, y), n_samples)
+    _, first, inverse, counts = np.unique(
+        np.asarray(y), return_index=True, return_inverse=True, return_counts=True
+    )
+    if counts.max() < n_folds or counts.min() < n_folds:
+        # scikit-learn's error or warning, in its own words.
+        return _from_pairs(cv.split(X, y), n_samples)
+    # Classes are numbered in the order in which they appear.
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    codes = rank[inverse.ravel()]
+    dealt = np.sort(codes)
+    shares = np.array(
+        [np.bincount(dealt[i::n_folds], minlength=len(first)) for i in range(n_folds)]
+    )
+    random = check_random_state(cv.random_state) if cv.shuffle else None
+    labels = np.empty(n_samples, dtype=np.int64)
+    for code in range(len(first)):
+        own = np.repeat(np.arange(n_folds), [one[code] for one in share])
+        if random is not None:
+            random.shuffle(own)
+        labels[codes == code] = own
+    return Folds.from_labels(labels, n_folds)
 
 
 def _are_labels(cv: Any) -> bool:

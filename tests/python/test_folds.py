@@ -87,6 +87,23 @@ def test_everything_else_becomes_splits(cv):
     assert np.diff(splits.starts).tolist() == sizes
 
 
+@pytest.mark.parametrize("n_folds", [2, 3, 7, 10])
+@pytest.mark.parametrize("random_state", [None, 0, 1])
+def test_stratified_folds_are_those_of_scikit_learn(n_folds, random_state):
+    rng = np.random.default_rng(n_folds)
+    for labels in (rng.permutation(np.repeat(["c", "a", "b"], [10, 25, 40])), rng.random(75) < 0.4):
+        cv = StratifiedKFold(n_folds, shuffle=random_state is not None, random_state=random_state)
+        theirs = [(a.tolist(), b.tolist()) for a, b in cv.split(labels[:, None], labels)]
+        assert pairs(resolve_cv(cv, labels[:, None], labels)) == theirs
+
+
+def test_a_rare_class_is_scikit_learns_warning_for_its_own_splitter():
+    rare = np.r_[np.zeros(28), 1, 1]
+    with pytest.warns(UserWarning, match="The least populated class in y has only 2 members"):
+        folds = resolve_cv(StratifiedKFold(5), X, rare)
+    assert len(folds) == 5
+
+
 def test_leave_one_out_by_name():
     folds = resolve_cv("loo", X)
     assert len(folds) == 30
