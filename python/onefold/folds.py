@@ -126,9 +126,7 @@ def _from_stratified(cv: StratifiedKFold, X: Any, y: Any) -> Folds | Splits:
     rank[np.argsort(first)] = np.arange(len(first))
     codes = rank[inverse.ravel()]
     dealt = np.sort(codes)
-    shares = np.array(
-        [np.bincount(dealt[i::n_folds], minlength=len(first)) for i in range(n_folds)]
-    )
+    share = [np.bincount(dealt[fold::n_folds], minlength=len(first)) for fold in range(n_folds)]
     random = check_random_state(cv.random_state) if cv.shuffle else None
     labels = np.empty(n_samples, dtype=np.int64)
     for code in range(len(first)):
