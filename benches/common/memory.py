@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-__all__ = ["JOBS", "above_data", "can_measure"]
+__all__ = ["JOBS", "above_data", "can_measure", "kilobytes"]
 
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -59,7 +59,8 @@ JOBS = {
 }
 
 
-def _kilobytes(field):
+def kilobytes(field):
+    """Return a field of this process's status, such as VmRSS or VmHWM, its peak."""
     lines = STATUS.read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field + ":"))
 
@@ -69,9 +70,9 @@ def _measure(folder, job):
     # What is imported and allocated once is not the job's.
     JOBS[job](X[:1000], y[:1000])
     RESET.write_text("5")
-    before = _kilobytes("VmRSS")
+    before = kilobytes("VmRSS")
     JOBS[job](X, y)
-    print((_kilobytes("VmHWM") - before) * 1024 / 1e6)
+    print((kilobytes("VmHWM") - before) * 1024 / 1e6)
 
 
 if __name__ == "__main__":

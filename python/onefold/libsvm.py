@@ -58,8 +58,8 @@ def load_libsvm(
     ----------
     source : path, open binary file, file descriptor, or list of these
         Plain or compressed: the extension ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` of a path says
-        so, or else the first bytes do. Files that were open are read from where they stand, and
-        stay open.
+        so, or else the first bytes do. Open files are read from where they stand (with `offset`
+        from the beginning), and stay open.
     n_features : int, optional
         By default as many as the largest index in any of the files tells. It must be given
         with `offset` or `length`.
@@ -245,7 +245,7 @@ def convert_libsvm(
 def open_libsvm(
     directory: str | os.PathLike[str], *, mmap_mode: Literal["r", "c"] | None = "r"
 ) -> tuple[Any, ...]:
-    """Open a directory that `convert_libsvm` made, without reading it.
+    r"""Open a directory that `convert_libsvm` made, without reading it.
 
     Parameters
     ----------
@@ -260,6 +260,17 @@ def open_libsvm(
     y : ndarray of shape (n_samples,), or list of tuples if the files were multilabel
     query_id : ndarray of shape (n_samples,)
         Only if it was converted.
+
+    Examples
+    --------
+    >>> import io, tempfile
+    >>> from pathlib import Path
+    >>> from onefold import convert_libsvm, open_libsvm
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     convert_libsvm(io.BytesIO(b"1 0:3\n"), Path(place, "tiny"), dtype="float32")
+    ...     X, y = open_libsvm(Path(place, "tiny"), mmap_mode=None)
+    >>> X.dtype, X.toarray()
+    (dtype('float32'), array([[3.]], dtype=float32))
     """
     place = Path(directory)
     meta = json.loads((place / "meta.json").read_text(encoding="utf-8"))

@@ -39,7 +39,8 @@ pub(super) fn plain(bytes: &[u8], start: usize) -> Option<(f64, usize)> {
     let whole = start + usize::from(matches!(sign, Some(b'-' | b'+')));
     let mut number = 0;
     let mut end = digits(bytes, whole, &mut number);
-    let mut value = number as f64;
+    // Signed, because processors convert signed integers faster; more digits are not used.
+    let mut value = number.cast_signed() as f64;
     if bytes.get(end) == Some(&b'.') {
         let decimals = end + 1;
         end = digits(bytes, decimals, &mut number);
@@ -47,7 +48,7 @@ pub(super) fn plain(bytes: &[u8], start: usize) -> Option<(f64, usize)> {
         if n_digits == 0 || n_digits > SAFE_DIGITS || number > EXACT {
             return None;
         }
-        value = number as f64 / POWERS[end - decimals];
+        value = number.cast_signed() as f64 / POWERS[end - decimals];
     } else if end == whole || end - whole > EXACT_DIGITS {
         return None;
     }

@@ -113,15 +113,14 @@ pub(super) struct Fault {
 /// Parses `block` into `columns`; after a fault these hold the lines before it.
 pub(super) fn parse(block: &[u8], rules: Rules, columns: &mut Columns) -> Result<(), Fault> {
     columns.clear();
-    let mut parser = Parser {
+    let text = Text {
         bytes: block,
-        at: 0,
         rules,
-        columns,
     };
-    while parser.at < block.len() {
-        parser.line()?;
-        parser.columns.n_lines += 1;
+    let mut at = 0;
+    while at < block.len() {
+        at = text.line(at, columns)?;
+        columns.n_lines += 1;
     }
     Ok(())
 }
@@ -143,180 +142,164 @@ const fn ends_token(byte: u8) -> bool {
     is_blank(byte) || matches!(byte, b'\n' | b'#')
 }
 
-struct Parser<'a> {
+/// A block and its rules. Every method reads from a place on and returns where it stopped, so that
+/// the place can stay in a register.
+#[derive(Clone, Copy)]
+struct Text<'a> {
     bytes: &'a [u8],
-    at: usize,
     rules: Rules,
-    columns: &'a mut Columns,
 }
 
-impl<'a> Parser<'a> {
-    /// The next byte; the end of the block reads as the end of a line.
+impl<'a> Text<'a> {
+    /// The byte at a place; the end of the block reads as the end of a line.
     #[inline(always)]
-    fn peek(&self) -> u8 {
-        self.bytes.get(self.at).copied().unwrap_or(b'\n')
+    fn byte(self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or(b'\n')
     }
 
-    /// Moves to the next token, or past the end of the line: then there is none.
+    /// Where the next token of the line begins, if there is one.
     #[inline(always)]
-    fn token_follows(&mut self) -> bool {
-        while is_blank(self.peek()) {
-            self.at += 1;
+    fn next_token(self, mut at: usize) -> Option<usize> {
+        while is_blank(self.byte(at)) {
+            at += 1;
         }
-        let byte = self.peek();
-        if byte != b'\n' && byte != b'#' {
-            return true;
-        }
-        while self.peek() != b'\n' {
-            self.at += 1;
-        }
-        self.at += 1;
-        false
+        let byte = self.byte(at);
+        (byte != b'\n' && byte != b'#').then_some(at)
     }
 
     /// The token that begins at `start`.
-    fn token(&self, start: usize) -> &'a [u8] {
+    fn token(self, start: usize) -> &'a [u8] {
         let rest = &self.bytes[start..];
         let end = rest.iter().position(|&byte| ends_token(byte));
         &rest[..end.unwrap_or(rest.len())]
     }
 
     #[cold]
-    fn fault<T>(&self, start: usize, reason: &'static str) -> Result<T, Fault> {
+    fn fault<T>(self, start: usize, reason: &'static str) -> Result<T, Fault> {
         let text = excerpt(self.token(start));
         Err(Fault { reason, text })
     }
 
-    fn line(&mut self) -> Result<(), Fault> {
-        if !self.token_follows() {
-            return Ok(());
+    /// Reads one line into `columns`; nothing of a bad one stays there.
+    fn line(self, start: usize, columns: &mut Columns) -> Result<usize, Fault> {
+        let mut end = start;
+        if let Some(first) = self.next_token(start) {
+            let (n_labels, n_stored) = (columns.labels.len(), columns.indices.len());
+            end = self.row(first, columns).inspect_err(|_| {
+                columns.labels.truncate(n_labels);
+                columns.qids.truncate(columns.row_ends.len());
+                columns.indices.truncate(n_stored);
+                columns.values.truncate(n_stored);
+            })?;
+            let stored = &columns.indices[n_stored..];
+            if let (Some(&smallest), Some(&largest)) = (stored.first(), stored.last()) {
+                columns.smallest = columns.smallest.min(smallest);
+                columns.largest = columns.largest.max(largest);
+            }
+            columns.row_ends.push(columns.indices.len());
+            if self.rules.multilabel {
+                columns.label_ends.push(columns.labels.len());
+            }
         }
-        let (n_labels, n_stored) = (self.columns.labels.len(), self.columns.indices.len());
-        let parsed = self.row();
-        if parsed.is_err() {
-            // Nothing of the bad line stays.
-            self.columns.labels.truncate(n_labels);
-            self.columns.qids.truncate(self.columns.row_ends.len());
-            self.columns.indices.truncate(n_stored);
-            self.columns.values.truncate(n_stored);
-            return parsed;
+        while self.byte(end) != b'\n' {
+            end += 1;
         }
-        let stored = &self.columns.indices[n_stored..];
-        if let (Some(&smallest), Some(&largest)) = (stored.first(), stored.last()) {
-            self.columns.smallest = self.columns.smallest.min(smallest);
-            self.columns.largest = self.columns.largest.max(largest);
-        }
-        self.columns.row_ends.push(self.columns.indices.len());
-        if self.rules.multilabel {
-            self.columns.label_ends.push(self.columns.labels.len());
-        }
-        Ok(())
+        Ok(end + 1)
     }
 
-    fn row(&mut self) -> Result<(), Fault> {
-        let start = self.at;
-        if self.rules.multilabel {
-            self.labels()?;
+    fn row(self, start: usize, columns: &mut Columns) -> Result<usize, Fault> {
+        let mut at = if self.rules.multilabel {
+            self.labels(start, &mut columns.labels)?
         } else {
-            let label = self.number(start, Role::Label)?;
-            self.columns.labels.push(label);
-        }
-        let mut more = self.token_follows();
-        if more && self.bytes[self.at..].starts_with(b"qid:") {
-            self.qid()?;
-            more = self.token_follows();
+            let (label, end) = self.number(start, start, Role::Label)?;
+            columns.labels.push(label);
+            end
+        };
+        let rest = self.next_token(at).map(|token| &self.bytes[token..]);
+        if rest.is_some_and(|rest| rest.starts_with(b"qid:")) {
+            at = self.qid(at, &mut columns.qids)?;
         } else if self.rules.query_id {
             return self.fault(start, "the line has no qid");
         }
-        let mut previous = self.rules.first - 1;
-        while more {
-            previous = self.entry(previous)?;
-            more = self.token_follows();
-        }
-        Ok(())
+        self.entries(at, columns)
     }
 
     /// The labels of a multilabel row, sorted; none when the line begins with a feature.
-    fn labels(&mut self) -> Result<(), Fault> {
-        let start = self.at;
+    fn labels(self, start: usize, labels: &mut Vec<f64>) -> Result<usize, Fault> {
         let token = self.token(start);
         if token.contains(&b':') {
-            return Ok(());
+            return Ok(start);
         }
-        let n_before = self.columns.labels.len();
+        let n_before = labels.len();
         for label in token.split(|&byte| byte == b',') {
-            let value = self.general(label, start, Role::Label)?;
-            self.columns.labels.push(value);
+            labels.push(self.general(label, start, Role::Label)?);
         }
         // Adding zero makes -0 and 0 equal, so that they keep their order.
-        self.columns.labels[n_before..].sort_by(|a, b| (a + 0.0).total_cmp(&(b + 0.0)));
-        self.at = start + token.len();
-        Ok(())
+        labels[n_before..].sort_by(|a, b| (a + 0.0).total_cmp(&(b + 0.0)));
+        Ok(start + token.len())
     }
 
-    fn qid(&mut self) -> Result<(), Fault> {
-        let start = self.at;
+    fn qid(self, at: usize, qids: &mut Vec<i64>) -> Result<usize, Fault> {
+        let start = self.next_token(at).unwrap_or(at);
         let token = self.token(start);
         let number = std::str::from_utf8(&token[b"qid:".len()..]).ok();
         let Some(qid) = number.and_then(|text| text.parse().ok()) else {
             return self.fault(start, "the qid is not a 64-bit integer");
         };
         if self.rules.query_id {
-            self.columns.qids.push(qid);
+            qids.push(qid);
         }
-        self.at = start + token.len();
-        Ok(())
+        Ok(start + token.len())
     }
 
-    /// One `index:value`; returns the index.
-    #[inline(always)]
-    fn entry(&mut self, previous: i64) -> Result<i64, Fault> {
-        let start = self.at;
-        let index = self.index()?;
-        if index <= previous || index >= self.rules.end {
-            return self.bad_index(start, index, previous);
+    /// All `index:value` up to the end of the line or its comment.
+    fn entries(self, mut at: usize, columns: &mut Columns) -> Result<usize, Fault> {
+        let mut previous = self.rules.first - 1;
+        while let Some(start) = self.next_token(at) {
+            let (index, colon) = self.index(start)?;
+            if index <= previous || index >= self.rules.end {
+                return self.bad_index(start, index, previous);
+            }
+            let (value, end) = self.number(colon + 1, start, Role::Value)?;
+            columns.indices.push(index);
+            columns.values.push(value);
+            previous = index;
+            at = end;
         }
-        let value = self.number(start, Role::Value)?;
-        self.columns.indices.push(index);
-        self.columns.values.push(value);
-        Ok(index)
+        Ok(at)
     }
 
-    /// The index and its colon.
+    /// The index at `start`, and where its colon is.
     #[inline(always)]
-    fn index(&mut self) -> Result<i64, Fault> {
-        let start = self.at;
+    fn index(self, start: usize) -> Result<(i64, usize), Fault> {
         let mut index = 0;
-        self.at = digits(self.bytes, start, &mut index);
-        let n_digits = self.at - start;
-        let is_plain = n_digits > 0 && n_digits <= SAFE_DIGITS && self.peek() == b':';
-        let index = if is_plain {
-            index.cast_signed()
+        let end = digits(self.bytes, start, &mut index);
+        let n_digits = end - start;
+        if n_digits > 0 && n_digits <= SAFE_DIGITS && self.byte(end) == b':' {
+            Ok((index.cast_signed(), end))
         } else {
-            self.long_index(start)?
-        };
-        self.at += 1;
-        Ok(index)
+            self.long_index(start)
+        }
     }
 
     #[cold]
-    fn long_index(&mut self, start: usize) -> Result<i64, Fault> {
+    fn long_index(self, start: usize) -> Result<(i64, usize), Fault> {
         use std::num::IntErrorKind::{NegOverflow, PosOverflow};
         let token = self.token(start);
         let Some(length) = token.iter().position(|&byte| byte == b':') else {
             return self.fault(start, "expected index:value");
         };
-        self.at = start + length;
-        match std::str::from_utf8(&token[..length]).map(str::parse) {
-            Ok(Ok(index)) => Ok(index),
-            Ok(Err(error)) if *error.kind() == PosOverflow => Ok(i64::MAX),
-            Ok(Err(error)) if *error.kind() == NegOverflow => Ok(i64::MIN),
-            _ => self.fault(start, "the feature index is not an integer"),
-        }
+        let index = match std::str::from_utf8(&token[..length]).map(str::parse::<i64>) {
+            Ok(Ok(index)) => index,
+            Ok(Err(error)) if *error.kind() == PosOverflow => i64::MAX,
+            Ok(Err(error)) if *error.kind() == NegOverflow => i64::MIN,
+            _ => return self.fault(start, "the feature index is not an integer"),
+        };
+        Ok((index, start + length))
     }
 
     #[cold]
-    fn bad_index(&self, start: usize, index: i64, previous: i64) -> Result<i64, Fault> {
+    fn bad_index(self, start: usize, index: i64, previous: i64) -> Result<usize, Fault> {
         let reason = if index < 0 {
             "negative feature index"
         } else if index == i64::MAX {
@@ -333,27 +316,23 @@ impl<'a> Parser<'a> {
         self.fault(start, reason)
     }
 
-    /// The number here, up to the end of the token that began at `start`.
+    /// The number at a place, and where it ends, with the token that began at `start`.
     #[inline(always)]
-    fn number(&mut self, start: usize, role: Role) -> Result<f64, Fault> {
-        match plain(self.bytes, self.at) {
-            Some((value, end)) if self.bytes.get(end).is_none_or(|&byte| ends_token(byte)) => {
-                self.at = end;
-                Ok(value)
-            }
-            _ => self.long_number(start, role),
+    fn number(self, at: usize, start: usize, role: Role) -> Result<(f64, usize), Fault> {
+        match plain(self.bytes, at) {
+            Some((value, end)) if ends_token(self.byte(end)) => Ok((value, end)),
+            _ => self.long_number(at, start, role),
         }
     }
 
     #[inline(never)]
-    fn long_number(&mut self, start: usize, role: Role) -> Result<f64, Fault> {
-        let token = self.token(self.at);
-        self.at += token.len();
-        self.general(token, start, role)
+    fn long_number(self, at: usize, start: usize, role: Role) -> Result<(f64, usize), Fault> {
+        let token = self.token(at);
+        Ok((self.general(token, start, role)?, at + token.len()))
     }
 
     /// The number that `token`, part of what began at `start`, spells.
-    fn general(&self, token: &[u8], start: usize, role: Role) -> Result<f64, Fault> {
+    fn general(self, token: &[u8], start: usize, role: Role) -> Result<f64, Fault> {
         let Some(value) = general(token) else {
             let reason = match role {
                 Role::Label => "the label is not a number",

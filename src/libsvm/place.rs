@@ -29,8 +29,8 @@ impl PlacedFile {
     pub(super) fn create(target: &Path) -> io::Result<(Self, File)> {
         // A link stays a link: what it points to is replaced.
         let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-        let is_special = fs::metadata(&target).is_ok_and(|about| !about.is_file());
-        if is_special {
+        let existing = fs::metadata(&target).ok();
+        if existing.as_ref().is_some_and(|about| !about.is_file()) {
             // A pipe or a device is written to, never replaced.
             let file = File::create(&target)?;
             let partial = None;
@@ -38,6 +38,9 @@ impl PlacedFile {
         }
         let partial = name_beside(&target);
         let file = File::create_new(&partial)?;
+        if let Some(about) = existing {
+            file.set_permissions(about.permissions())?;
+        }
         let partial = Some(partial);
         Ok((Self { partial, target }, file))
     }
@@ -71,17 +74,18 @@ pub(super) struct PlacedDirectory {
 impl PlacedDirectory {
     /// Begins a directory that will be `target`, which must be empty or not exist.
     pub(super) fn create(target: &Path) -> io::Result<(Self, PathBuf)> {
-        match fs::read_dir(target).map(|mut entries| entries.next().is_none()) {
+        let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+        match fs::read_dir(&target).map(|mut entries| entries.next().is_none()) {
             Ok(true) => {}
             Ok(false) => return Err(io::Error::from(io::ErrorKind::DirectoryNotEmpty)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        let partial = name_beside(target);
+        let partial = name_beside(&target);
         fs::create_dir(&partial)?;
         let placed = Self {
             partial: Some(partial.clone()),
-            target: target.to_owned(),
+            target,
         };
         Ok((placed, partial))
     }
@@ -89,8 +93,12 @@ impl PlacedDirectory {
     /// Puts the directory, complete, in its place.
     pub(super) fn commit(mut self) -> io::Result<()> {
         if let Some(partial) = &self.partial {
-            // An empty directory is replaced, one that has been filled meanwhile is not.
-            fs::rename(partial, &self.target)?;
+            // An empty directory is replaced, one that has been filled meanwhile is not; some
+            // systems want the empty one out of the way first.
+            fs::rename(partial, &self.target).or_else(|_| {
+                fs::remove_dir(&self.target)?;
+                fs::rename(partial, &self.target)
+            })?;
         }
         self.partial = None;
         Ok(())

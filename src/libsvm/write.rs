@@ -63,29 +63,16 @@ impl<R: Rows> Document<'_, R> {
         let group_len = (GROUP_VALUES / row_len).clamp(1, GROUP_ROWS);
         let n_groups = GROUPS_PER_THREAD * rayon::current_num_threads();
         let (mut formatted, mut ready) = (vec![Vec::new(); n_groups], vec![self.header.to_vec()]);
-        for start in (0..=n_rows).step_by(group_len * n_groups) {
-            let format = || {
-                formatted
-                    .par_iter_mut()
-                    .enumerate()
-                    .with_max_len(1)
-                    .try_for_each(|(i, text)| {
-                        let start = n_rows.min(start + i * group_len);
-                        let end = n_rows.min(start + group_len);
-                        text.clear();
-                        self.format(start..end, text)?;
-                        monitor.advance((end - start) as u64)
-                    })
-            };
-            let mut write = || ready.iter().try_for_each(|text| sink.write_all(text));
-            let (written, done) = rayon::join(&mut write, format);
-            written.map_err(|error| stream_error(name, error))?;
-            done?;
+        for start in (0..n_rows).step_by(group_len * n_groups) {
+            let (written, done) = rayon::join(
+                || write_texts(&ready, sink, name, monitor),
+                || self.format_groups(start, group_len, &mut formatted, monitor),
+            );
+            written.and(done)?;
             std::mem::swap(&mut formatted, &mut ready);
             formatted.resize_with(n_groups, Vec::new);
         }
-        let mut write = || ready.iter().try_for_each(|text| sink.write_all(text));
-        write().map_err(|error| stream_error(name, error))
+        write_texts(&ready, sink, name, monitor)
     }
 
     /// Writes the text to a file, compressed as its extension says. It replaces what was there
@@ -129,6 +116,27 @@ impl<R: Rows> Document<'_, R> {
             .map_or(Ok(()), |qids| agree("query_id", qids.len()))
     }
 
+    /// Formats rows from `start` on, `group_len` a text.
+    fn format_groups(
+        &self,
+        start: usize,
+        group_len: usize,
+        texts: &mut [Vec<u8>],
+        monitor: &Monitor,
+    ) -> Result<()> {
+        let n_rows = self.rows.n_rows();
+        let format = |(i, text): (usize, &mut Vec<u8>)| {
+            let start = n_rows.min(start + i * group_len);
+            let end = n_rows.min(start + group_len);
+            text.clear();
+            self.format(start..end, text)?;
+            monitor.advance((end - start) as u64)
+        };
+        let texts = texts.par_iter_mut().enumerate().with_max_len(1);
+        // The first error is the one to report, whichever came first.
+        texts.map(format).collect::<Vec<_>>().into_iter().collect()
+    }
+
     fn format(&self, rows: Range<usize>, text: &mut Vec<u8>) -> Result<()> {
         for row in rows {
             let before = text.len();
@@ -169,6 +177,21 @@ impl<R: Rows> Document<'_, R> {
         }
         Ok(())
     }
+}
+
+fn write_texts(
+    texts: &[Vec<u8>],
+    sink: &mut impl Write,
+    name: &str,
+    monitor: &Monitor,
+) -> Result<()> {
+    // Small pieces: compression is slow.
+    for piece in texts.iter().flat_map(|text| text.chunks(1 << 16)) {
+        monitor.check()?;
+        sink.write_all(piece)
+            .map_err(|error| stream_error(name, error))?;
+    }
+    Ok(())
 }
 
 fn push_integer(text: &mut Vec<u8>, number: impl std::fmt::Display) {
