@@ -77,7 +77,7 @@ def diagnostics(
     >>> from onefold.virtual import diagnostics
     >>> X, y = load_diabetes(return_X_y=True)
     >>> found = diagnostics(LinearRegression(), X, y)
-    >>> round(found.degrees_of_freedom, 6), round(found.predicted_r2, 4)
+    >>> round(found.degrees_of_freedom, 6), round(float(found.predicted_r2), 4)
     (11.0, 0.4877)
     """
     reading = read(estimator)
@@ -112,7 +112,7 @@ def _summary(
         gcv = rss / n / (1 - freedom / n) ** 2
 
     def shaped(values: Floats) -> Any:
-        return values[..., 0] if is_single else values
+        return values[..., 0][()] if is_single else values
 
     return Diagnostics(
         leverages=leverages,

@@ -122,7 +122,6 @@ def virtual_cv(
     --------
     >>> import numpy as np
     >>> from scipy.optimize import least_squares
-    from scipy.sparse.linalg import LinearOperator
     >>> from onefold.virtual import virtual_cv
     >>> t = np.linspace(0, 4, 40)
     >>> y = 2 * np.exp(-t) + 0.05 * np.sin(37 * t)
