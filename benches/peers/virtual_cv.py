@@ -111,7 +111,7 @@ def main():
     grid = {"alpha": ALPHAS[:2]}
     search = GridSearchCV(Ridge(), grid, cv=KFold(10), scoring=MSE, refit=False)
     theirs = least(lambda: search.fit(X, y), 1) * len(ALPHAS) / 2
-    report("10-fold, 20 penalties", ours, theirs, "≥ 100", "GridSearchCV(Ridge)")
+    report("10-fold, 20 penalties", ours, theirs, "≥ 100", "GridSearchCV (2 of 20)")
     try:
         theirs = least(lambda: cvmatrix_path(X, y, ALPHAS, 10), args.repeat)
         report("10-fold, 20 penalties", ours, theirs, "≥ 5", "cvmatrix")

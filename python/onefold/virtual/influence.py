@@ -78,7 +78,7 @@ def diagnostics(
     >>> X, y = load_diabetes(return_X_y=True)
     >>> found = diagnostics(LinearRegression(), X, y)
     >>> round(found.degrees_of_freedom, 6), round(float(found.predicted_r2), 4)
-    (11.0, 0.4877)
+    (11.0, 0.4938)
     """
     reading = read(estimator)
     if isinstance(reading, str):
