@@ -236,11 +236,11 @@ impl<D: Samples + ?Sized, L: Learner<D> + Mergeable> Engine<'_, D, L> {
 
     fn feed(&self, model: &mut L, span: Range<usize>, workspace: &mut Workspace<L>) -> Result<()> {
         let phase = Phase {
-            rows: [self.folds.rows(span.clone()), &[]],
+            rows: [self.folds.rows(span.clone())],
             key: span,
         };
         self.feeder
-            .feed(model, phase, &mut Forget, &mut workspace.ledger)
+            .feed(model, &phase, &mut Forget, &mut workspace.ledger)
     }
 
     /// Does `work` for each part, on several threads where that is worth it.

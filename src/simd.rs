@@ -82,6 +82,42 @@ pub fn axpy<S: Simd>(simd: S, alpha: f64, x: &[f64], y: &mut [f64]) {
     }
 }
 
+/// y ← y + αx, then ⟨z, y⟩: the bits of [`axpy`] and [`dot`], with y loaded once.
+///
+/// # Panics
+/// When the lengths differ.
+#[inline(always)]
+pub fn axpy_dot<S: Simd>(simd: S, alpha: f64, x: &[f64], y: &mut [f64], z: &[f64]) -> f64 {
+    assert!(x.len() == y.len() && x.len() == z.len());
+    let (y, z) = (&mut y[..x.len()], &z[..x.len()]);
+    let (x, x_tail) = S::as_simd_f64s(x);
+    let (y, y_tail) = S::as_mut_simd_f64s(y);
+    let (z, z_tail) = S::as_simd_f64s(z);
+    let (x_blocks, x_rest) = x.as_chunks::<LANES>();
+    let (y_blocks, y_rest) = y.as_chunks_mut::<LANES>();
+    let (z_blocks, z_rest) = z.as_chunks::<LANES>();
+    let factor = simd.splat_f64s(alpha);
+    let mut sums = [simd.splat_f64s(0.0); LANES];
+    for ((x, y), z) in x_blocks.iter().zip(y_blocks).zip(z_blocks) {
+        for (((sum, &x), y), &z) in sums.iter_mut().zip(x).zip(y).zip(z) {
+            *y = simd.mul_add_e_f64s(factor, x, *y);
+            *sum = simd.mul_add_e_f64s(z, *y, *sum);
+        }
+    }
+    for (((sum, &x), y), &z) in sums.iter_mut().zip(x_rest).zip(y_rest).zip(z_rest) {
+        *y = simd.mul_add_e_f64s(factor, x, *y);
+        *sum = simd.mul_add_e_f64s(z, *y, *sum);
+    }
+    let [s0, s1, s2, s3] = sums;
+    let sum = simd.add_f64s(simd.add_f64s(s0, s1), simd.add_f64s(s2, s3));
+    let mut total = simd.reduce_sum_f64s(sum);
+    for ((x, y), z) in x_tail.iter().zip(y_tail).zip(z_tail) {
+        *y += alpha * x;
+        total += z * *y;
+    }
+    total
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +156,41 @@ mod tests {
                     "length {n}, scalar {scalar}"
                 );
             }
+        }
+    }
+
+    struct Fused<'a>(&'a [f64], &'a mut [f64], &'a [f64]);
+
+    impl WithSimd for Fused<'_> {
+        type Output = f64;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> f64 {
+            axpy_dot(simd, 0.3, self.0, self.1, self.2)
+        }
+    }
+
+    struct Apart<'a>(&'a [f64], &'a mut [f64], &'a [f64]);
+
+    impl WithSimd for Apart<'_> {
+        type Output = f64;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> f64 {
+            axpy(simd, 0.3, self.0, self.1);
+            dot(simd, self.2, self.1)
+        }
+    }
+
+    #[test]
+    fn the_fused_loop_has_the_bits_of_the_two() {
+        for n in 0..70 {
+            let [x, y, z] =
+                [1.0, 2.0, 3.0].map(|a| (0..n).map(|i| f64::from(i).sin() * a).collect::<Vec<_>>());
+            let (mut fused, mut apart) = (y.clone(), y);
+            let product = dispatch(Fused(&x, &mut fused, &z));
+            let expected = dispatch(Apart(&x, &mut apart, &z));
+            assert!(product == expected && fused == apart, "length {n}");
         }
     }
 }

@@ -2,14 +2,17 @@
 
 use std::fmt::{Debug, Display};
 
-use super::{Row, Rows};
+use super::{Block, LINE, Row, Rows};
 use crate::simd::Simd;
 use crate::{Error, Result};
 
 /// The integer types scipy uses for indices.
-pub trait Index: Copy + Ord + Sync + Debug + Display {
+pub trait Index: Copy + Ord + Send + Sync + Debug + Display + 'static {
     /// As an offset; a negative index becomes one that is out of every range.
     fn offset(self) -> usize;
+
+    /// An offset that is known to fit.
+    fn from_offset(offset: usize) -> Self;
 }
 
 impl Index for i32 {
@@ -18,6 +21,12 @@ impl Index for i32 {
     fn offset(self) -> usize {
         self as isize as usize
     }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // known to fit
+    fn from_offset(offset: usize) -> Self {
+        offset as i32
+    }
 }
 
 impl Index for i64 {
@@ -25,6 +34,12 @@ impl Index for i64 {
     #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation)] // as for i32
     fn offset(self) -> usize {
         self as isize as usize
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // known to fit
+    fn from_offset(offset: usize) -> Self {
+        offset as i64
     }
 }
 
@@ -85,6 +100,10 @@ impl<I: Index> Rows for Csr<'_, I> {
     where
         Self: 'r;
 
+    type Store = CsrStore<I>;
+
+    type View<'s> = Csr<'s, I>;
+
     fn n_rows(&self) -> usize {
         self.indptr.len() - 1
     }
@@ -105,6 +124,44 @@ impl<I: Index> Rows for Csr<'_, I> {
     fn n_stored(&self) -> usize {
         self.values.len()
     }
+
+    fn gather(&self, order: &[usize]) -> Option<CsrStore<I>> {
+        let n_stored = order.iter().map(|&row| self.row(row).n_stored()).sum();
+        let mut values = Block::zeroed(n_stored)?;
+        let mut indices = Vec::with_capacity(n_stored);
+        let mut indptr = Vec::with_capacity(order.len() + 1);
+        indptr.push(I::from_offset(0));
+        for &row in order {
+            let row = self.row(row);
+            values[indices.len()..][..row.values.len()].copy_from_slice(row.values);
+            indices.extend_from_slice(row.indices);
+            indptr.push(I::from_offset(indices.len()));
+        }
+        Some(CsrStore {
+            indptr,
+            indices,
+            values,
+            n_features: self.n_features,
+        })
+    }
+
+    fn view(store: &CsrStore<I>) -> Csr<'_, I> {
+        Csr {
+            indptr: &store.indptr,
+            indices: &store.indices,
+            values: &store.values,
+            n_features: store.n_features,
+        }
+    }
+}
+
+/// Owns a copy of [`Csr`] rows.
+#[derive(Debug)]
+pub struct CsrStore<I> {
+    indptr: Vec<I>,
+    indices: Vec<I>,
+    values: Block,
+    n_features: usize,
 }
 
 /// The stored values of one row, and their features.
@@ -154,6 +211,17 @@ impl<I: Index> Row for CsrRow<'_, I> {
     #[inline(always)]
     fn n_stored(self) -> usize {
         self.values.len()
+    }
+
+    #[inline]
+    fn touch(self) -> f64 {
+        // Indices are at most as large as values, so every line of them is met, too.
+        let lines = self
+            .indices
+            .iter()
+            .step_by(LINE)
+            .zip(self.values.iter().step_by(LINE));
+        lines.map(|(j, v)| j.offset() as f64 + v).sum()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Dense rows: one C-contiguous block.
 
-use super::{Row, Rows};
+use super::{Block, LINE, Row, Rows};
 use crate::simd::{self, Simd};
 use crate::{Error, Result};
 
@@ -36,6 +36,10 @@ impl Rows for Dense<'_> {
     where
         Self: 'r;
 
+    type Store = DenseStore;
+
+    type View<'s> = Dense<'s>;
+
     fn n_rows(&self) -> usize {
         self.n_rows
     }
@@ -52,6 +56,37 @@ impl Rows for Dense<'_> {
     fn n_stored(&self) -> usize {
         self.values.len()
     }
+
+    fn gather(&self, order: &[usize]) -> Option<DenseStore> {
+        let mut values = Block::zeroed(order.len() * self.n_features)?;
+        for (&row, place) in order
+            .iter()
+            .zip(values.chunks_exact_mut(self.n_features.max(1)))
+        {
+            place.copy_from_slice(self.row(row));
+        }
+        Some(DenseStore {
+            values,
+            n_rows: order.len(),
+            n_features: self.n_features,
+        })
+    }
+
+    fn view(store: &DenseStore) -> Dense<'_> {
+        Dense {
+            values: &store.values,
+            n_rows: store.n_rows,
+            n_features: store.n_features,
+        }
+    }
+}
+
+/// Owns a copy of [`Dense`] rows.
+#[derive(Debug)]
+pub struct DenseStore {
+    values: Block,
+    n_rows: usize,
+    n_features: usize,
 }
 
 impl Row for &[f64] {
@@ -63,6 +98,11 @@ impl Row for &[f64] {
     #[inline(always)]
     fn axpy<S: Simd>(self, simd: S, alpha: f64, w: &mut [f64]) {
         simd::axpy(simd, alpha, self, w);
+    }
+
+    #[inline(always)]
+    fn axpy_dot<S: Simd>(self, simd: S, alpha: f64, w: &mut [f64], next: Self) -> f64 {
+        simd::axpy_dot(simd, alpha, self, w, next)
     }
 
     #[inline(always)]
@@ -78,5 +118,10 @@ impl Row for &[f64] {
     #[inline(always)]
     fn n_stored(self) -> usize {
         self.len()
+    }
+
+    #[inline]
+    fn touch(self) -> f64 {
+        self.iter().step_by(LINE).sum::<f64>() + self.last().unwrap_or(&0.0)
     }
 }

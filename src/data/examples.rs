@@ -1,6 +1,6 @@
 //! Rows together with what is to be learnt from them.
 
-use super::{Rows, Samples};
+use super::{Row, Rows, Samples};
 use crate::{Error, Result};
 
 /// What is to be learnt of each row.
@@ -153,6 +153,32 @@ impl<'a, R: Rows> Examples<'a, R> {
         check_length("features of X", n_features, self.rows.n_features())
     }
 
+    /// Copies the examples at `order`, in that order; `None` if there is not enough memory.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn gather(&self, order: &[usize]) -> Option<Gathered<R>> {
+        let codes = |codes: &[u32]| order.iter().map(|&row| codes[row]).collect();
+        let numbers = |values: &[f64], n: usize| {
+            let rows = order.iter().map(|&row| &values[row * n..][..n]);
+            rows.flatten().copied().collect()
+        };
+        Some(Gathered {
+            rows: self.rows.gather(order)?,
+            targets: match self.targets {
+                Targets::None => Owned::None,
+                Targets::Classes {
+                    codes: c,
+                    n_classes,
+                } => Owned::Classes(codes(c), n_classes),
+                Targets::Values { values, n_outputs } => {
+                    Owned::Values(numbers(values, n_outputs), n_outputs)
+                }
+            },
+            weights: self.weights.map(|weights| numbers(weights, 1)),
+        })
+    }
+
     /// How many values a row stores, on average.
     pub fn stored_per_row(&self) -> f64 {
         self.rows.n_stored() as f64 / self.rows.n_rows().max(1) as f64
@@ -162,6 +188,55 @@ impl<'a, R: Rows> Examples<'a, R> {
 impl<R: Rows> Samples for Examples<'_, R> {
     fn n_samples(&self) -> usize {
         self.rows.n_rows()
+    }
+
+    fn fetch(&self, rows: &[usize]) {
+        let mut sum = 0.0;
+        for &row in rows {
+            sum += self.rows.row(row).touch() + self.weight(row);
+            sum += match self.targets {
+                Targets::None => 0.0,
+                Targets::Classes { codes, .. } => codes[row].into(),
+                Targets::Values { values, n_outputs } => values[row * n_outputs],
+            };
+        }
+        std::hint::black_box(sum);
+    }
+}
+
+/// Owns a copy of [`Examples`].
+#[derive(Debug)]
+pub struct Gathered<R: Rows> {
+    rows: R::Store,
+    targets: Owned,
+    weights: Option<Vec<f64>>,
+}
+
+#[derive(Debug)]
+enum Owned {
+    None,
+    Classes(Vec<u32>, usize),
+    Values(Vec<f64>, usize),
+}
+
+impl<R: Rows> Gathered<R> {
+    /// The examples.
+    pub fn view(&self) -> Examples<'_, R::View<'_>> {
+        Examples {
+            rows: R::view(&self.rows),
+            targets: match &self.targets {
+                Owned::None => Targets::None,
+                Owned::Classes(codes, n_classes) => Targets::Classes {
+                    codes,
+                    n_classes: *n_classes,
+                },
+                Owned::Values(values, n_outputs) => Targets::Values {
+                    values,
+                    n_outputs: *n_outputs,
+                },
+            },
+            weights: self.weights.as_deref(),
+        }
     }
 }
 
@@ -215,6 +290,28 @@ mod tests {
             assert!(message(plain.weighted(&[0.0, bad])).starts_with("sample_weight[1] is"));
         }
         assert!(message(plain.check_features(3)).contains("features of X: expected length 3"));
+    }
+
+    #[test]
+    fn a_copy_has_rows_targets_and_weights_in_the_new_order() {
+        let rows = Dense::new(&[1.0, 2.0, 3.0], 3, 1).expect("shape");
+        let plain = Examples::unlabelled(rows).gather(&[2, 0]).expect("memory");
+        assert!(matches!(plain.view().targets(), Targets::None));
+        assert_eq!(plain.view().rows().row(0), [3.0]);
+        let classes = Examples::classified(rows, &[0, 1, 2], 5).expect("valid");
+        let classes = classes.weighted(&[4.0, 5.0, 6.0]).expect("valid");
+        let classes = classes.gather(&[2, 0]).expect("memory");
+        assert_eq!(classes.view().classes(5).expect("classes"), [2, 0]);
+        assert_eq!(
+            (classes.view().weight(0), classes.view().weight(1)),
+            (6.0, 4.0)
+        );
+        let values = Examples::valued(rows, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).expect("valid");
+        let values = values.gather(&[2, 0]).expect("memory");
+        assert_eq!(
+            values.view().values(2).expect("values"),
+            [5.0, 6.0, 1.0, 2.0]
+        );
     }
 
     #[test]

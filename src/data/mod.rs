@@ -3,13 +3,15 @@
 //! An algorithm is written once, against [`Rows`] and [`Row`], and compiled for each layout. Rows
 //! are checked when they are wrapped, so the loops inside have nothing left to check.
 
+mod block;
 mod csr;
 mod dense;
 mod examples;
 
-pub use csr::{Csr, CsrRow, Index};
-pub use dense::Dense;
-pub use examples::{Examples, Targets};
+pub use block::Block;
+pub use csr::{Csr, CsrRow, CsrStore, Index};
+pub use dense::{Dense, DenseStore};
+pub use examples::{Examples, Gathered, Targets};
 
 use crate::simd::Simd;
 use crate::{Error, Monitor, Result};
@@ -18,6 +20,11 @@ use crate::{Error, Monitor, Result};
 pub trait Samples: Sync {
     /// How many samples.
     fn n_samples(&self) -> usize;
+
+    /// Told that `rows` are next, which stand anywhere: the time to fetch them into the cache.
+    fn fetch(&self, rows: &[usize]) {
+        let _ = rows;
+    }
 }
 
 /// A data set seen row by row.
@@ -26,6 +33,12 @@ pub trait Rows: Sync {
     type Row<'a>: Row
     where
         Self: 'a;
+
+    /// What owns a copy of rows.
+    type Store: Send + Sync;
+
+    /// Rows of the same layout, borrowed from a [`Rows::Store`].
+    type View<'s>: Rows;
 
     /// How many rows.
     fn n_rows(&self) -> usize;
@@ -41,6 +54,15 @@ pub trait Rows: Sync {
 
     /// How many values are stored in all.
     fn n_stored(&self) -> usize;
+
+    /// Copies the rows at `order`, in that order; `None` if there is not enough memory.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    fn gather(&self, order: &[usize]) -> Option<Self::Store>;
+
+    /// The rows of a store.
+    fn view(store: &Self::Store) -> Self::View<'_>;
 
     /// An [`Error::Value`] naming the first NaN or infinity, if there is one.
     fn check_finite(&self, monitor: &Monitor) -> Result<()> {
@@ -70,6 +92,9 @@ pub trait Rows: Sync {
     }
 }
 
+/// Values in a cache line.
+const LINE: usize = 8;
+
 /// One row. The vector operations belong inside a [`dispatch`](crate::simd::dispatch).
 pub trait Row: Copy {
     /// ⟨x, w⟩.
@@ -77,6 +102,13 @@ pub trait Row: Copy {
 
     /// w ← w + αx.
     fn axpy<S: Simd>(self, simd: S, alpha: f64, w: &mut [f64]);
+
+    /// w ← w + αx, then ⟨next, w⟩: the bits of [`Row::axpy`] and [`Row::dot`].
+    #[inline(always)]
+    fn axpy_dot<S: Simd>(self, simd: S, alpha: f64, w: &mut [f64], next: Self) -> f64 {
+        self.axpy(simd, alpha, w);
+        next.dot(simd, w)
+    }
 
     /// ‖x‖².
     fn squared_norm<S: Simd>(self, simd: S) -> f64;
@@ -86,4 +118,7 @@ pub trait Row: Copy {
 
     /// How many values are stored: what a pass over this row costs.
     fn n_stored(self) -> usize;
+
+    /// Reads a value of every cache line, so that all of them come at once, and returns their sum.
+    fn touch(self) -> f64;
 }

@@ -20,7 +20,7 @@
 //! A. Nemirovski, A. Juditsky, G. Lan, A. Shapiro, *Robust stochastic approximation approach to
 //! stochastic programming*, SIAM Journal on Optimization 19 (2009), equations 2.1, 2.18 and 2.19.
 
-use super::linear::{Linear, Rule, Seen, Step};
+use super::linear::{Linear, Norm, Rule, Seen, Step};
 use super::{check_domain, check_positive};
 use crate::Result;
 
@@ -67,15 +67,14 @@ impl Rule for LeastSquaresOptions {
     fn step(
         &self,
         [scale, norm, alpha, total]: &mut [f64; 4],
-        row: Seen,
-        squared_norm: impl FnOnce() -> f64,
+        row: Seen<impl Norm>,
     ) -> Option<Step> {
         *alpha += row.weight * *scale;
         *total += row.weight;
         let prediction = *scale * row.product;
         let step = self.step * row.weight * (row.target - prediction);
         let weights = step / *scale;
-        *norm += step * (2.0 * prediction + step * squared_norm());
+        *norm += step * (2.0 * prediction + step * row.norm.squared());
         let limit = self.radius * self.radius;
         if *norm > limit {
             *scale *= (limit / *norm).sqrt();

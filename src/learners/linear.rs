@@ -21,6 +21,7 @@
 
 use std::fmt::Debug;
 
+use super::vector::{self, Vector};
 use crate::data::{Examples, Row, Rows};
 use crate::simd::{self, Simd, WithSimd};
 use crate::tree::{Effort, Flat, Learner, Undo};
@@ -37,6 +38,9 @@ pub trait Rule: Copy + Debug + Send + Sync {
     /// Whether the target is the sign of a class, and not a number.
     const CLASSIFIES: bool = true;
 
+    /// The share of rows that make it step, roughly.
+    const ACTIVITY: f64 = 1.0;
+
     /// An error if a parameter is out of its domain.
     fn check(&self) -> Result<()>;
 
@@ -46,13 +50,8 @@ pub trait Rule: Copy + Debug + Send + Sync {
     /// The numbers of an output that has learnt nothing.
     fn empty(&self) -> Self::Numbers;
 
-    /// Learns from one row; `squared_norm` tells its ‖x‖².
-    fn step(
-        &self,
-        numbers: &mut Self::Numbers,
-        row: Seen,
-        squared_norm: impl FnOnce() -> f64,
-    ) -> Option<Step>;
+    /// Learns from one row.
+    fn step(&self, numbers: &mut Self::Numbers, row: Seen<impl Norm>) -> Option<Step>;
 
     /// (a, b) of the hypothesis w = a·v + b·c.
     fn hypothesis(&self, numbers: &Self::Numbers) -> (f64, f64);
@@ -68,13 +67,22 @@ pub trait Rule: Copy + Debug + Send + Sync {
 
 /// What a rule sees of a row.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct Seen<N> {
     /// ⟨v, x⟩.
     pub product: f64,
     /// ±1, or the number to be learnt.
     pub target: f64,
     /// The row's weight.
     pub weight: f64,
+    /// Tells ‖x‖².
+    pub norm: N,
+}
+
+/// Tells ‖x‖², if it is asked. (Not a closure: those are not always compiled for the instructions
+/// that [`dispatch`](simd::dispatch) chose.)
+pub trait Norm {
+    /// ‖x‖², with the constant feature.
+    fn squared(self) -> f64;
 }
 
 /// The multiples of x to be added to v and to c.
@@ -215,7 +223,7 @@ impl<R: Rule, X: Rows> Learner<Examples<'_, X>> for Linear<R> {
         Effort {
             update: touched,
             copy: self.state.len() as f64,
-            undo: Some(touched),
+            undo: Some(touched * R::ACTIVITY),
             indivisible: false,
         }
     }
@@ -294,25 +302,39 @@ impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
             rows,
             undo,
         } = self;
-        let (width, vectors_len, n_outputs) = (model.width(), model.vectors_len(), model.n_outputs);
-        let block_len = model.block_len();
-        for (output, block) in model.state.chunks_exact_mut(block_len).enumerate() {
+        let Some((&last, earlier)) = rows.split_last() else {
+            return;
+        };
+        let (block_len, vectors_len) = (model.block_len(), model.vectors_len());
+        let (width, n_features, n_outputs) = (model.width(), model.n_features, model.n_outputs);
+        for output in 0..n_outputs {
             let start = output * block_len;
+            let block = &mut model.state[start..start + block_len];
             let (vectors, stored) = block.split_at_mut(vectors_len);
             undo.save_all(start + vectors_len, stored);
             let mut numbers = model.rule.empty();
             numbers.as_mut().copy_from_slice(stored);
+            let (v, c) = vectors.split_at_mut(width);
             let mut learning = Learning {
+                simd,
                 rule: model.rule,
-                vectors,
-                width,
-                start,
                 numbers,
+                v: Vector::new(v, n_features, start),
+                c: Vector::new(c, n_features.min(c.len()), start + width),
             };
-            for &index in rows {
-                let row = data.rows().row(index);
+            let mut product = learning.v.dot(simd, data.rows().row(rows[0]));
+            for (&index, &next) in earlier.iter().zip(&rows[1..]) {
+                let (row, next) = (data.rows().row(index), data.rows().row(next));
                 let target = targets.target(index, output, n_outputs);
-                learning.step(simd, row, target, data.weight(index), undo);
+                product = match learning.step(row, product, target, data.weight(index)) {
+                    Some(step) => learning.add_then_dot(step, (row, next), undo),
+                    None => learning.v.dot(simd, next),
+                };
+            }
+            let row = data.rows().row(last);
+            let target = targets.target(last, output, n_outputs);
+            if let Some(step) = learning.step(row, product, target, data.weight(last)) {
+                learning.add(step, row, undo);
             }
             stored.copy_from_slice(learning.numbers.as_ref());
         }
@@ -320,52 +342,77 @@ impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
 }
 
 /// One output while it learns.
-struct Learning<'a, R: Rule> {
+struct Learning<'a, S, R: Rule> {
+    simd: S,
     rule: R,
-    /// v, and c where there is one.
-    vectors: &'a mut [f64],
-    width: usize,
-    /// The state slot where v begins.
-    start: usize,
     numbers: R::Numbers,
+    v: Vector<'a>,
+    /// Empty where nothing is averaged.
+    c: Vector<'a>,
 }
 
-impl<R: Rule> Learning<'_, R> {
+impl<S: Simd, R: Rule> Learning<'_, S, R> {
     #[inline(always)]
-    fn step<S: Simd, X: Row, U: Undo>(
-        &mut self,
-        simd: S,
-        row: X,
-        target: f64,
-        weight: f64,
-        undo: &mut U,
-    ) {
-        let intercept = self.rule.has_intercept();
-        let (v, c) = self.vectors.split_at_mut(self.width);
+    fn step<X: Row>(&mut self, row: X, product: f64, target: f64, weight: f64) -> Option<Step> {
+        let norm = RowNorm {
+            simd: self.simd,
+            row,
+            has_constant: self.rule.has_intercept(),
+        };
         let seen = Seen {
-            product: dot(simd, row, v, intercept),
+            product,
             target,
             weight,
+            norm,
         };
-        let norm = || row.squared_norm(simd) + if intercept { 1.0 } else { 0.0 };
-        let Some(step) = self.rule.step(&mut self.numbers, seen, norm) else {
-            return;
-        };
-        add(simd, row, step.weights, v, intercept, (undo, self.start));
+        self.rule.step(&mut self.numbers, seen)
+    }
+
+    #[inline(always)]
+    fn add<X: Row>(&mut self, step: Step, row: X, undo: &mut impl Undo) {
+        self.v.add(self.simd, step.weights, row, undo);
+        self.complete(step, row, undo);
+    }
+
+    /// The same, then ⟨v, x⟩ of the next row: the most frequent pair.
+    #[inline(always)]
+    fn add_then_dot<X: Row>(&mut self, step: Step, rows: (X, X), undo: &mut impl Undo) -> f64 {
+        let product = self.v.add_then_dot(self.simd, step.weights, rows, undo);
+        if self.complete(step, rows.0, undo) {
+            self.v.dot(self.simd, rows.1)
+        } else {
+            product
+        }
+    }
+
+    /// What follows a step of v: that of c, and folding. Whether v has changed again.
+    #[inline(always)]
+    fn complete<X: Row>(&mut self, step: Step, row: X, undo: &mut impl Undo) -> bool {
         if R::AVERAGES {
-            let start = self.start + self.width;
-            add(simd, row, step.sum, c, intercept, (undo, start));
+            self.c.add(self.simd, step.sum, row, undo);
         }
-        if let Some((a, b)) = self.rule.fold(&mut self.numbers) {
-            undo.save_all(self.start, self.vectors);
-            let (v, c) = self.vectors.split_at_mut(self.width);
-            for (v, c) in v.iter().zip(c) {
-                *c += a * v;
-            }
-            for v in v {
-                *v *= b;
-            }
+        let Some((a, b)) = self.rule.fold(&mut self.numbers) else {
+            return false;
+        };
+        if R::AVERAGES {
+            self.c.add_vector(a, &self.v, undo);
         }
+        self.v.scale(b, undo);
+        true
+    }
+}
+
+struct RowNorm<S, X> {
+    simd: S,
+    row: X,
+    has_constant: bool,
+}
+
+impl<S: Simd, X: Row> Norm for RowNorm<S, X> {
+    #[inline(always)]
+    fn squared(self) -> f64 {
+        let constant = if self.has_constant { 1.0 } else { 0.0 };
+        self.row.squared_norm(self.simd) + constant
     }
 }
 
@@ -382,49 +429,18 @@ impl<R: Rule, X: Rows> WithSimd for Evaluate<'_, '_, R, X> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { model, data, .. } = self;
-        let intercept = model.rule.has_intercept();
+        let n_features = model.n_features;
         for output in 0..model.n_outputs {
             let (v, c, numbers) = model.block(output);
             let (a, b) = model.rule.hypothesis(&numbers);
-            let outs = self.out.iter_mut().skip(output).step_by(model.n_outputs);
-            for (&index, out) in self.rows.iter().zip(outs) {
+            for (position, &index) in self.rows.iter().enumerate() {
                 let row = data.rows().row(index);
-                *out = a * dot(simd, row, v, intercept);
+                let mut value = a * vector::dot(simd, row, v, n_features);
                 if R::AVERAGES {
-                    *out += b * dot(simd, row, c, intercept);
+                    value += b * vector::dot(simd, row, c, n_features);
                 }
+                self.out[position * model.n_outputs + output] = value;
             }
         }
-    }
-}
-
-/// ⟨v, x⟩, where v may end with an intercept.
-#[inline(always)]
-fn dot<S: Simd, X: Row>(simd: S, row: X, v: &[f64], intercept: bool) -> f64 {
-    let n_features = v.len() - usize::from(intercept);
-    let product = row.dot(simd, &v[..n_features]);
-    if intercept {
-        product + v[n_features]
-    } else {
-        product
-    }
-}
-
-/// v ← v + δ·x, where v may end with an intercept and begins at a slot of the state.
-#[inline(always)]
-fn add<S: Simd, X: Row, U: Undo>(
-    simd: S,
-    row: X,
-    delta: f64,
-    v: &mut [f64],
-    intercept: bool,
-    (undo, start): (&mut U, usize),
-) {
-    let n_features = v.len() - usize::from(intercept);
-    undo.save_row(row, start, &v[..n_features]);
-    row.axpy(simd, delta, &mut v[..n_features]);
-    if intercept {
-        undo.save(start + n_features, v[n_features]);
-        v[n_features] += delta;
     }
 }

@@ -16,7 +16,7 @@
 //! L. Bottou, *Stochastic gradient descent tricks*, in Neural Networks: Tricks of the Trade (2012),
 //! section 5.2, for the length of the steps.
 
-use super::linear::{Linear, Rule, Seen, Step};
+use super::linear::{Linear, Norm, Rule, Seen, Step};
 use super::{check_domain, check_positive};
 use crate::Result;
 
@@ -63,7 +63,7 @@ impl Rule for LogisticOptions {
     }
 
     #[inline(always)]
-    fn step(&self, [total]: &mut [f64; 1], row: Seen, _: impl FnOnce() -> f64) -> Option<Step> {
+    fn step(&self, [total]: &mut [f64; 1], row: Seen<impl Norm>) -> Option<Step> {
         let margin = row.target * row.product / self.divisor(*total);
         *total += row.weight;
         // exp may overflow: the step is then 0, as it should be.

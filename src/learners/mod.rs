@@ -27,6 +27,7 @@ mod priors;
 mod recursive_least_squares;
 mod scatter;
 mod triangle;
+mod vector;
 
 pub use discrete_nb::{DiscreteNb, DiscreteNbOptions, Events};
 pub use gaussian_density::{Covariance, GaussianDensity, GaussianDensityOptions};
@@ -34,7 +35,7 @@ pub use gaussian_nb::{GaussianNb, GaussianNbOptions};
 pub use histogram_density::HistogramDensity;
 pub use least_squares::{LeastSquaresOptions, LeastSquaresSgd};
 pub use least_squares_statistics::{LeastSquaresStatistics, RidgeOptions};
-pub use linear::{Linear, Rule, Seen, Step};
+pub use linear::{Linear, Norm, Rule, Seen, Step};
 pub use logistic::{LogisticOptions, LogisticSgd};
 pub use online_kmeans::OnlineKMeans;
 pub use passive_aggressive::{Correction, PassiveAggressive, PassiveAggressiveOptions};

@@ -15,7 +15,7 @@
 //! algorithms*, Journal of Machine Learning Research 7 (2006), figure 1.
 
 use super::check_positive;
-use super::linear::{Linear, Rule, Seen, Step};
+use super::linear::{Linear, Norm, Rule, Seen, Step};
 use crate::Result;
 
 /// A passive-aggressive classifier.
@@ -59,12 +59,7 @@ impl Rule for PassiveAggressiveOptions {
     }
 
     #[inline(always)]
-    fn step(
-        &self,
-        _: &mut [f64; 0],
-        row: Seen,
-        squared_norm: impl FnOnce() -> f64,
-    ) -> Option<Step> {
+    fn step(&self, _: &mut [f64; 0], row: Seen<impl Norm>) -> Option<Step> {
         let loss = 1.0 - row.target * row.product;
         if loss <= 0.0 {
             return None;
@@ -72,8 +67,8 @@ impl Rule for PassiveAggressiveOptions {
         let limit = self.aggressiveness * row.weight;
         // A row of zeros, or a weight of 0, divides by 0: the infinity that follows is meant.
         let step = match self.correction {
-            Correction::Bounded => limit.min(loss / squared_norm()),
-            Correction::Damped => loss / (squared_norm() + 0.5 / limit),
+            Correction::Bounded => limit.min(loss / row.norm.squared()),
+            Correction::Damped => loss / (row.norm.squared() + 0.5 / limit),
         };
         Some(Step::of(step * row.target))
     }

@@ -21,7 +21,7 @@
 //! solver for SVM*, Mathematical Programming 127 (2011), figure 1.
 
 use super::check_positive;
-use super::linear::{Linear, Rule, Seen, Step};
+use super::linear::{Linear, Norm, Rule, Seen, Step};
 use crate::Result;
 
 /// A linear support vector machine.
@@ -45,6 +45,8 @@ impl Rule for PegasosOptions {
     /// T; then, for the projection, a and ‖u‖².
     type Numbers = [f64; 3];
 
+    const ACTIVITY: f64 = 0.25;
+
     fn check(&self) -> Result<()> {
         check_positive("alpha", self.alpha)
     }
@@ -60,12 +62,7 @@ impl Rule for PegasosOptions {
     }
 
     #[inline(always)]
-    fn step(
-        &self,
-        [total, scale, norm]: &mut [f64; 3],
-        row: Seen,
-        squared_norm: impl FnOnce() -> f64,
-    ) -> Option<Step> {
+    fn step(&self, [total, scale, norm]: &mut [f64; 3], row: Seen<impl Norm>) -> Option<Step> {
         let before = *total;
         *total += row.weight;
         let margin = row.target * *scale * row.product;
@@ -74,7 +71,7 @@ impl Rule for PegasosOptions {
         }
         let step = Step::of(row.weight * row.target / *scale);
         if self.project {
-            *norm += row.weight * (2.0 * margin + row.weight * squared_norm());
+            *norm += row.weight * (2.0 * margin + row.weight * row.norm.squared());
             let limit = self.alpha * *total * *total;
             if *norm > limit {
                 *scale *= (limit / *norm).sqrt();

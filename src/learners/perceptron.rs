@@ -6,7 +6,7 @@
 //! F. Rosenblatt, *The perceptron: a probabilistic model for information storage and organization
 //! in the brain*, Psychological Review 65 (1958).
 
-use super::linear::{Linear, Rule, Seen, Step};
+use super::linear::{Linear, Norm, Rule, Seen, Step};
 use crate::Result;
 
 /// A perceptron.
@@ -21,6 +21,8 @@ pub struct PerceptronOptions {
 
 impl Rule for PerceptronOptions {
     type Numbers = [f64; 0];
+
+    const ACTIVITY: f64 = 0.25;
 
     fn check(&self) -> Result<()> {
         Ok(())
@@ -37,7 +39,7 @@ impl Rule for PerceptronOptions {
     }
 
     #[inline(always)]
-    fn step(&self, _: &mut [f64; 0], row: Seen, _: impl FnOnce() -> f64) -> Option<Step> {
+    fn step(&self, _: &mut [f64; 0], row: Seen<impl Norm>) -> Option<Step> {
         let is_mistake = row.target * row.product <= 0.0;
         is_mistake.then(|| Step::of(row.weight * row.target))
     }

@@ -64,7 +64,7 @@ pub(super) fn tree_cv<'py>(
     let (learner, folds, options) = (&learner.0, &folds.0, walk.options()?);
     let outcome = with_examples!(&examples, |examples| {
         run(py, walk.n_jobs, progress, |monitor| {
-            tree::cross_validate(learner, &examples, folds, &options, monitor)
+            tree::cross_validate_examples(learner, &examples, folds, &options, monitor)
         })?
     });
     answer(py, outcome)

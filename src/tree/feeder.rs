@@ -11,6 +11,12 @@ use crate::{Cost, Monitor, Result};
 /// Numbers to read or write between two looks at the monitor: a millisecond or so.
 const STRIDE: f64 = (1 << 20) as f64;
 
+/// Numbers that fit the cache of a core.
+pub(super) const CACHE: f64 = (1 << 15) as f64;
+
+/// Numbers to fetch ahead of their use.
+const AHEAD: f64 = (1 << 12) as f64;
+
 /// Feeds models with rows of `data` and asks for their outputs.
 pub(crate) struct Feeder<'a, D: ?Sized, L> {
     data: &'a D,
@@ -20,6 +26,10 @@ pub(crate) struct Feeder<'a, D: ?Sized, L> {
     stride: usize,
     /// Whether a phase may be cut at every stride.
     divisible: bool,
+    /// Rows that do not fit a core's cache together.
+    many: usize,
+    /// Scattered rows to fetch ahead of their use.
+    ahead: usize,
     learner: PhantomData<fn(L)>,
 }
 
@@ -32,38 +42,62 @@ pub(crate) struct Ledger {
 }
 
 impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at least 1, and saturating
     pub(crate) fn new(data: &'a D, effort: &Effort, order: Order, monitor: &'a Monitor) -> Self {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
+        let rows_worth = |numbers: f64| (numbers / effort.update.max(1.0)).max(1.0) as usize;
         Self {
             data,
             order,
             monitor,
-            stride: (STRIDE / effort.update.max(1.0)).max(1.0) as usize,
+            stride: rows_worth(STRIDE),
             divisible: !effort.indivisible,
+            many: rows_worth(CACHE),
+            ahead: rows_worth(AHEAD),
             learner: PhantomData,
         }
     }
 
     /// Feeds the rows of a training phase.
     #[inline]
-    pub(crate) fn feed<U: Undo>(
+    pub(crate) fn feed<const N: usize>(
         &self,
         model: &mut L,
-        phase: Phase<'_>,
-        undo: &mut U,
+        phase: &Phase<'_, N>,
+        undo: &mut impl Undo,
         ledger: &mut Ledger,
     ) -> Result<()> {
-        let Ledger {
-            cost,
-            buffer,
-            unreported,
-        } = ledger;
-        cost.rows_fed += phase.len() as u64;
-        for rows in phase.arrange(self.order, buffer) {
-            for rows in self.strides(rows, 1) {
-                model.learn(self.data, rows, undo)?;
-                self.report(rows.len(), unreported)?;
+        ledger.cost.rows_fed += phase.len() as u64;
+        match self.order {
+            Order::Random { seed } if phase.len() > 1 => {
+                let rows = phase.shuffle(seed, &mut ledger.buffer);
+                self.feed_in_order(model, rows, undo, &mut ledger.unreported)
             }
+            _ => {
+                for rows in phase.rows {
+                    self.feed_in_order(model, rows, undo, &mut ledger.unreported)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn feed_in_order<U: Undo>(
+        &self,
+        model: &mut L,
+        rows: &[usize],
+        undo: &mut U,
+        unreported: &mut usize,
+    ) -> Result<()> {
+        if rows.len() < self.many {
+            model.learn(self.data, rows, undo)?;
+            return self.report(rows.len(), unreported);
+        }
+        for rows in self.strides(rows, 1) {
+            for rows in self.fetched(rows, U::SAVES) {
+                model.learn(self.data, rows, undo)?;
+            }
+            self.report(rows.len(), unreported)?;
         }
         Ok(())
     }
@@ -78,10 +112,17 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         ledger: &mut Ledger,
     ) -> Result<()> {
         ledger.cost.rows_evaluated += rows.len() as u64;
-        for rows in self.strides(rows, model.batch(self.data)) {
-            let here;
-            (here, out) = out.split_at_mut(rows.len() * model.n_outputs());
-            model.evaluate(self.data, rows, here)?;
+        if rows.len() < self.many {
+            model.evaluate(self.data, rows, out)?;
+            return self.report(rows.len(), &mut ledger.unreported);
+        }
+        let batch = model.batch(self.data);
+        for rows in self.strides(rows, batch) {
+            for rows in self.fetched(rows, batch > self.ahead) {
+                let here;
+                (here, out) = out.split_at_mut(rows.len() * model.n_outputs());
+                model.evaluate(self.data, rows, here)?;
+            }
             self.report(rows.len(), &mut ledger.unreported)?;
         }
         Ok(())
@@ -110,6 +151,25 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         rows.chunks(length)
     }
 
+    /// `rows` in one piece if `whole` or if they stand in a row; if they are scattered, in short
+    /// pieces, each fetched while the one before is used.
+    #[inline]
+    fn fetched<'r>(&self, rows: &'r [usize], whole: bool) -> Fetched<'r, D>
+    where
+        'a: 'r,
+    {
+        let mut fetched = Fetched {
+            data: self.data,
+            rows,
+            ahead: usize::MAX,
+        };
+        if self.divisible && !whole && are_scattered(rows) {
+            fetched.ahead = self.ahead;
+            self.data.fetch(&rows[..rows.len().min(self.ahead)]);
+        }
+        fetched
+    }
+
     /// Counts rows, and looks at the monitor once a stride: leaves cost no atomic operation.
     #[inline]
     fn report(&self, rows: usize, unreported: &mut usize) -> Result<()> {
@@ -119,6 +179,32 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         }
         self.monitor.advance(std::mem::take(unreported) as u64)
     }
+}
+
+struct Fetched<'r, D: ?Sized> {
+    data: &'r D,
+    rows: &'r [usize],
+    ahead: usize,
+}
+
+impl<'r, D: Samples + ?Sized> Iterator for Fetched<'r, D> {
+    type Item = &'r [usize];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'r [usize]> {
+        let (now, later) = self.rows.split_at(self.ahead.min(self.rows.len()));
+        if !later.is_empty() {
+            self.data.fetch(&later[..self.ahead.min(later.len())]);
+        }
+        self.rows = later;
+        (!now.is_empty()).then_some(now)
+    }
+}
+
+/// A guess from three rows, which is wrong for no order that folds or shuffles make.
+pub(super) fn are_scattered(rows: &[usize]) -> bool {
+    let (middle, last) = (rows.len() / 2, rows.len() - 1);
+    rows[middle] != rows[0] + middle || rows[last] != rows[0] + last
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@
 //! 2015.
 
 mod feeder;
+mod gathered;
 mod learner;
 mod order;
 mod pool;
@@ -60,6 +61,7 @@ mod recursion;
 mod refit;
 mod undo;
 
+pub use gathered::cross_validate_examples;
 pub use learner::{Effort, Flat, Learner, Model};
 pub use order::Order;
 pub use recursion::cross_validate;

@@ -16,30 +16,26 @@ pub enum Order {
     },
 }
 
-/// The rows of one training phase, in one or two pieces, and what its random order is keyed by.
+/// The rows of one training phase, in `N` pieces, and what its random order is keyed by.
 #[derive(Clone, Debug)]
-pub(crate) struct Phase<'a> {
-    pub(crate) rows: [&'a [usize]; 2],
+pub(crate) struct Phase<'a, const N: usize> {
+    pub(crate) rows: [&'a [usize]; N],
     pub(crate) key: Range<usize>,
 }
 
-impl<'a> Phase<'a> {
+impl<const N: usize> Phase<'_, N> {
     /// How many rows.
+    #[inline]
     pub(super) fn len(&self) -> usize {
-        self.rows[0].len() + self.rows[1].len()
+        self.rows.iter().map(|rows| rows.len()).sum()
     }
 
-    /// The rows in the wanted order; `buffer` holds them where they had to move.
-    pub(super) fn arrange(self, order: Order, buffer: &'a mut Vec<usize>) -> [&'a [usize]; 2] {
-        match order {
-            Order::Random { seed } if self.len() > 1 => {
-                buffer.clear();
-                buffer.extend(self.rows.into_iter().flatten());
-                SplitMix::keyed(seed, &self.key).shuffle(buffer);
-                [buffer, &[]]
-            }
-            _ => self.rows,
-        }
+    /// Puts the rows into a random order.
+    pub(super) fn shuffle<'b>(&self, seed: u64, buffer: &'b mut Vec<usize>) -> &'b [usize] {
+        buffer.clear();
+        buffer.extend(self.rows.iter().copied().flatten());
+        SplitMix::keyed(seed, &self.key).shuffle(buffer);
+        buffer
     }
 }
 
@@ -80,20 +76,17 @@ fn mix(z: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn arranged(order: Order, key: Range<usize>) -> Vec<usize> {
-        let rows = [&[4, 5, 6, 7][..], &[8, 9]];
-        let phase = Phase { rows, key };
-        phase.arrange(order, &mut vec![1, 2, 3]).concat()
-    }
-
     #[test]
     fn random_orders_are_permutations_of_their_own() {
-        let fixed = arranged(Order::Fixed, 0..6);
-        assert_eq!(fixed, [4, 5, 6, 7, 8, 9]);
+        let fixed = vec![4, 5, 6, 7, 8, 9];
         let mut seen = vec![fixed.clone()];
+        let mut buffer = vec![1, 2, 3];
         for (seed, key) in [(0, 0..6), (1, 0..6), (0, 0..7), (0, 1..6)] {
-            let order = arranged(Order::Random { seed }, key.clone());
-            assert_eq!(arranged(Order::Random { seed }, key), order);
+            let rows = [&fixed[..4], &fixed[4..]];
+            let phase = Phase { rows, key };
+            assert_eq!(phase.len(), 6);
+            let order = phase.shuffle(seed, &mut buffer).to_vec();
+            assert_eq!(phase.shuffle(seed, &mut buffer), order);
             assert!(!seen.contains(&order));
             seen.push(order);
         }

@@ -2,20 +2,24 @@
 
 use std::ops::Range;
 
-use super::feeder::Feeder;
+use super::feeder::{CACHE, Feeder};
 use super::learner::{Effort, Learner};
 use super::order::Phase;
 use super::pool::{Pool, Shared, Workspace, has_company};
 use super::undo::Forget;
 use super::{Options, Outcome, Strategy};
 use crate::data::Samples;
-use crate::{Error, Folds, Monitor, Result};
+use crate::{Cost, Error, Folds, Monitor, Result};
 
 /// Numbers a node must read before it is worth another thread.
 const GRAIN: f64 = (1 << 15) as f64;
 
-/// What it costs to save a number and to put it back, in numbers copied.
+/// What it costs to save a number and to put it back, in numbers copied within the cache.
 const LOG_PRICE: f64 = 8.0;
+
+/// What it costs to copy a number of a model that does not fit the cache, and whose copy may take
+/// memory that was never used before.
+const FAR_PRICE: f64 = 8.0;
 
 /// Cross-validates `learner`, which has learnt nothing, by TreeCV: see the [module](super).
 pub fn cross_validate<D: Samples + ?Sized, L: Learner<D>>(
@@ -26,6 +30,18 @@ pub fn cross_validate<D: Samples + ?Sized, L: Learner<D>>(
     monitor: &Monitor,
 ) -> Result<Outcome> {
     super::check_samples(data, folds)?;
+    let (outputs, cost) = run(learner, data, folds, options, monitor)?;
+    Outcome::new(outputs, learner, folds, cost)
+}
+
+/// The outputs in the order of the folds, and what they cost.
+pub(super) fn run<D: Samples + ?Sized, L: Learner<D>>(
+    learner: &L,
+    data: &D,
+    folds: &Folds,
+    options: &Options,
+    monitor: &Monitor,
+) -> Result<(Vec<f64>, Cost)> {
     let effort = learner.effort(data);
     let tree = Tree {
         folds,
@@ -55,7 +71,7 @@ pub fn cross_validate<D: Samples + ?Sized, L: Learner<D>>(
     })?;
     let cost = tree.pool.close(&tree.feeder)?;
     monitor.advance(expected - cost.rows_fed - cost.rows_evaluated)?;
-    Outcome::new(outputs, learner, folds, cost)
+    Ok((outputs, cost))
 }
 
 /// Everything that the nodes share.
@@ -109,7 +125,10 @@ impl Limits {
         };
         let revert_below = match (strategy, effort.undo) {
             (Strategy::Copy, _) | (Strategy::Auto, None) => 0.0,
-            (Strategy::Auto, Some(undo)) => effort.copy / (LOG_PRICE * undo),
+            (Strategy::Auto, Some(undo)) => {
+                let price = if effort.copy > CACHE { FAR_PRICE } else { 1.0 };
+                price * effort.copy / (LOG_PRICE * undo)
+            }
             (Strategy::Revert, Some(_)) => f64::INFINITY,
             (Strategy::Revert, None) => {
                 return Err(Error::Parameter {
@@ -171,7 +190,7 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
     fn grow(&self, model: &mut L, child: Child<'_>, workspace: &mut Workspace<L>) -> Result<()> {
         let phase = self.phase(child.fed);
         self.feeder
-            .feed(model, phase, &mut Forget, &mut workspace.ledger)?;
+            .feed(model, &phase, &mut Forget, &mut workspace.ledger)?;
         self.descend(model, child.node, workspace)
     }
 
@@ -183,9 +202,9 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         // Never save more than there is.
         if phase.len() as f64 * self.effort.undo.unwrap_or(0.0) >= self.effort.copy {
             model.save(log);
-            self.feeder.feed(model, phase, &mut Forget, ledger)?;
+            self.feeder.feed(model, &phase, &mut Forget, ledger)?;
         } else {
-            self.feeder.feed(model, phase, log, ledger)?;
+            self.feeder.feed(model, &phase, log, ledger)?;
         }
         ledger.cost.undo_entries += (log.len() - start) as u64;
         let restored = Node {
@@ -232,9 +251,9 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
     }
 
     /// No span is fed twice, so spans key the random orders.
-    fn phase(&self, fed: Range<usize>) -> Phase<'_> {
+    fn phase(&self, fed: Range<usize>) -> Phase<'_, 1> {
         Phase {
-            rows: [self.folds.rows(fed.clone()), &[]],
+            rows: [self.folds.rows(fed.clone())],
             key: fed,
         }
     }

@@ -91,7 +91,7 @@ impl<D: Samples + ?Sized, L: Learner<D>, R: Resampling> Refits<'_, D, L, R> {
         let ledger = &mut workspace.ledger;
         ledger.cost.fits += 1;
         let phase = phase(self.resampling, split);
-        self.feeder.feed(&mut model, phase, &mut Forget, ledger)?;
+        self.feeder.feed(&mut model, &phase, &mut Forget, ledger)?;
         let rows = self.resampling.held_out(split);
         self.feeder.evaluate(&model, rows, out, ledger)?;
         workspace.give_back(model);
@@ -99,7 +99,7 @@ impl<D: Samples + ?Sized, L: Learner<D>, R: Resampling> Refits<'_, D, L, R> {
     }
 }
 
-fn phase(resampling: &impl Resampling, split: usize) -> Phase<'_> {
+fn phase(resampling: &impl Resampling, split: usize) -> Phase<'_, 2> {
     Phase {
         rows: resampling.training(split),
         key: split..split + 1,

@@ -8,6 +8,9 @@ use crate::data::Row;
 
 /// Who is told of every value that an update is about to overwrite.
 pub trait Undo {
+    /// Whether anything is saved.
+    const SAVES: bool = true;
+
     /// State slot `slot` holds `value` and is about to change.
     fn save(&mut self, slot: usize, value: f64);
 
@@ -33,6 +36,8 @@ pub trait Undo {
 pub struct Forget;
 
 impl Undo for Forget {
+    const SAVES: bool = false;
+
     #[inline(always)]
     fn save(&mut self, _: usize, _: f64) {}
 
@@ -68,6 +73,14 @@ impl Undo for Log {
     #[inline(always)]
     fn save(&mut self, slot: usize, value: f64) {
         self.entries.push((slot, value));
+    }
+
+    #[inline(always)]
+    fn save_row<R: Row>(&mut self, row: R, start: usize, weights: &[f64]) {
+        // One check of the room for all of them.
+        let features = row.entries().map(|(feature, _)| feature);
+        self.entries
+            .extend(features.map(|feature| (start + feature, weights[feature])));
     }
 }
 

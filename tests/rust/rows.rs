@@ -50,6 +50,17 @@ proptest! {
         let csr = Csr::new(&indptr, &indices, &stored, n_features).expect("valid");
         prop_assert_eq!(dispatch(Answers(&dense, &w)), dispatch(Answers(&csr, &w)));
         prop_assert!(dense.check_finite(&Monitor::new()).is_ok() && csr.check_finite(&Monitor::new()).is_ok());
+
+        // A copy in another order, with a row twice.
+        let order: Vec<usize> = (0..n_rows).rev().chain((0..n_rows).take(1)).collect();
+        let (dense_copy, csr_copy) = (dense.gather(&order), csr.gather(&order));
+        let dense_copy = dense_copy.expect("memory");
+        let csr_copy = csr_copy.expect("memory");
+        let answers = dispatch(Answers(&Dense::view(&dense_copy), &w));
+        prop_assert_eq!(&answers, &dispatch(Answers(&Csr::<i64>::view(&csr_copy), &w)));
+        let all = dispatch(Answers(&dense, &w));
+        let expected: Vec<_> = order.iter().map(|&row| all[row].clone()).collect();
+        prop_assert_eq!(answers, expected);
     }
 }
 

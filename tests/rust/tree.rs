@@ -4,7 +4,8 @@
 use onefold::data::Samples;
 use onefold::learners::{LeastSquaresOptions, LeastSquaresSgd, Pegasos, PegasosOptions};
 use onefold::tree::{
-    Effort, Learner, Log, Model, Options, Order, Outcome, Strategy, Undo, cross_validate, refit,
+    Effort, Learner, Log, Model, Options, Order, Outcome, Strategy, Undo, cross_validate,
+    cross_validate_examples, refit,
 };
 use onefold::{Folds, Monitor, Result, Splits};
 use proptest::prelude::*;
@@ -263,16 +264,45 @@ fn forks_by_its_own_judgement() {
     }
 }
 
+/// Enough rows in shuffled folds for the engine to copy them into the order of the folds.
+#[test]
+fn gathering_changes_no_bit() {
+    let set = Set::new(16, 4000, 40, 2);
+    let (dense, csr) = set.classified();
+    let dense = dense.weighted(set.weights()).expect("valid");
+    let learner = pegasos(40, 2);
+    let labels: Vec<usize> = (0..4000).map(|row| (row * 1237) % 250).collect();
+    let scattered = Folds::from_labels(&labels, 250).expect("valid");
+    let contiguous = Folds::contiguous(4000, 250).expect("valid");
+    for folds in [&scattered, &contiguous] {
+        for order in ORDERS {
+            let options = Options {
+                order,
+                ..Options::default()
+            };
+            let monitor = Monitor::new();
+            let plain = cross_validate(&learner, &dense, folds, &options, &monitor);
+            let gathered = cross_validate_examples(&learner, &dense, folds, &options, &monitor);
+            assert_eq!(gathered.expect("valid"), plain.expect("valid"));
+            let plain = cross_validate(&learner, &csr, folds, &options, &monitor);
+            let gathered = cross_validate_examples(&learner, &csr, folds, &options, &monitor);
+            assert_eq!(gathered.expect("valid"), plain.expect("valid"));
+        }
+    }
+}
+
 #[test]
 fn wide_models_are_reverted_near_the_leaves_and_copied_near_the_root() {
     let set = Set::new(9, 64, 300, 2);
     let (_, csr) = set.classified();
     let folds = Folds::contiguous(64, 64).expect("valid");
     let options = Options::default();
+    let learner = pegasos(300, 2);
+    let undo = learner.effort(&csr).undo.expect("can log");
     let claims = Claims {
-        learner: pegasos(300, 2),
+        learner,
         update: 100.0,
-        copy: 100.0 * 8.0 * 20.0,
+        copy: undo * 8.0 * 20.0,
     };
     let outcome = cross_validate(&claims, &csr, &folds, &options, &Monitor::new()).expect("valid");
     // Nodes of 64 and 32 rows copy, those of 16 and fewer revert.
