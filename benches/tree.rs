@@ -1,0 +1,152 @@
+//! TreeCV with Pegasos: what the theorem prices in passes over the data.
+//!
+//! One group a claim. Leave-one-out should stay near log2(2n) passes (`pass` is one), whatever the
+//! order and the layout, and for sparse rows whatever the number of features.
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use onefold::data::{Csr, Dense, Examples, Rows};
+use onefold::learners::{Pegasos, PegasosOptions};
+use onefold::tree::{self, Learner, Options, Order, Strategy};
+use onefold::{Folds, Monitor};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+const SEED: u64 = 1;
+
+/// SplitMix64, as numbers of `0..1`.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // below n
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() * n as f64) as usize
+    }
+}
+
+fn pegasos(n_features: usize) -> Pegasos {
+    let options = PegasosOptions {
+        alpha: 1e-6,
+        project: false,
+        intercept: false,
+    };
+    Pegasos::new(options, n_features, 2).expect("valid")
+}
+
+fn pool(n_threads: usize) -> ThreadPool {
+    let pool = ThreadPoolBuilder::new().num_threads(n_threads).build();
+    pool.expect("threads")
+}
+
+/// One pass: what everything else is measured by.
+fn pass<R: Rows>(learner: &Pegasos, examples: &Examples<'_, R>, rows: &[usize]) -> Pegasos {
+    let mut model = learner.clone();
+    model.update(examples, rows).expect("updated");
+    model
+}
+
+fn dense(criterion: &mut Criterion) {
+    let (n, d) = (20_000, 54);
+    let mut random = Random(SEED);
+    let values: Vec<f64> = (0..n * d).map(|_| random.next() - 0.5).collect();
+    let codes: Vec<u32> = (0..n)
+        .map(|row| u32::from(values[row * d] + 0.3 * (random.next() - 0.5) > 0.0))
+        .collect();
+    let rows = Dense::new(&values, n, d).expect("shape");
+    let examples = Examples::classified(rows, &codes, 2).expect("valid");
+    let learner = pegasos(d);
+    let all: Vec<usize> = (0..n).collect();
+    let mut labels = all.clone();
+    for last in (1..n).rev() {
+        labels.swap(last, random.below(last + 1));
+    }
+    let shuffled = Folds::from_labels(&labels, n).expect("valid");
+    let each = Folds::contiguous(n, n).expect("valid");
+    let ten = Folds::contiguous(n, 10).expect("valid");
+    let fixed = Options::default();
+    let randomly = Options {
+        order: Order::Random { seed: SEED },
+        ..fixed
+    };
+    let revert = Options {
+        strategy: Strategy::Revert,
+        ..fixed
+    };
+
+    let mut group = criterion.benchmark_group("treecv/dense/20000x54");
+    group.sample_size(20);
+    group.bench_function("pass", |b| b.iter(|| pass(&learner, &examples, &all)));
+    for (id, n_threads, folds, options) in [
+        ("k=10", 1, &ten, &fixed),
+        ("k=n", 1, &each, &fixed),
+        ("k=n/threads=2", 2, &each, &fixed),
+        ("k=n/random", 1, &each, &randomly),
+        ("k=n/shuffled", 1, &shuffled, &fixed),
+        ("k=n/revert", 1, &each, &revert),
+    ] {
+        let (pool, monitor) = (pool(n_threads), Monitor::new());
+        group.bench_function(id, |b| {
+            b.iter(|| {
+                pool.install(|| {
+                    tree::cross_validate_examples(&learner, &examples, folds, options, &monitor)
+                })
+            });
+        });
+    }
+    group.finish();
+}
+
+fn sparse(criterion: &mut Criterion) {
+    let (n, stored) = (4000, 40);
+    let mut group = criterion.benchmark_group("treecv/sparse/4000x40");
+    group.sample_size(20);
+    for spread in [1, 10] {
+        let n_features = 20_000 * spread;
+        let mut random = Random(SEED);
+        let (mut indices, mut values, mut codes) = (vec![], vec![], vec![]);
+        for _ in 0..n {
+            // Squares make some features frequent and most of them rare.
+            let mut features: Vec<usize> = (0..stored)
+                .map(|_| random.below(100) * random.below(200) * spread)
+                .collect();
+            features.sort_unstable();
+            features.dedup();
+            while features.len() < stored {
+                let last = features.last().map_or(0, |last| last + 1);
+                features.push(last);
+            }
+            codes.push(u32::from(features[0] < 100 * spread));
+            indices.extend(features.iter().map(|&j| i32::try_from(j).expect("small")));
+            values.extend((0..stored).map(|_| random.next()));
+        }
+        let indptr: Vec<i32> = (0..=n)
+            .map(|row| i32::try_from(row * stored).expect("small"))
+            .collect();
+        let rows = Csr::new(&indptr, &indices, &values, n_features + stored).expect("valid");
+        let examples = Examples::classified(rows, &codes, 2).expect("valid");
+        let learner = pegasos(n_features + stored);
+        let folds = Folds::contiguous(n, n).expect("valid");
+        let all: Vec<usize> = (0..n).collect();
+        let (pool, monitor) = (pool(1), Monitor::new());
+        group.bench_with_input(BenchmarkId::new("pass", n_features), &(), |b, ()| {
+            b.iter(|| pass(&learner, &examples, &all));
+        });
+        group.bench_with_input(BenchmarkId::new("k=n", n_features), &(), |b, ()| {
+            let options = Options::default();
+            b.iter(|| {
+                pool.install(|| {
+                    tree::cross_validate(&learner, &examples, &folds, &options, &monitor)
+                })
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, dense, sparse);
+criterion_main!(benches);
