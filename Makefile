@@ -28,7 +28,7 @@ lint: $(VENV)/built ## Formatting, clippy, ruff, mypy, stubtest, benches compile
 	cargo fmt --check
 	cargo clippy --quiet --locked --all-targets -- -D warnings
 	cargo clippy --quiet --locked --all-targets --all-features -- -D warnings
-	cargo bench --quiet --locked --no-run
+	cargo bench --quiet --locked --no-run --profile develop
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
