@@ -54,8 +54,12 @@ _Matrix: TypeAlias = tuple[
 
 def check_rows(X: Any) -> None: ...
 def load_libsvm(
-    files: list[Any], options: dict[str, Any], n_jobs: int, progress: _Report | None
-) -> tuple[list[_Matrix], int]: ...
+    files: list[Any],
+    rooms: list[tuple[NDArray[Any], NDArray[np.int32]]],
+    options: dict[str, Any],
+    n_jobs: int,
+    progress: _Report | None,
+) -> tuple[list[tuple[Any, ...]], int]: ...
 def convert_libsvm(
     files: list[Any], directory: str, options: dict[str, Any], n_jobs: int, progress: _Report | None
 ) -> None: ...

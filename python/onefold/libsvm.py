@@ -30,6 +30,8 @@ from .libsvm_arguments import (
     check_dtype,
     check_int,
     check_integers,
+    fill_room,
+    make_room,
     open_files,
     read_options,
 )
@@ -115,11 +117,13 @@ def load_libsvm(
     with ExitStack() as stack, reporter(progress, unit="B") as report:
         files = open_files(source, stack)
         threads = joblib.effective_n_jobs(n_jobs)
-        matrices, n_columns = _core.load_libsvm(files, options, threads, report)
+        rooms = [make_room(file, options) for file in files]
+        matrices, n_columns = _core.load_libsvm(files, rooms, options, threads, report)
     results: list[Any] = []
     while matrices:
         # One at a time, so that converted values replace those they were made from.
-        results += as_result(matrices.pop(0), n_columns, options, values_dtype)
+        matrix = fill_room(matrices.pop(0), rooms.pop(0))
+        results += as_result(matrix, n_columns, options, values_dtype)
     return tuple(results)
 
 

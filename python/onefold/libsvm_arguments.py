@@ -24,6 +24,8 @@ __all__ = [
     "check_dtype",
     "check_int",
     "check_integers",
+    "fill_room",
+    "make_room",
     "open_files",
     "read_options",
 ]
@@ -85,6 +87,34 @@ def check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     if checked.kind not in "fiub":
         raise ValueError(f"dtype must be a type of real numbers, got {checked}")
     return checked
+
+
+def make_room(file: Any, options: dict[str, Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Allocate values and indices for the most entries a plain file can have, or for none.
+
+    numpy asks the system for huge pages, so that memory is filled in a third of the time; what is
+    not filled in the end is never touched, and given back.
+    """
+    n_entries = 0
+    is_whole = options["offset"] == 0 and options["length"] is None
+    is_plain = isinstance(file, str) and not file.endswith((".gz", ".bz2", ".xz", ".zst"))
+    if is_whole and is_plain and os.path.isfile(file):
+        n_entries = os.path.getsize(file) // len("1:1 ")
+    try:
+        return np.empty(n_entries, options["dtype"]), np.empty(n_entries, np.int32)
+    except MemoryError:
+        # The core takes what it needs, when it needs it.
+        return np.empty(0, options["dtype"]), np.empty(0, np.int32)
+
+
+def fill_room(matrix: Any, room: tuple[NDArray[Any], NDArray[np.int32]]) -> Any:
+    """Put the arrays that are in lent memory, cut to their length, in the places of the lengths."""
+    found = list(matrix)
+    for place, array in enumerate(room):
+        if isinstance(found[place], int):
+            array.resize(found[place], refcheck=False)
+            found[place] = array
+    return found
 
 
 def as_result(

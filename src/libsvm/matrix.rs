@@ -5,23 +5,24 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Precision;
+use super::column::{Column, reserve};
 use super::layout::Layout;
 use super::parse::Columns;
 use super::read::Sink;
 use crate::Result;
 
 /// Integers, 32-bit as long as they fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ints {
+#[derive(Debug, PartialEq)]
+pub enum Ints<'a> {
     /// 32-bit.
-    Narrow(Vec<i32>),
+    Narrow(Column<'a, i32>),
     /// 64-bit.
-    Wide(Vec<i64>),
+    Wide(Column<'a, i64>),
 }
 
-impl Ints {
+impl Ints<'_> {
     /// Appends `numbers`, which must fit.
-    fn extend(&mut self, numbers: impl Iterator<Item = i64>) {
+    fn extend(&mut self, numbers: impl ExactSizeIterator<Item = i64>) {
         match self {
             #[allow(clippy::cast_possible_truncation)] // the caller widens before it is needed
             Self::Narrow(ints) => ints.extend(numbers.map(|number| number as i32)),
@@ -31,7 +32,8 @@ impl Ints {
 
     fn widen(&mut self) {
         if let Self::Narrow(ints) = self {
-            *self = Self::Wide(ints.iter().map(|&int| int.into()).collect());
+            let wide: Vec<_> = ints.iter().map(|&int| int.into()).collect();
+            *self = Self::Wide(wide.into());
         }
     }
 
@@ -49,34 +51,34 @@ impl Ints {
 
     fn reserve(&mut self, share: f64) {
         match self {
-            Self::Narrow(ints) => reserve(ints, share),
-            Self::Wide(ints) => reserve(ints, share),
+            Self::Narrow(ints) => ints.reserve(share),
+            Self::Wide(ints) => ints.reserve(share),
         }
     }
 
     fn shrink(&mut self) {
         match self {
-            Self::Narrow(ints) => ints.shrink_to_fit(),
-            Self::Wide(ints) => ints.shrink_to_fit(),
+            Self::Narrow(ints) => ints.shrink(),
+            Self::Wide(ints) => ints.shrink(),
         }
     }
 }
 
 /// Values of either precision.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
+#[derive(Debug, PartialEq)]
+pub enum Values<'a> {
     /// f32.
-    Single(Vec<f32>),
+    Single(Column<'a, f32>),
     /// f64.
-    Double(Vec<f64>),
+    Double(Column<'a, f64>),
 }
 
-impl Values {
+impl Values<'_> {
     fn extend(&mut self, numbers: &[f64]) {
         match self {
             #[allow(clippy::cast_possible_truncation)] // what the user asked for
             Self::Single(values) => values.extend(numbers.iter().map(|&number| number as f32)),
-            Self::Double(values) => values.extend_from_slice(numbers),
+            Self::Double(values) => values.extend(numbers.iter().copied()),
         }
     }
 
@@ -87,23 +89,52 @@ impl Values {
         }
     }
 
+    fn reserve(&mut self, share: f64) {
+        match self {
+            Self::Single(values) => values.reserve(share),
+            Self::Double(values) => values.reserve(share),
+        }
+    }
+
     fn shrink(&mut self) {
         match self {
-            Self::Single(values) => values.shrink_to_fit(),
-            Self::Double(values) => values.shrink_to_fit(),
+            Self::Single(values) => values.shrink(),
+            Self::Double(values) => values.shrink(),
+        }
+    }
+}
+
+/// Where the indices and values of a file go.
+#[derive(Debug)]
+pub struct Room<'a> {
+    /// The indices, as long as they are narrow.
+    pub indices: Column<'a, i32>,
+    /// The values, of the precision that the options name.
+    pub values: Values<'a>,
+}
+
+impl Room<'_> {
+    /// Memory that is allocated as it is needed.
+    pub fn new(precision: Precision) -> Self {
+        Self {
+            indices: Column::default(),
+            values: match precision {
+                Precision::Single => Values::Single(Column::default()),
+                Precision::Double => Values::Double(Column::default()),
+            },
         }
     }
 }
 
 /// What a file holds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Matrix {
+#[derive(Debug, PartialEq)]
+pub struct Matrix<'a> {
     /// Row `i` is `indptr[i]..indptr[i + 1]` of indices and values.
-    pub indptr: Ints,
+    pub indptr: Ints<'a>,
     /// The features, from 0.
-    pub indices: Ints,
+    pub indices: Ints<'a>,
     /// The values.
-    pub values: Values,
+    pub values: Values<'a>,
     /// A label a row; of multilabel files the labels of all rows on end.
     pub labels: Vec<f64>,
     /// Where the labels of each row end, for multilabel files.
@@ -112,15 +143,12 @@ pub struct Matrix {
     pub qids: Vec<i64>,
 }
 
-impl Matrix {
-    pub(super) fn new(precision: Precision) -> Self {
+impl<'a> Matrix<'a> {
+    pub(super) fn new(room: Room<'a>) -> Self {
         Self {
-            indptr: Ints::Narrow(vec![0]),
-            indices: Ints::Narrow(Vec::new()),
-            values: match precision {
-                Precision::Single => Values::Single(Vec::new()),
-                Precision::Double => Values::Double(Vec::new()),
-            },
+            indptr: Ints::Narrow(vec![0].into()),
+            indices: Ints::Narrow(room.indices),
+            values: room.values,
             labels: Vec::new(),
             label_ends: Vec::new(),
             qids: Vec::new(),
@@ -183,35 +211,26 @@ impl Matrix {
     }
 }
 
-impl Sink for Matrix {
+impl Sink for Matrix<'_> {
     fn append(&mut self, columns: &Columns) -> Result<()> {
         self.append_rows(columns, 0..columns.row_ends.len());
         Ok(())
     }
 
     fn reserve(&mut self, share: f64) {
-        // Vectors that grow step by step are copied again and again, and memory is touched twice.
         self.indptr.reserve(share);
         self.indices.reserve(share);
-        match &mut self.values {
-            Values::Single(values) => reserve(values, share),
-            Values::Double(values) => reserve(values, share),
-        }
+        self.values.reserve(share);
         reserve(&mut self.labels, share);
     }
 }
 
-/// Room for all, when what is there is about this `share`. It is only a guess: too little or none
-/// costs time, too much is given back.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn reserve<T>(items: &mut Vec<T>, share: f64) {
-    let all = (1.02 * items.len() as f64 / share) as usize;
-    // Without the room, the vector grows as it must.
-    let _ = items.try_reserve_exact(all.saturating_sub(items.len()));
-}
-
 /// The `ends` of parts that began at `old`, where they now begin at `new`.
 #[allow(clippy::cast_possible_wrap)] // lengths of vectors
-pub(super) fn rebased(ends: &[usize], old: usize, new: usize) -> impl Iterator<Item = i64> {
+pub(super) fn rebased(
+    ends: &[usize],
+    old: usize,
+    new: usize,
+) -> impl ExactSizeIterator<Item = i64> {
     ends.iter().map(move |end| (end - old + new) as i64)
 }

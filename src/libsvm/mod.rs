@@ -21,7 +21,7 @@
 //! | `read` | the pipeline, and [`load`] |
 //! | `rows` | [`RowReader`]: rows in portions |
 //! | `layout` | what the indices of several files say together |
-//! | `matrix` | the result in memory |
+//! | `matrix`, `column` | the result in memory |
 //! | `store`, `npy` | [`convert`]: the result on disk |
 //! | `write`, `place` | [`Document`], and files that appear whole or not at all |
 //!
@@ -32,10 +32,11 @@
 //! let loaded = load(vec![Input::stream("text", text)], &Options::default(), &Default::default())?;
 //! assert_eq!(loaded.n_features, 3);
 //! assert_eq!(loaded.matrices[0].labels, [1.0, -1.0]);
-//! assert_eq!(loaded.matrices[0].indices, Ints::Narrow(vec![0, 2, 1]));
+//! assert_eq!(loaded.matrices[0].indices, Ints::Narrow(vec![0, 2, 1].into()));
 //! # Ok::<(), onefold::Error>(())
 //! ```
 
+mod column;
 mod compression;
 mod layout;
 mod matrix;
@@ -49,9 +50,10 @@ mod source;
 mod store;
 mod write;
 
+pub use column::Column;
 pub use compression::Compression;
-pub use matrix::{Ints, Matrix, Values};
-pub use read::{Loaded, load};
+pub use matrix::{Ints, Matrix, Room, Values};
+pub use read::{Loaded, load, load_into};
 pub use rows::RowReader;
 pub use source::{Input, Stream, StreamError};
 pub use store::convert;
@@ -92,7 +94,7 @@ impl Default for Options {
             length: None,
             allow_nonfinite: false,
             // The columns of a block then fit a core's cache.
-            block_size: 1 << 17,
+            block_size: 1 << 16,
         }
     }
 }

@@ -4,13 +4,13 @@ use rayon::prelude::*;
 
 use super::Options;
 use super::layout::{Layout, Tally};
-use super::matrix::Matrix;
+use super::matrix::{Matrix, Room};
 use super::parse::{Columns, Fault, Rules, parse};
 use super::source::{Blocks, Input};
 use crate::{Error, Monitor, Result};
 
 /// How many blocks a thread gets at a time: enough to even out that some take longer.
-const BLOCKS_PER_THREAD: usize = 4;
+const BLOCKS_PER_THREAD: usize = 8;
 
 /// Where rows go, in the order of the file.
 pub(super) trait Sink: Send {
@@ -184,20 +184,31 @@ fn parse_batch(texts: &Batch<Vec<u8>>, rules: Rules, columns: &mut Batch<Parsed>
 
 /// Matrices with the same features, one a file.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct Loaded<'a> {
     /// What each file holds.
-    pub matrices: Vec<Matrix>,
+    pub matrices: Vec<Matrix<'a>>,
     /// How many features all of them have.
     pub n_features: u64,
 }
 
 /// Reads whole files into memory.
-pub fn load(inputs: Vec<Input>, options: &Options, monitor: &Monitor) -> Result<Loaded> {
+pub fn load(inputs: Vec<Input>, options: &Options, monitor: &Monitor) -> Result<Loaded<'static>> {
+    let room = || Room::new(options.precision);
+    let inputs = inputs.into_iter().map(|input| (input, room()));
+    load_into(inputs.collect(), options, monitor)
+}
+
+/// Reads whole files into memory that the caller lends.
+pub fn load_into<'a>(
+    inputs: Vec<(Input, Room<'a>)>,
+    options: &Options,
+    monitor: &Monitor,
+) -> Result<Loaded<'a>> {
     let options = options.resolved()?;
-    expect(&inputs, &options, monitor);
+    expect(inputs.iter().map(|(input, _)| input), &options, monitor);
     let (mut matrices, mut tallies) = (Vec::new(), Vec::new());
-    for input in inputs {
-        let mut matrix = Matrix::new(options.precision);
+    for (input, room) in inputs {
+        let mut matrix = Matrix::new(room);
         tallies.push(Pipeline::open(input, &options)?.drain(&mut matrix, monitor)?);
         matrices.push(matrix);
     }
@@ -212,6 +223,10 @@ pub fn load(inputs: Vec<Input>, options: &Options, monitor: &Monitor) -> Result<
 }
 
 /// Announces the work of reading `inputs` once.
-pub(super) fn expect(inputs: &[Input], options: &Options, monitor: &Monitor) {
-    monitor.expect(inputs.iter().map(|input| input.size(options)).sum());
+pub(super) fn expect<'i>(
+    inputs: impl IntoIterator<Item = &'i Input>,
+    options: &Options,
+    monitor: &Monitor,
+) {
+    monitor.expect(inputs.into_iter().map(|input| input.size(options)).sum());
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::layout::Layout;
-use super::matrix::Matrix;
+use super::matrix::{Matrix, Room};
 use super::parse::Columns;
 use super::read::{Pipeline, Sink};
 use super::source::Input;
@@ -15,13 +15,13 @@ use crate::{Error, Monitor, Result};
 struct Portions {
     n_rows: usize,
     precision: Precision,
-    full: VecDeque<Matrix>,
-    growing: Matrix,
+    full: VecDeque<Matrix<'static>>,
+    growing: Matrix<'static>,
 }
 
 impl Portions {
     fn close(&mut self) {
-        let full = std::mem::replace(&mut self.growing, Matrix::new(self.precision));
+        let full = std::mem::replace(&mut self.growing, Matrix::new(Room::new(self.precision)));
         self.full.push_back(full);
     }
 }
@@ -96,7 +96,7 @@ impl RowReader {
                 n_rows,
                 precision: options.precision,
                 full: VecDeque::new(),
-                growing: Matrix::new(options.precision),
+                growing: Matrix::new(Room::new(options.precision)),
             },
             options,
         })
@@ -108,14 +108,14 @@ impl RowReader {
     }
 
     /// The next portion, if it has been parsed already.
-    pub fn ready(&mut self) -> Option<Matrix> {
+    pub fn ready(&mut self) -> Option<Matrix<'static>> {
         let mut matrix = self.portions.full.pop_front()?;
         matrix.finish(self.layout);
         Some(matrix)
     }
 
     /// The next portion, or `None` after the last.
-    pub fn next(&mut self, monitor: &Monitor) -> Result<Option<Matrix>> {
+    pub fn next(&mut self, monitor: &Monitor) -> Result<Option<Matrix<'static>>> {
         while self.portions.full.is_empty() {
             if let Some(current) = &mut self.current {
                 if !current.step(&mut self.portions, monitor)? {

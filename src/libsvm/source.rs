@@ -245,6 +245,11 @@ impl Blocks {
                 self.keep_tail(block, old);
                 break;
             }
+            // Only a comment may hold NUL: the parser will say so. Reading on, the end of such a
+            // line may be very far.
+            if block[old..].contains(&0) && !block.contains(&b'#') {
+                break;
+            }
         }
         Ok(())
     }

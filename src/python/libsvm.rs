@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use pyo3::types::PyInt;
 
 use super::convert::{RowsArg, with_rows};
 use super::file::FileArg;
 use super::folds::from_array;
 use super::run::run;
 use crate::libsvm::{
-    Base, Document, Input, Ints, Labels, Matrix, Options, Precision, RowReader, Values, convert,
-    load,
+    Base, Column, Document, Input, Ints, Labels, Matrix, Options, Precision, Room, RowReader,
+    Values, convert, load_into,
 };
 
 fn inputs(files: Vec<FileArg>) -> Vec<Input> {
@@ -63,6 +64,29 @@ impl From<ReadOptions> for Options {
     }
 }
 
+/// Memory that the facade lends for the values and indices of a file. numpy asks the system for
+/// huge pages, which are filled in a third of the time.
+#[derive(Debug, FromPyObject)]
+pub(super) struct RoomArg<'py>(ValuesArg<'py>, PyReadwriteArray1<'py, i32>);
+
+#[derive(Debug, FromPyObject)]
+enum ValuesArg<'py> {
+    Single(PyReadwriteArray1<'py, f32>),
+    Double(PyReadwriteArray1<'py, f64>),
+}
+
+impl RoomArg<'_> {
+    fn room(&mut self) -> PyResult<Room<'_>> {
+        Ok(Room {
+            values: match &mut self.0 {
+                ValuesArg::Single(array) => Values::Single(Column::Lent(array.as_slice_mut()?, 0)),
+                ValuesArg::Double(array) => Values::Double(Column::Lent(array.as_slice_mut()?, 0)),
+            },
+            indices: Column::Lent(self.1.as_slice_mut()?, 0),
+        })
+    }
+}
+
 /// values, indices, indptr, labels, ends of labels, qids
 type Arrays<'py> = (
     Bound<'py, PyAny>,
@@ -73,14 +97,22 @@ type Arrays<'py> = (
     Bound<'py, PyArray1<i64>>,
 );
 
-fn arrays(py: Python<'_>, matrix: Matrix) -> Arrays<'_> {
+/// An array, or the number of items that stand in lent memory.
+fn array<'py, T: numpy::Element>(py: Python<'py>, column: Column<'_, T>) -> Bound<'py, PyAny> {
+    match column {
+        Column::Owned(items) => items.into_pyarray(py).into_any(),
+        Column::Lent(_, n) => PyInt::new(py, n).into_any(),
+    }
+}
+
+fn arrays<'py>(py: Python<'py>, matrix: Matrix<'_>) -> Arrays<'py> {
     let ints = |ints| match ints {
-        Ints::Narrow(ints) => ints.into_pyarray(py).into_any(),
-        Ints::Wide(ints) => ints.into_pyarray(py).into_any(),
+        Ints::Narrow(ints) => array(py, ints),
+        Ints::Wide(ints) => array(py, ints),
     };
     let values = match matrix.values {
-        Values::Single(values) => values.into_pyarray(py).into_any(),
-        Values::Double(values) => values.into_pyarray(py).into_any(),
+        Values::Single(values) => array(py, values),
+        Values::Double(values) => array(py, values),
     };
     (
         values,
@@ -93,17 +125,23 @@ fn arrays(py: Python<'_>, matrix: Matrix) -> Arrays<'_> {
 }
 
 /// Reads files whole: the arrays of each, and how many features all have.
+///
+/// Values and indices that stay in the lent `rooms` are given by their number.
 #[pyfunction]
 pub(super) fn load_libsvm<'py>(
     py: Python<'py>,
     files: Vec<FileArg>,
+    mut rooms: Vec<RoomArg<'py>>,
     options: ReadOptions,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Vec<Arrays<'py>>, u64)> {
-    let (inputs, options) = (inputs(files), options.into());
+    let options = options.into();
+    let rooms = rooms.iter_mut().map(RoomArg::room);
+    let rooms = rooms.collect::<PyResult<Vec<_>>>()?;
+    let inputs = inputs(files).into_iter().zip(rooms).collect();
     let loaded = run(py, n_jobs, progress.as_ref(), |monitor| {
-        load(inputs, &options, monitor)
+        load_into(inputs, &options, monitor)
     })?;
     let matrices = loaded.matrices.into_iter();
     Ok((

@@ -177,6 +177,32 @@ def test_faults_have_file_line_and_text(text, message, tmp_path):
         convert_libsvm(path, tmp_path / "converted")
 
 
+def test_a_hole_is_not_read_to_its_end(tmp_path):
+    """Terabytes of NUL, for which there is no memory either."""
+    path = tmp_path / "hole"
+    path.write_bytes(b"1 1:1\n2 ")
+    try:
+        os.truncate(path, 1 << 42)
+    except OSError as error:
+        pytest.skip(f"no such files here: {error}")
+    with pytest.raises(ValueError, match="hole, line 2: expected index:value"):
+        load_libsvm(path)
+
+
+def test_the_arrays_are_exactly_as_long_as_they_must_be(tmp_path):
+    path = tmp_path / "rows"
+    path.write_bytes(random_text(2000))
+    for source in (path, io.BytesIO(path.read_bytes())):
+        X, _ = load_libsvm(source)
+        assert len(X.data) == len(X.indices) == X.indptr[-1]
+        assert X.data.flags.writeable
+        assert X.indices.flags.writeable
+    assert load_libsvm(path)[0].data.flags.owndata
+    # More entries than the size of the file tells: it is compressed, and its name does not say so.
+    path.write_bytes(gzip.compress(random_text(2000)))
+    assert_same(load_libsvm(path), load_libsvm(io.BytesIO(random_text(2000))))
+
+
 def test_nonfinite_numbers_only_where_asked_for():
     text = b"nan 1:inf 2:-Infinity 3:NaN 4:1e999\n"
     X, y = load_libsvm(io.BytesIO(text), allow_nonfinite=True)

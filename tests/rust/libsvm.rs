@@ -5,11 +5,12 @@ mod twin;
 mod written;
 
 use std::fmt::Write;
-use std::io::Cursor;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::LazyLock;
 
 use onefold::libsvm::{
-    Base, Input, Ints, Loaded, Matrix, Options, Precision, RowReader, Values, load,
+    Base, Column, Input, Ints, Loaded, Matrix, Options, Precision, Room, RowReader, Values, load,
+    load_into,
 };
 use onefold::{Error, Monitor, Result};
 use proptest::prelude::*;
@@ -25,7 +26,7 @@ static POOLS: LazyLock<[ThreadPool; 2]> = LazyLock::new(|| {
     })
 });
 
-fn load_text(text: &[u8], options: &Options) -> Result<Loaded> {
+fn load_text(text: &[u8], options: &Options) -> Result<Loaded<'static>> {
     let input = Input::stream("text", Cursor::new(text.to_vec()));
     load(vec![input], options, &Monitor::new())
 }
@@ -38,19 +39,19 @@ fn unsigned(number: i64) -> usize {
     usize::try_from(number).expect("not negative")
 }
 
-fn ints(ints: &Ints) -> Vec<i64> {
+fn ints(ints: &Ints<'_>) -> Vec<i64> {
     match ints {
         Ints::Narrow(ints) => ints.iter().map(|&int| int.into()).collect(),
-        Ints::Wide(ints) => ints.clone(),
+        Ints::Wide(ints) => ints.to_vec(),
     }
 }
 
 /// A matrix in the twin's form.
-fn rows(matrix: &Matrix, n_features: u64, options: &Options) -> Rows {
+fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Rows {
     let (indptr, indices) = (ints(&matrix.indptr), ints(&matrix.indices));
     let values: Vec<f64> = match &matrix.values {
         Values::Single(values) => values.iter().map(|&value| value.into()).collect(),
-        Values::Double(values) => values.clone(),
+        Values::Double(values) => values.to_vec(),
     };
     let slice = |ends: &[i64]| unsigned(ends[0])..unsigned(ends[1]);
     let row = |ends: &[i64]| {
@@ -75,7 +76,7 @@ fn rows(matrix: &Matrix, n_features: u64, options: &Options) -> Rows {
     }
 }
 
-fn outcome(loaded: Result<Loaded>, options: &Options) -> std::result::Result<Rows, Wrong> {
+fn outcome(loaded: Result<Loaded<'_>>, options: &Options) -> std::result::Result<Rows, Wrong> {
     match loaded {
         Ok(loaded) => Ok(rows(&loaded.matrices[0], loaded.n_features, options)),
         Err(Error::Parse { line, .. }) => Err(Wrong::Line(line)),
@@ -247,7 +248,7 @@ proptest! {
     }
 }
 
-fn portions(inputs: Vec<Input>, n_rows: usize, options: &Options) -> Result<Vec<Matrix>> {
+fn portions(inputs: Vec<Input>, n_rows: usize, options: &Options) -> Result<Vec<Matrix<'static>>> {
     let monitor = Monitor::new();
     let mut reader = RowReader::new(inputs, n_rows, options, &monitor)?;
     let mut portions = Vec::new();
@@ -257,7 +258,7 @@ fn portions(inputs: Vec<Input>, n_rows: usize, options: &Options) -> Result<Vec<
     Ok(portions)
 }
 
-fn together(matrices: &[Matrix]) -> Rows {
+fn together(matrices: &[Matrix<'_>]) -> Rows {
     let mut all = Rows::default();
     for matrix in matrices {
         let part = rows(matrix, 0, &Options::default());
@@ -324,6 +325,55 @@ fn the_first_bad_line_is_named_whatever_the_threads() {
     let expected =
         "text (lines counted after byte 9999), line 234: decreasing feature index: \"1:1\"";
     assert_eq!(error.to_string(), expected);
+}
+
+/// Endless NUL after a few bytes.
+struct Hole(&'static [u8]);
+
+impl Read for Hole {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        buffer.fill(0);
+        self.0.read(buffer).map(|_| buffer.len())
+    }
+}
+
+impl Seek for Hole {
+    fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+#[test]
+fn a_line_of_nul_is_not_read_to_its_end() {
+    for text in [&b""[..], b"1 ", b"1 1:", b"1 1:1 2"] {
+        let input = Input::stream("hole", Hole(text));
+        let error = load(vec![input], &Options::default(), &Monitor::new()).expect_err("bad");
+        assert!(error.to_string().starts_with("hole, line 1: "), "{error}");
+    }
+}
+
+#[test]
+fn lent_memory_changes_nothing() {
+    let text = b"1 1:1 7:0.5\n2 3:4\n-3 1:2 2:3 3:4\n";
+    let expected = load_text(text, &Options::default()).expect("valid");
+    for n_lent in [0, 3, 6, 100] {
+        let (mut values, mut indices) = (vec![f64::NAN; n_lent], vec![-1; n_lent]);
+        let room = Room {
+            values: Values::Double(Column::Lent(&mut values, 0)),
+            indices: Column::Lent(&mut indices, 0),
+        };
+        let input = Input::stream("text", Cursor::new(text));
+        let options = Options {
+            block_size: 1,
+            ..Options::default()
+        };
+        let loaded = load_into(vec![(input, room)], &options, &Monitor::new()).expect("valid");
+        assert_eq!(loaded.matrices, expected.matrices);
+        let Ints::Narrow(indices) = &loaded.matrices[0].indices else {
+            panic!("narrow");
+        };
+        assert_eq!(matches!(indices, Column::Lent(_, 6)), n_lent >= 6);
+    }
 }
 
 #[test]

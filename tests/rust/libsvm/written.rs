@@ -175,7 +175,7 @@ fn files_appear_whole_or_not_at_all() {
         );
         assert_eq!(
             read.expect("valid").matrices[0].values,
-            Values::Double(values.clone())
+            Values::Double(values.clone().into())
         );
         let cancelled = Monitor::new();
         cancelled.cancel();
