@@ -117,18 +117,18 @@ struct Limits {
 
 impl Limits {
     fn new(effort: &Effort, strategy: Strategy) -> Result<Self> {
+        let price = if effort.copy > CACHE { FAR_PRICE } else { 1.0 };
+        let copy = price * effort.copy;
         let fork_from = if has_company() {
-            // A fork may copy where a log would do, which must not cost more than the rows do.
-            GRAIN.max(effort.copy) / effort.update.max(1.0)
+            // A fork may copy where a log would do. The rows are fed once a level, for many levels,
+            // so a copy that costs a few times their first feeding is worth another thread.
+            GRAIN.max(copy / 4.0) / effort.update.max(1.0)
         } else {
             f64::INFINITY
         };
         let revert_below = match (strategy, effort.undo) {
             (Strategy::Copy, _) | (Strategy::Auto, None) => 0.0,
-            (Strategy::Auto, Some(undo)) => {
-                let price = if effort.copy > CACHE { FAR_PRICE } else { 1.0 };
-                price * effort.copy / (LOG_PRICE * undo)
-            }
+            (Strategy::Auto, Some(undo)) => copy / (LOG_PRICE * undo),
             (Strategy::Revert, Some(_)) => f64::INFINITY,
             (Strategy::Revert, None) => {
                 return Err(Error::Parameter {
