@@ -36,6 +36,7 @@ pub mod libsvm;
 pub mod merge;
 pub mod monitor;
 pub mod simd;
+mod threads;
 pub mod tree;
 pub mod virtual_cv;
 

@@ -52,9 +52,9 @@
 use std::ops::Range;
 
 use crate::data::Samples;
+use crate::threads::has_company;
 use crate::tree::{
     Effort, Feeder, Forget, Learner, Model, Order, Outcome, Phase, Pool, Workspace, check_samples,
-    has_company,
 };
 use crate::{Folds, Monitor, Result};
 

@@ -52,7 +52,7 @@ _Matrix: TypeAlias = tuple[
     NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], _Indices, _Indices
 ]
 
-def check_rows(X: Any) -> None: ...
+def check_rows(X: Any, n_jobs: int) -> None: ...
 def load_libsvm(
     files: list[Any],
     rooms: list[tuple[NDArray[Any], NDArray[np.int32]]],

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from ._core import Folds, Splits
+from .data import encode
 
 __all__ = ["Folds", "Splits", "resolve_cv"]
 
@@ -82,16 +83,17 @@ def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Spli
             f"cv={n_folds}: the number of folds must be from 2 to the number of samples, "
             f"{n_samples}"
         )
-    if not classifier or type_of_target(y) not in ("binary", "multiclass"):
+    if not classifier or not _are_classes(y):
         return Folds.contiguous(n_samples, n_folds)
-    classes, counts = np.unique(y, return_counts=True)
+    classes, codes = encode(np.asarray(y).ravel())
+    counts = np.bincount(codes)
     if counts.min() < n_folds:
         rarest = classes[counts.argmin()].item()
         raise ValueError(
             f"cv={n_folds}: class {rarest!r} has only {counts.min()} samples, fewer than folds; "
             f"StratifiedKFold({n_folds}) or KFold({n_folds}) would go ahead all the same"
         )
-    return _from_stratified(StratifiedKFold(n_folds), X, y)
+    return _dealt(StratifiedKFold(n_folds), codes)
 
 
 def _from_kfold(cv: KFold, n_samples: int) -> Folds:
@@ -107,34 +109,45 @@ def _from_kfold(cv: KFold, n_samples: int) -> Folds:
 
 
 def _from_stratified(cv: StratifiedKFold, X: Any, y: Any) -> Folds | Splits:
+    if _are_classes(y):
+        _, codes = encode(np.asarray(y).ravel())
+        if np.bincount(codes).min() >= cv.get_n_splits():
+            return _dealt(cv, codes)
+    # scikit-learn's error or warning, in its own words.
+    return _from_pairs(cv.split(X, y), _num_samples(X))
+
+
+def _dealt(cv: StratifiedKFold, codes: NDArray[Any]) -> Folds:
     """Read `StratifiedKFold` without its n × k index lists.
 
     Sorted by class, samples are dealt to the folds in turn: that tells how many of a class each
     fold gets. The samples of a class then go to the folds as they come, or shuffled.
     """
-    n_folds, n_samples = cv.get_n_splits(), _num_samples(X)
-    if type_of_target(y) not in ("binary", "multiclass"):
-        return _from_pairs(cv.split(X, y), n_samples)
-    _, first, inverse, counts = np.unique(
-        np.asarray(y), return_index=True, return_inverse=True, return_counts=True
-    )
-    if counts.max() < n_folds or counts.min() < n_folds:
-        # scikit-learn's error or warning, in its own words.
-        return _from_pairs(cv.split(X, y), n_samples)
-    # Classes are numbered in the order in which they appear.
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    codes = rank[inverse.ravel()]
-    dealt = np.sort(codes)
-    share = [np.bincount(dealt[fold::n_folds], minlength=len(first)) for fold in range(n_folds)]
+    n_folds, n_samples = cv.get_n_splits(), len(codes)
+    counts = np.bincount(codes)
+    # Classes take their turns in the order in which they appear.
+    first = np.empty(len(counts), dtype=np.int64)
+    first[codes[::-1]] = np.arange(n_samples)[::-1]
+    turns = np.argsort(first)
+    # Of the first m samples, fold f gets those whose place is f, f + k, f + 2k, …
+    ends = np.cumsum(counts[turns])
+    dealt = (ends[:, None] + np.arange(n_folds)[::-1]) // n_folds
+    share = np.diff(dealt, axis=0, prepend=0)
     random = check_random_state(cv.random_state) if cv.shuffle else None
     labels = np.empty(n_samples, dtype=np.int64)
-    for code in range(len(first)):
-        own = np.repeat(np.arange(n_folds), [one[code] for one in share])
+    for code, own_share in zip(turns, share, strict=True):
+        own = np.repeat(np.arange(n_folds), own_share)
         if random is not None:
             random.shuffle(own)
         labels[codes == code] = own
     return Folds.from_labels(labels, n_folds)
+
+
+def _are_classes(y: Any) -> bool:
+    """Whether labels are of two or more classes, and not numbers or sets of labels."""
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":
+        return True  # what type_of_target says after sorting them
+    return type_of_target(y) in ("binary", "multiclass")
 
 
 def _are_labels(cv: Any) -> bool:
@@ -150,7 +163,7 @@ def _from_labels(labels: NDArray[Any], n_samples: int) -> Folds:
     for place, label in enumerate(labels.tolist()):
         if label is None or (isinstance(label, float) and math.isnan(label)):
             raise ValueError(f"cv[{place}] is {label}: every sample needs a fold label")
-    names, codes = np.unique(labels, return_inverse=True)
+    names, codes = encode(labels)
     if len(names) < 2:
         raise ValueError(f"cv has the one fold label {names[0].item()!r}: there must be two folds")
     return Folds.from_labels(codes.astype(np.int64), len(names))

@@ -2,7 +2,11 @@
 
 use super::{Block, LINE, Row, Rows};
 use crate::simd::{self, Simd};
+use crate::threads::has_company;
 use crate::{Error, Result};
+
+/// Rows that are worth another thread to copy.
+const GRAIN: usize = 4096;
 
 /// `n_rows × n_features` values, row after row.
 #[derive(Clone, Copy, Debug)]
@@ -59,12 +63,7 @@ impl Rows for Dense<'_> {
 
     fn gather(&self, order: &[usize]) -> Option<DenseStore> {
         let mut values = Block::zeroed(order.len() * self.n_features)?;
-        for (&row, place) in order
-            .iter()
-            .zip(values.chunks_exact_mut(self.n_features.max(1)))
-        {
-            place.copy_from_slice(self.row(row));
-        }
+        copy_rows(self, order, &mut values);
         Some(DenseStore {
             values,
             n_rows: order.len(),
@@ -78,6 +77,23 @@ impl Rows for Dense<'_> {
             n_rows: store.n_rows,
             n_features: store.n_features,
         }
+    }
+}
+
+/// Copies the rows at `order` into `place`, on all threads there are.
+fn copy_rows(from: &Dense<'_>, order: &[usize], place: &mut [f64]) {
+    let n_features = from.n_features;
+    if order.len() > GRAIN && has_company() {
+        let (first, second) = order.split_at(order.len() / 2);
+        let (left, right) = place.split_at_mut(first.len() * n_features);
+        rayon::join(
+            || copy_rows(from, first, left),
+            || copy_rows(from, second, right),
+        );
+        return;
+    }
+    for (&row, place) in order.iter().zip(place.chunks_exact_mut(n_features.max(1))) {
+        place.copy_from_slice(from.row(row));
     }
 }
 

@@ -13,7 +13,12 @@ pub use csr::{Csr, CsrRow, CsrStore, Index};
 pub use dense::{Dense, DenseStore};
 pub use examples::{Examples, Gathered, Targets};
 
-use crate::simd::Simd;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::simd::{self, Simd, WithSimd};
+use crate::threads::has_company;
 use crate::{Error, Monitor, Result};
 
 /// Anything that has samples to hold out, numbered from 0.
@@ -65,30 +70,63 @@ pub trait Rows: Sync {
     fn view(store: &Self::Store) -> Self::View<'_>;
 
     /// An [`Error::Value`] naming the first NaN or infinity, if there is one.
-    fn check_finite(&self, monitor: &Monitor) -> Result<()> {
-        for index in 0..self.n_rows() {
-            if index % 4096 == 0 {
-                monitor.check()?;
-            }
-            // NaN and infinity survive a sum of squares; a sum that overflows is looked at again.
-            if self
-                .row(index)
-                .entries()
-                .map(|(_, v)| v * v)
-                .sum::<f64>()
-                .is_finite()
-            {
-                continue;
-            }
-            if let Some((feature, value)) = self.row(index).entries().find(|e| !e.1.is_finite()) {
-                return Err(Error::Value {
-                    place: format!("X[{index}, {feature}]"),
-                    value,
-                    rule: "every value must be finite",
-                });
-            }
+    fn check_finite(&self, monitor: &Monitor) -> Result<()>
+    where
+        Self: Sized,
+    {
+        let mut blocks = 0..self.n_rows().div_ceil(BLOCK);
+        let wrong = |block: usize| {
+            let rows = block * BLOCK..self.n_rows().min((block + 1) * BLOCK);
+            monitor
+                .check()
+                .and_then(|()| check_block(self, rows))
+                .err()
+        };
+        let first = if has_company() {
+            blocks.into_par_iter().find_map_first(wrong)
+        } else {
+            blocks.find_map(wrong)
+        };
+        first.map_or(Ok(()), Err)
+    }
+}
+
+/// Rows that are checked between two looks at the monitor.
+const BLOCK: usize = 4096;
+
+/// An error that names the first value among `rows` that is not finite.
+fn check_block(rows: &impl Rows, range: Range<usize>) -> Result<()> {
+    let mut rest = range;
+    while let Some(index) = simd::dispatch(FirstOverflow {
+        rows,
+        range: rest.clone(),
+    }) {
+        if let Some((feature, value)) = rows.row(index).entries().find(|e| !e.1.is_finite()) {
+            return Err(Error::Value {
+                place: format!("X[{index}, {feature}]"),
+                value,
+                rule: "every value must be finite",
+            });
         }
-        Ok(())
+        rest.start = index + 1;
+    }
+    Ok(())
+}
+
+/// Finds the first row whose ‖x‖² is not finite: NaN and infinity survive a sum of squares. So do
+/// very large values, which are to be looked at again.
+struct FirstOverflow<'a, R> {
+    rows: &'a R,
+    range: Range<usize>,
+}
+
+impl<R: Rows> WithSimd for FirstOverflow<'_, R> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) -> Option<usize> {
+        self.range
+            .find(|&index| !self.rows.row(index).squared_norm(simd).is_finite())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::data::Rows;
 #[pyfunction]
 #[pyo3(name = "check_rows")]
 #[allow(non_snake_case)] // scikit-learn's X
-pub(super) fn check_rows(py: Python<'_>, X: RowsArg<'_>) -> PyResult<()> {
-    with_rows!(&X, |rows| run(py, 1, None, |monitor| rows
+pub(super) fn check_rows(py: Python<'_>, X: RowsArg<'_>, n_jobs: usize) -> PyResult<()> {
+    with_rows!(&X, |rows| run(py, n_jobs, None, |monitor| rows
         .check_finite(monitor)))
 }

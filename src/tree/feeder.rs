@@ -201,10 +201,24 @@ impl<'r, D: Samples + ?Sized> Iterator for Fetched<'r, D> {
     }
 }
 
-/// A guess from three rows, which is wrong for no order that folds or shuffles make.
+/// Steps between neighbours that are looked at.
+const LOOKS: usize = 64;
+
+/// The longest step that memory is read ahead for.
+const NEAR: usize = 2;
+
+/// A guess from some of the rows: whether most of them do not stand shortly after the one before.
+/// Folds that are runs of rows, and stratified folds of rows in any order, are not scattered;
+/// shuffled ones are.
 pub(super) fn are_scattered(rows: &[usize]) -> bool {
-    let (middle, last) = (rows.len() / 2, rows.len() - 1);
-    rows[middle] != rows[0] + middle || rows[last] != rows[0] + last
+    let stride = (rows.len() / LOOKS).max(1);
+    let mut steps = 0;
+    let mut far = 0;
+    for pair in rows.windows(2).step_by(stride) {
+        steps += 1;
+        far += usize::from(!(pair[0]..=pair[0] + NEAR).contains(&pair[1]));
+    }
+    2 * far > steps
 }
 
 #[cfg(test)]
@@ -212,6 +226,17 @@ mod tests {
     use super::*;
     use crate::data::{Dense, Examples};
     use crate::learners::Pegasos;
+
+    #[test]
+    fn shuffled_rows_are_scattered_and_stratified_ones_are_not() {
+        let runs: Vec<usize> = (0..1000).collect();
+        let fifth: Vec<usize> = (0..10_000).filter(|i| i * i % 10_007 < 2_000).collect();
+        let two_classes: Vec<usize> = (0..500).chain(9000..9500).collect();
+        let strewn: Vec<usize> = (0..1000).map(|i| i * 7919 % 10_007).collect();
+        assert!(!are_scattered(&[]) && !are_scattered(&[5]));
+        assert!(!are_scattered(&runs) && !are_scattered(&two_classes));
+        assert!(are_scattered(&strewn) && are_scattered(&fifth));
+    }
 
     #[test]
     fn pieces_are_as_long_as_a_moment_or_a_batch() {

@@ -71,7 +71,7 @@ pub use undo::{Forget, Log, Undo};
 // What any engine that feeds and evaluates models has a use for.
 pub(crate) use feeder::Feeder;
 pub(crate) use order::Phase;
-pub(crate) use pool::{Pool, Workspace, has_company};
+pub(crate) use pool::{Pool, Workspace};
 
 use crate::data::Samples;
 use crate::{Cost, Error, Resampling, Result};

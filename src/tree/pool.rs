@@ -105,12 +105,6 @@ impl<L: Model> Pool<L> {
     }
 }
 
-/// Whether the caller runs in a thread pool with company. Outside a pool `rayon::join` would start
-/// the global one, which must never be.
-pub(crate) fn has_company() -> bool {
-    rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1
-}
-
 /// A model that two threads want to change: the first to come copies it, the second takes it as it
 /// is. One copy, made by the thread that uses it.
 pub(crate) struct Shared<'a, L>(Mutex<(bool, &'a mut L)>);

@@ -5,10 +5,11 @@ use std::ops::Range;
 use super::feeder::{CACHE, Feeder};
 use super::learner::{Effort, Learner};
 use super::order::Phase;
-use super::pool::{Pool, Shared, Workspace, has_company};
+use super::pool::{Pool, Shared, Workspace};
 use super::undo::Forget;
 use super::{Options, Outcome, Strategy};
 use crate::data::Samples;
+use crate::threads::has_company;
 use crate::{Cost, Error, Folds, Monitor, Result};
 
 /// Numbers a node must read before it is worth another thread.

@@ -8,10 +8,11 @@ use std::ops::Range;
 use super::feeder::Feeder;
 use super::learner::Learner;
 use super::order::{Order, Phase};
-use super::pool::{Pool, Workspace, has_company};
+use super::pool::{Pool, Workspace};
 use super::undo::Forget;
 use super::{Outcome, check_samples};
 use crate::data::Samples;
+use crate::threads::has_company;
 use crate::{Monitor, Resampling, Result};
 
 /// Trains `learner`, which has learnt nothing, anew for each fold or split. Costs that many

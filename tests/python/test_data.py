@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from onefold.data import as_classes, as_rows, as_values, as_weights
+from onefold.data import as_classes, as_rows, as_values, as_weights, encode
 
 VALUES = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
 
@@ -173,3 +173,30 @@ def test_weights():
     ]:
         with pytest.raises(ValueError, match=message):
             as_weights(bad, 3)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([True, False, True]),
+        np.array([True, True]),
+        np.array([3, -2, 3, 7], dtype=np.int8),
+        np.array([2**40, 5, 2**40 + 3]),
+        np.array([7, 7, 9], dtype=np.uint64),
+        np.array([-(2**63), 2**63 - 1, 0]),
+        np.array([2.0, -1.0, 2.0]),
+        np.array([2.5, -1.0, 2.5]),
+        np.array([1e300, 1.0, -1e300]),
+        np.array([0.0, np.nan, 1.0]),
+        np.array(["b", "a", "b"]),
+        np.array(["b", "a", "b"], dtype=object),
+        np.array([], dtype=np.int64),
+    ],
+    ids=lambda labels: f"{labels.dtype}-{labels[:2]}",
+)
+def test_codes_are_those_of_numpy(labels):
+    classes, codes = encode(labels)
+    expected, inverse = np.unique(labels, return_inverse=True)
+    assert classes.dtype == expected.dtype
+    np.testing.assert_array_equal(classes, expected)
+    np.testing.assert_array_equal(codes, inverse)

@@ -70,7 +70,7 @@ def run(task: Task, engine: Callable[..., tuple[Any, dict[str, int]]]) -> Outcom
     twin = learner_of(task)
     assert twin is not None  # why_not saw to it
     estimator: NativeEstimator = clone(twin)
-    rows = as_rows(task.X)
+    rows = as_rows(task.X, n_jobs=task.n_jobs)
     targets, n_targets = estimator._targets(task.y, rows.shape[0])
     learner = estimator._new_learner(rows.shape[1], n_targets)
     examples = (rows, targets, n_targets, task.weights)

@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core import Learner
-from ..data import as_values, as_weights
+from ..data import as_values, as_weights, encode
 
 __all__ = [
     "NativeClassifier",
@@ -180,12 +180,16 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
     def _targets(self, y: Any, n_samples: int) -> tuple[Any, int]:
         labels = _one_column(y, n_samples)
         assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
+        if labels.dtype.kind not in "biu":
+            check_classification_targets(labels)
+        classes, codes = encode(labels)
         if not hasattr(self, "classes_"):
-            self.classes_ = np.unique(labels)
+            self.classes_ = classes
         if len(self.classes_) < 2:
             only = self.classes_.tolist()
             raise ValueError(f"y must hold at least two classes, got one class: {only}")
+        if np.array_equal(classes, self.classes_):
+            return codes.astype(np.uint32, copy=False), len(classes)
         codes = np.searchsorted(self.classes_, labels)
         codes[codes == len(self.classes_)] = 0
         if (unknown := self.classes_[codes] != labels).any():
