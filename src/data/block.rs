@@ -1,40 +1,88 @@
-//! A large block of numbers.
+//! A block of numbers, small or large.
 
 use std::ops::{Deref, DerefMut};
 
 use memmap2::MmapMut;
 
-/// Numbers in memory that is asked of the system directly, on huge pages where there are any. A
-/// block of hundreds of megabytes is filled several times faster than by page faults of 4 KB, and
-/// rows read in any order find their addresses translated.
+/// Bytes from which a block has memory of its own: the size of a huge page.
+const LARGE: usize = 1 << 21;
+
+/// Numbers in memory that, for a large block, is asked of the system directly, on huge pages where
+/// there are any. A block of hundreds of megabytes is filled several times faster than by page
+/// faults of 4 KB, and numbers read in any order find their addresses translated.
 #[derive(Debug)]
 pub struct Block {
-    memory: MmapMut,
+    memory: Memory,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Small(Vec<f64>),
+    /// So many numbers, and perhaps room that is not used.
+    Large(MmapMut, usize),
 }
 
 impl Block {
+    /// `n` zeros.
+    pub fn new(n: usize) -> Self {
+        Self::zeroed(n).unwrap_or_else(|| Self {
+            memory: Memory::Small(vec![0.0; n]),
+        })
+    }
+
     /// `n` zeros, or `None` if there is not enough memory.
     pub(super) fn zeroed(n: usize) -> Option<Self> {
         let n_bytes = n.checked_mul(size_of::<f64>())?;
-        let memory = MmapMut::map_anon(n_bytes).ok()?;
+        if n_bytes < LARGE {
+            return Some(Self {
+                memory: Memory::Small(vec![0.0; n]),
+            });
+        }
+        // Whole huge pages are what the system aligns.
+        let memory = MmapMut::map_anon(n_bytes.checked_next_multiple_of(LARGE)?).ok()?;
         // Advice may be declined; the block is as good without.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
-        Some(Self { memory })
+        Some(Self {
+            memory: Memory::Large(memory, n),
+        })
+    }
+}
+
+impl Clone for Block {
+    fn clone(&self) -> Self {
+        match &self.memory {
+            Memory::Small(numbers) => Self {
+                memory: Memory::Small(numbers.clone()),
+            },
+            Memory::Large(..) => {
+                let mut copy = Self::new(self.len());
+                copy.copy_from_slice(self);
+                copy
+            }
+        }
     }
 }
 
 impl Deref for Block {
     type Target = [f64];
 
+    #[inline(always)]
     fn deref(&self) -> &[f64] {
-        bytemuck::cast_slice(&self.memory)
+        match &self.memory {
+            Memory::Small(numbers) => numbers,
+            Memory::Large(memory, n) => &bytemuck::cast_slice(memory)[..*n],
+        }
     }
 }
 
 impl DerefMut for Block {
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut [f64] {
-        bytemuck::cast_slice_mut(&mut self.memory)
+        match &mut self.memory {
+            Memory::Small(numbers) => numbers,
+            Memory::Large(memory, n) => &mut bytemuck::cast_slice_mut(memory)[..*n],
+        }
     }
 }
 
@@ -44,10 +92,17 @@ mod tests {
 
     #[test]
     fn starts_with_zeros_and_keeps_what_is_written() {
-        let mut block = Block::zeroed(1000).expect("memory");
-        assert_eq!(block[..], [0.0; 1000]);
-        block[999] = 2.5;
-        assert_eq!((block.len(), block[999]), (1000, 2.5));
+        for n in [1, 1000, LARGE / 8 - 1, LARGE / 8, LARGE / 8 + 1] {
+            let mut block = Block::new(n);
+            assert_eq!(block.len(), n);
+            assert!(block.iter().all(|&number| number == 0.0));
+            block[n - 1] = 2.5;
+            let copy = block.clone();
+            block[n - 1] = 3.5;
+            assert_eq!((copy.len(), copy[n - 1], block[n - 1]), (n, 2.5, 3.5));
+        }
+        assert!(Block::new(0).is_empty());
         assert!(Block::zeroed(usize::MAX).is_none());
+        assert!(Block::zeroed(usize::MAX / 8).is_none());
     }
 }

@@ -22,7 +22,7 @@
 use std::fmt::Debug;
 
 use super::vector::{self, Vector};
-use crate::data::{Examples, Row, Rows};
+use crate::data::{Block, Examples, Row, Rows};
 use crate::simd::{self, Simd, WithSimd};
 use crate::tree::{Effort, Flat, Learner, Undo};
 use crate::{Error, Result};
@@ -111,7 +111,7 @@ pub struct Linear<R> {
     rule: R,
     n_features: usize,
     n_outputs: usize,
-    state: Vec<f64>,
+    state: Block,
 }
 
 impl<R: Rule> Linear<R> {
@@ -134,10 +134,10 @@ impl<R: Rule> Linear<R> {
             rule,
             n_features,
             n_outputs,
-            state: Vec::new(),
+            state: Block::new(0),
         };
         let numbers = rule.empty();
-        model.state = vec![0.0; n_outputs * model.block_len()];
+        model.state = Block::new(n_outputs * model.block_len());
         for output in 0..n_outputs {
             let end = (output + 1) * model.block_len();
             let start = end - numbers.as_ref().len();

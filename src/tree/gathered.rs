@@ -11,8 +11,8 @@ use super::{Options, Outcome, recursion};
 use crate::data::{Examples, Rows};
 use crate::{Folds, Monitor, Result};
 
-/// Folds from which a copy pays: six levels of the tree.
-const MANY_FOLDS: usize = 64;
+/// Folds from which a copy pays: three levels of the tree and an evaluation.
+const MANY_FOLDS: usize = 8;
 
 /// Stored values that are copied at most: a gigabyte.
 const LARGEST: usize = 1 << 27;
