@@ -22,11 +22,17 @@ pub struct Cost {
     pub undo_entries: u64,
     /// Most models alive at one time.
     pub peak_models: u64,
+    /// Rows of the kernel matrix that were computed.
+    pub kernel_rows: u64,
+    /// Uses of a kernel row that was there already.
+    pub cache_hits: u64,
+    /// Steps of the SMO solver.
+    pub smo_iterations: u64,
 }
 
 impl Cost {
     /// Every counter with its name.
-    pub fn by_name(&self) -> [(&'static str, u64); 7] {
+    pub fn by_name(&self) -> [(&'static str, u64); 10] {
         [
             ("fits", self.fits),
             ("rows_fed", self.rows_fed),
@@ -35,6 +41,9 @@ impl Cost {
             ("merges", self.merges),
             ("undo_entries", self.undo_entries),
             ("peak_models", self.peak_models),
+            ("kernel_rows", self.kernel_rows),
+            ("cache_hits", self.cache_hits),
+            ("smo_iterations", self.smo_iterations),
         ]
     }
 }
@@ -49,5 +58,8 @@ impl AddAssign for Cost {
         self.merges += other.merges;
         self.undo_entries += other.undo_entries;
         self.peak_models = self.peak_models.max(other.peak_models);
+        self.kernel_rows += other.kernel_rows;
+        self.cache_hits += other.cache_hits;
+        self.smo_iterations += other.smo_iterations;
     }
 }

@@ -13,6 +13,7 @@
 //! | [`merge`] | k-fold of models that can be merged: every row is learnt about once |
 //! | [`learners`] | incremental learners, one a file |
 //! | [`libsvm`] | LIBSVM files: a strict, parallel reader, a writer, a memory-mappable copy |
+//! | [`svm`] | support vector machines, cross-validated by alpha seeding |
 //! | [`monitor`] | progress and cancellation |
 //! | [`virtual_cv`] | least squares, ridge and kernel ridge: every fold from one factorisation |
 //! | [`cost`] | exact counters of the work done |
@@ -36,6 +37,7 @@ pub mod libsvm;
 pub mod merge;
 pub mod monitor;
 pub mod simd;
+pub mod svm;
 mod threads;
 pub mod tree;
 pub mod virtual_cv;

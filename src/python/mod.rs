@@ -10,6 +10,7 @@ mod learners;
 mod libsvm;
 mod native;
 mod run;
+mod svm;
 mod tree;
 mod virtual_cv;
 
@@ -32,6 +33,8 @@ mod _core {
     use super::learners::PyLearner;
     #[pymodule_export]
     use super::libsvm::{LibsvmReader, convert_libsvm, dump_libsvm, load_libsvm};
+    #[pymodule_export]
+    use super::svm::{svm_decide, svm_fit, svm_kfold, svm_vote};
     #[pymodule_export]
     use super::tree::{merge_cv, refit_cv, tree_cv, tree_walk};
     #[pymodule_export]

@@ -1,0 +1,397 @@
+//! The Gram matrix: every kernel value, computed once for all folds, classes and candidates.
+//!
+//! # Method
+//! The whole matrix where the memory budget allows it: blocks of rows in parallel, stored as f32,
+//! as LIBSVM's cache stores them. Otherwise a cache of rows, shared by all threads, that forgets
+//! the row used longest ago. The estimate comes before the allocation. Rows have the same bits
+//! either way.
+//!
+//! Kernels that differ only in their parameters share their [base](Kernel::base): a matrix of
+//! squared distances gives the RBF matrix of every γ. Rounding a distance to f32 changes
+//! exp(−γd²) by at most 6e-8·γd²·exp(−γd²) < 2.3e-8, less than rounding the kernel value itself.
+//!
+//! # Cost
+//! | | time | memory |
+//! |---|---|---|
+//! | whole matrix | n · (stored values of X) multiply-adds | 4n² bytes |
+//! | one row of the cache | (stored values of X) multiply-adds | 4n bytes |
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::kernel::{self, Kernel, Panel, Partners, WIDTH};
+use super::memory::Budget;
+use crate::data::{Row as _, Rows};
+use crate::simd::{self, Simd, WithSimd};
+use crate::{Error, Monitor, Result};
+
+/// Rows that the cache must be able to hold: two for each of a few threads.
+const FEWEST_ROWS: usize = 8;
+
+/// What the rows of a Gram matrix are made of.
+trait Source: Sync + Send + Debug {
+    /// Writes consecutive rows, one after the other, into `out`.
+    fn fill(&self, rows: Range<usize>, out: &mut [f32]);
+
+    /// K(i, i).
+    fn diagonal(&self, i: usize) -> f32;
+}
+
+/// Kernel values between all samples, in the order in which they were listed.
+#[derive(Debug)]
+pub struct Gram<'a> {
+    n: usize,
+    source: Box<dyn Source + 'a>,
+    store: Store,
+    diagonal: Vec<f32>,
+    computed: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Store {
+    Full(Vec<f32>),
+    Cache(Mutex<RowCache>),
+}
+
+/// One row of a [`Gram`].
+#[derive(Debug)]
+pub enum GramRow<'a> {
+    /// A row of the whole matrix.
+    Borrowed(&'a [f32]),
+    /// A row of the cache, which may forget it meanwhile.
+    Shared(Arc<[f32]>),
+}
+
+impl Deref for GramRow<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match self {
+            Self::Borrowed(row) => row,
+            Self::Shared(row) => row,
+        }
+    }
+}
+
+impl<'a> Gram<'a> {
+    /// The kernel between the rows listed in `order`: sample `i` of the matrix is row `order[i]`.
+    pub fn new<R: Rows + Debug>(
+        rows: &'a R,
+        order: &'a [usize],
+        kernel: Kernel,
+        budget: Budget,
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        let n = order.len();
+        let kernel = kernel.check()?;
+        if kernel == Kernel::Precomputed {
+            if rows.n_features() != rows.n_rows() {
+                return Err(Error::Shape {
+                    what: "a row of the precomputed kernel X",
+                    expected: rows.n_rows(),
+                    found: rows.n_features(),
+                });
+            }
+            let mut places = vec![None; rows.n_rows()];
+            for (place, &row) in order.iter().enumerate() {
+                places[row] = Some(place);
+            }
+            let source = Given {
+                rows,
+                order,
+                places,
+            };
+            return Self::of(Box::new(source), n, budget, monitor);
+        }
+        let norms = kernel::squared_norms(rows, order);
+        let source = Computed {
+            rows,
+            order,
+            kernel,
+            norms,
+        };
+        Self::of(Box::new(source), n, budget, monitor)
+    }
+
+    /// Another kernel of the same [base](Kernel::base), from a matrix of that base.
+    pub fn derive(
+        base: &'a Gram<'_>,
+        kernel: Kernel,
+        budget: Budget,
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        let kernel = kernel.check()?;
+        Self::of(Box::new(Derived { base, kernel }), base.n, budget, monitor)
+    }
+
+    fn of(
+        source: Box<dyn Source + 'a>,
+        n: usize,
+        budget: Budget,
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        let mut gram = Self {
+            n,
+            diagonal: (0..n).map(|i| source.diagonal(i)).collect(),
+            source,
+            store: Store::Full(Vec::new()),
+            computed: AtomicU64::new(0),
+        };
+        let fits = budget.rows(n);
+        if fits >= n {
+            gram.store = Store::Full(gram.fill(monitor)?);
+        } else if fits >= FEWEST_ROWS {
+            gram.store = Store::Cache(Mutex::new(RowCache::new(fits)));
+        } else {
+            return Err(Error::Parameter {
+                name: "memory_mb",
+                rule: "enough for eight rows of the kernel matrix",
+                value: format!("{} for rows of {n} samples", budget.megabytes()),
+            });
+        }
+        Ok(gram)
+    }
+
+    fn fill(&self, monitor: &Monitor) -> Result<Vec<f32>> {
+        let mut values = vec![0.0; self.n * self.n];
+        let block = WIDTH * self.n;
+        values
+            .par_chunks_mut(block.max(1))
+            .enumerate()
+            .try_for_each(|(index, chunk)| {
+                monitor.check()?;
+                let first = index * WIDTH;
+                self.source.fill(first..first + chunk.len() / self.n, chunk);
+                Ok(())
+            })?;
+        self.computed.fetch_add(self.n as u64, Ordering::Relaxed);
+        Ok(values)
+    }
+
+    /// How many samples.
+    #[allow(clippy::len_without_is_empty)] // a matrix without samples is of no use
+    pub fn len(&self) -> usize {
+        self.n
+    }
+
+    /// Whether the whole matrix is in memory.
+    pub fn is_full(&self) -> bool {
+        matches!(self.store, Store::Full(_))
+    }
+
+    /// K(i, i) of every sample.
+    pub fn diagonal(&self) -> &[f32] {
+        &self.diagonal
+    }
+
+    /// How many rows were computed so far.
+    pub fn rows_computed(&self) -> u64 {
+        self.computed.load(Ordering::Relaxed)
+    }
+
+    /// Row `i`: K(i, ·).
+    ///
+    /// # Panics
+    /// When there is no such sample.
+    #[inline]
+    pub fn row(&self, i: usize) -> GramRow<'_> {
+        match &self.store {
+            Store::Full(values) => GramRow::Borrowed(&values[i * self.n..][..self.n]),
+            Store::Cache(cache) => GramRow::Shared(self.cached(cache, i)),
+        }
+    }
+
+    /// A row of the cache. Two threads may compute the same row at once: both get the same bits.
+    fn cached(&self, cache: &Mutex<RowCache>, i: usize) -> Arc<[f32]> {
+        let lock = || cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(row) = lock().find(i) {
+            return row;
+        }
+        let mut values = vec![0.0; self.n];
+        self.source.fill(i..i + 1, &mut values);
+        self.computed.fetch_add(1, Ordering::Relaxed);
+        let row: Arc<[f32]> = values.into();
+        lock().keep(i, &row);
+        row
+    }
+}
+
+/// Rows by the time of their last use.
+#[derive(Debug)]
+struct RowCache {
+    capacity: usize,
+    clock: u64,
+    rows: HashMap<usize, (u64, Arc<[f32]>)>,
+    by_use: BTreeMap<u64, usize>,
+}
+
+impl RowCache {
+    fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            clock: 0,
+            rows: HashMap::new(),
+            by_use: BTreeMap::new(),
+        }
+    }
+
+    fn find(&mut self, i: usize) -> Option<Arc<[f32]>> {
+        let (used, row) = self.rows.get_mut(&i)?;
+        self.by_use.remove(used);
+        self.clock += 1;
+        *used = self.clock;
+        self.by_use.insert(self.clock, i);
+        Some(Arc::clone(row))
+    }
+
+    fn keep(&mut self, i: usize, row: &Arc<[f32]>) {
+        if self.find(i).is_some() {
+            return;
+        }
+        while self.rows.len() >= self.capacity {
+            let Some((_, oldest)) = self.by_use.pop_first() else {
+                return;
+            };
+            self.rows.remove(&oldest);
+        }
+        self.clock += 1;
+        self.by_use.insert(self.clock, i);
+        self.rows.insert(i, (self.clock, Arc::clone(row)));
+    }
+}
+
+/// A kernel of rows.
+#[derive(Debug)]
+struct Computed<'a, R> {
+    rows: &'a R,
+    order: &'a [usize],
+    kernel: Kernel,
+    norms: Vec<f64>,
+}
+
+impl<R: Rows + Debug> Computed<'_, R> {
+    fn block<const W: usize>(&self, rows: Range<usize>, out: &mut [f32]) {
+        let members = &self.order[rows.clone()];
+        let panel = Panel::<W>::new(self.rows, members, &self.norms[rows]);
+        let partners = Partners {
+            rows: self.rows,
+            order: self.order,
+            norms: &self.norms,
+        };
+        let n = self.order.len();
+        kernel::against(self.kernel, &panel, partners, |first, values| {
+            for (lane, row) in out.chunks_mut(n).enumerate() {
+                for (slot, lanes) in row[first..].iter_mut().zip(values) {
+                    *slot = to_f32(lanes[lane]);
+                }
+            }
+        });
+    }
+}
+
+impl<R: Rows + Debug> Source for Computed<'_, R> {
+    fn fill(&self, rows: Range<usize>, out: &mut [f32]) {
+        if rows.len() == 1 {
+            self.block::<1>(rows, out);
+        } else {
+            self.block::<WIDTH>(rows, out);
+        }
+    }
+
+    fn diagonal(&self, i: usize) -> f32 {
+        let mut value = match self.kernel.base() {
+            Kernel::SquaredDistance => [0.0],
+            _ => [self.norms[i]],
+        };
+        self.kernel.finish(&mut value);
+        to_f32(value[0])
+    }
+}
+
+/// Kernel values that the caller brought.
+#[derive(Debug)]
+struct Given<'a, R> {
+    rows: &'a R,
+    order: &'a [usize],
+    places: Vec<Option<usize>>,
+}
+
+impl<R: Rows + Debug> Source for Given<'_, R> {
+    fn fill(&self, rows: Range<usize>, out: &mut [f32]) {
+        let n = self.order.len();
+        for (row, out) in self.order[rows].iter().zip(out.chunks_mut(n)) {
+            for (column, value) in self.rows.row(*row).entries() {
+                if let Some(place) = self.places[column] {
+                    out[place] = to_f32(value);
+                }
+            }
+        }
+    }
+
+    fn diagonal(&self, i: usize) -> f32 {
+        let row = self.order[i];
+        let mut entries = self.rows.row(row).entries();
+        entries.find(|e| e.0 == row).map_or(0.0, |e| to_f32(e.1))
+    }
+}
+
+/// A kernel of a base that is known.
+#[derive(Debug)]
+struct Derived<'a> {
+    base: &'a Gram<'a>,
+    kernel: Kernel,
+}
+
+impl Source for Derived<'_> {
+    fn fill(&self, rows: Range<usize>, out: &mut [f32]) {
+        for (row, out) in rows.zip(out.chunks_mut(self.base.n)) {
+            let base = self.base.row(row);
+            for (out, base) in out.chunks_mut(512).zip(base.chunks(512)) {
+                simd::dispatch(Finish(self.kernel, base, out));
+            }
+        }
+    }
+
+    fn diagonal(&self, i: usize) -> f32 {
+        let mut value = [f64::from(self.base.diagonal[i])];
+        self.kernel.finish(&mut value);
+        to_f32(value[0])
+    }
+}
+
+struct Finish<'a>(Kernel, &'a [f32], &'a mut [f32]);
+
+impl WithSimd for Finish<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self(kernel, base, out) = self;
+        let mut values = [0.0; 512];
+        let values = &mut values[..base.len()];
+        for (value, &base) in values.iter_mut().zip(base) {
+            *value = f64::from(base);
+        }
+        kernel.finish(values);
+        for (out, &value) in out.iter_mut().zip(&*values) {
+            *out = to_f32(value);
+        }
+    }
+}
+
+/// Rounded; numbers below the normal range become 0, because arithmetic with them is slow.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation)] // rounding is the purpose
+fn to_f32(value: f64) -> f32 {
+    let small = value as f32;
+    if small.abs() < f32::MIN_POSITIVE {
+        0.0
+    } else {
+        small
+    }
+}

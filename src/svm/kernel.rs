@@ -1,0 +1,380 @@
+//! Kernel functions, and blocks of kernel values between rows.
+//!
+//! # Method
+//! Every kernel here is a function of ⟨x, z⟩ or of ‖x − z‖² = ‖x‖² + ‖z‖² − 2⟨x, z⟩. Sixteen rows
+//! are interleaved into a *panel*, feature by feature, so that one stored value of another row
+//! meets sixteen partners in a vector operation: dense and CSR rows share the loop, and nothing is
+//! gathered. Each sum runs over the features in increasing order, so K(x, z) and K(z, x) have the
+//! same bits, and so have dense and sparse rows.
+
+use crate::data::{Row, Rows};
+use crate::simd::{self, Simd, WithSimd};
+use crate::{Error, Result};
+
+/// Rows that share a panel: four vectors of a 256-bit machine.
+pub(super) const WIDTH: usize = 16;
+
+/// Rows of the other side that are finished together; their products stay in the nearest cache.
+const CHUNK: usize = 64;
+
+/// A kernel function K(x, z).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kernel {
+    /// ⟨x, z⟩.
+    Linear,
+    /// (γ⟨x, z⟩ + r)^d.
+    Poly {
+        /// γ.
+        gamma: f64,
+        /// r.
+        coef0: f64,
+        /// d.
+        degree: i32,
+    },
+    /// exp(−γ‖x − z‖²).
+    Rbf {
+        /// γ.
+        gamma: f64,
+    },
+    /// tanh(γ⟨x, z⟩ + r).
+    Sigmoid {
+        /// γ.
+        gamma: f64,
+        /// r.
+        coef0: f64,
+    },
+    /// The rows are kernel values already: row `i` holds K(xᵢ, x₀), K(xᵢ, x₁), …
+    Precomputed,
+    /// ‖x − z‖²: not a kernel, but what RBF kernels of every γ share.
+    SquaredDistance,
+}
+
+impl Kernel {
+    /// Checks the parameters.
+    pub fn check(self) -> Result<Self> {
+        let (gamma, coef0, degree) = match self {
+            Self::Poly {
+                gamma,
+                coef0,
+                degree,
+            } => (gamma, coef0, degree),
+            Self::Rbf { gamma } => (gamma, 0.0, 0),
+            Self::Sigmoid { gamma, coef0 } => (gamma, coef0, 0),
+            Self::Linear | Self::Precomputed | Self::SquaredDistance => (0.0, 0.0, 0),
+        };
+        let refuse = |name, rule, value: f64| {
+            Err(Error::Parameter {
+                name,
+                rule,
+                value: value.to_string(),
+            })
+        };
+        if !(gamma.is_finite() && gamma >= 0.0) {
+            return refuse("gamma", "finite and not negative", gamma);
+        }
+        if !coef0.is_finite() {
+            return refuse("coef0", "finite", coef0);
+        }
+        if degree < 0 {
+            return refuse("degree", "at least 0", degree.into());
+        }
+        Ok(self)
+    }
+
+    /// What all parameters of this kind of kernel share: distances or inner products.
+    #[must_use]
+    pub fn base(self) -> Self {
+        match self {
+            Self::Rbf { .. } | Self::SquaredDistance => Self::SquaredDistance,
+            Self::Linear | Self::Poly { .. } | Self::Sigmoid { .. } => Self::Linear,
+            Self::Precomputed => Self::Precomputed,
+        }
+    }
+
+    /// Replaces values of [`Kernel::base`] by values of this kernel.
+    #[inline(always)]
+    pub(super) fn finish(self, values: &mut [f64]) {
+        match self {
+            Self::Linear | Self::Precomputed | Self::SquaredDistance => {}
+            Self::Poly {
+                gamma,
+                coef0,
+                degree,
+            } => {
+                for value in values {
+                    *value = (gamma * *value + coef0).powi(degree);
+                }
+            }
+            Self::Rbf { gamma } => {
+                for value in values {
+                    *value = exp_of_negative(-gamma * *value);
+                }
+            }
+            Self::Sigmoid { gamma, coef0 } => {
+                for value in values {
+                    *value = (gamma * *value + coef0).tanh();
+                }
+            }
+        }
+    }
+}
+
+/// eˣ for x ≤ 0, to the last bit or two, without branches: a loop of it becomes vector code.
+#[inline(always)]
+fn exp_of_negative(x: f64) -> f64 {
+    // x = n·ln 2 + r with |r| ≤ ln 2 / 2. Adding 1.5·2⁵² leaves n in the lowest bits.
+    const SHIFT: f64 = 6_755_399_441_055_744.0;
+    const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
+    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+    // 1/13!, 1/12!, …, 1/2!: the next term is below 5e-18.
+    const TAYLOR: [f64; 12] = [
+        1.0 / 6_227_020_800.0,
+        1.0 / 479_001_600.0,
+        1.0 / 39_916_800.0,
+        1.0 / 3_628_800.0,
+        1.0 / 362_880.0,
+        1.0 / 40_320.0,
+        1.0 / 5_040.0,
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+    ];
+    let inside = if x > -700.0 { x } else { -700.0 };
+    let shifted = inside * std::f64::consts::LOG2_E + SHIFT;
+    let n = shifted - SHIFT;
+    let r = (inside - n * LN2_HIGH) - n * LN2_LOW;
+    let mut sum = TAYLOR[0];
+    for term in &TAYLOR[1..] {
+        sum = sum * r + term;
+    }
+    let mantissa = 1.0 + (r + r * r * sum);
+    // 2ⁿ: n goes into the exponent, and nothing above it survives the shift.
+    let value = f64::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 52));
+    if x > -700.0 { value } else { 0.0 }
+}
+
+/// ‖x‖² of the listed rows, summed as the products are, so that ‖x − x‖² is exactly 0.
+pub(super) fn squared_norms<R: Rows>(rows: &R, order: &[usize]) -> Vec<f64> {
+    simd::dispatch(SquaredNorms { rows, order })
+}
+
+struct SquaredNorms<'a, R> {
+    rows: &'a R,
+    order: &'a [usize],
+}
+
+impl<R: Rows> WithSimd for SquaredNorms<'_, R> {
+    type Output = Vec<f64>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Vec<f64> {
+        let norm = |&row: &usize| {
+            let entries = self.rows.row(row).entries();
+            entries.fold(0.0, |sum, (_, v)| multiply_add::<S>(v, v, sum))
+        };
+        self.order.iter().map(norm).collect()
+    }
+}
+
+#[inline(always)]
+fn multiply_add<S: Simd>(a: f64, b: f64, c: f64) -> f64 {
+    // Without the instruction, `mul_add` is a call into the C library.
+    if S::IS_SCALAR {
+        a * b + c
+    } else {
+        a.mul_add(b, c)
+    }
+}
+
+/// Up to `W` interleaved rows: the values of feature `j` are `values[j]`.
+#[derive(Debug)]
+pub(super) struct Panel<const W: usize> {
+    pub(super) values: Vec<[f64; W]>,
+    norms: [f64; W],
+}
+
+impl<const W: usize> Panel<W> {
+    /// Interleaves the rows `members`, whose squared norms are `norms`.
+    pub(super) fn new<R: Rows>(rows: &R, members: &[usize], norms: &[f64]) -> Self {
+        let mut panel = Self {
+            values: vec![[0.0; W]; rows.n_features()],
+            norms: [0.0; W],
+        };
+        panel.norms[..norms.len()].copy_from_slice(norms);
+        for (lane, &row) in members.iter().enumerate() {
+            for (feature, value) in rows.row(row).entries() {
+                panel.values[feature][lane] = value;
+            }
+        }
+        panel
+    }
+}
+
+/// The rows that meet a panel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Partners<'a, R> {
+    pub(super) rows: &'a R,
+    pub(super) order: &'a [usize],
+    pub(super) norms: &'a [f64],
+}
+
+/// Calls `take(first, values)` with the kernel values of the partners from `first` on, in order:
+/// `values[c][lane]` is that of partner `first + c` and the panel's row `lane`.
+pub(super) fn against<R: Rows, const W: usize>(
+    kernel: Kernel,
+    panel: &Panel<W>,
+    partners: Partners<'_, R>,
+    mut take: impl FnMut(usize, &[[f64; W]]),
+) {
+    let mut tile = [[0.0; W]; CHUNK];
+    let chunks = partners
+        .order
+        .chunks(CHUNK)
+        .zip(partners.norms.chunks(CHUNK));
+    for (chunk, (order, norms)) in chunks.enumerate() {
+        let tile = &mut tile[..order.len()];
+        simd::dispatch(Tile {
+            kernel,
+            panel,
+            partners: Partners {
+                rows: partners.rows,
+                order,
+                norms,
+            },
+            out: tile,
+        });
+        take(chunk * CHUNK, tile);
+    }
+}
+
+struct Tile<'a, R, const W: usize> {
+    kernel: Kernel,
+    panel: &'a Panel<W>,
+    partners: Partners<'a, R>,
+    out: &'a mut [[f64; W]],
+}
+
+impl<R: Rows, const W: usize> WithSimd for Tile<'_, R, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self {
+            kernel,
+            panel,
+            partners,
+            out,
+        } = self;
+        for (sums, &row) in out.iter_mut().zip(partners.order) {
+            let mut products = [0.0; W];
+            for (feature, value) in partners.rows.row(row).entries() {
+                let lanes = &panel.values[feature];
+                for lane in 0..W {
+                    products[lane] = multiply_add::<S>(value, lanes[lane], products[lane]);
+                }
+            }
+            *sums = products;
+        }
+        if kernel.base() == Kernel::SquaredDistance {
+            for (sums, &norm) in out.iter_mut().zip(partners.norms) {
+                for (sum, own) in sums.iter_mut().zip(panel.norms) {
+                    let distance = own + norm - 2.0 * *sum;
+                    *sum = if distance > 0.0 { distance } else { 0.0 };
+                }
+            }
+        }
+        kernel.finish(out.as_flattened_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+
+    #[test]
+    fn the_exponential_is_exact_to_the_last_bits() {
+        assert_eq!(exp_of_negative(0.0), 1.0);
+        assert_eq!(exp_of_negative(-0.0), 1.0);
+        assert_eq!(exp_of_negative(-1e9), 0.0);
+        for step in 0..70_000 {
+            let x = -f64::from(step) / 100.0;
+            let error = exp_of_negative(x) / x.exp() - 1.0;
+            assert!(error.abs() < 1e-15, "exp({x}) is off by {error}");
+        }
+    }
+
+    #[test]
+    fn blocks_hold_the_kernel_of_every_pair() {
+        let values: Vec<f64> = (0..21 * 3).map(|i| f64::from(i * 7 % 11) / 4.0).collect();
+        let rows = Dense::new(&values, 21, 3).expect("valid");
+        let order: Vec<usize> = (0..21).rev().collect();
+        let norms = squared_norms(&rows, &order);
+        let dot =
+            |i: usize, j: usize| -> f64 { (0..3).map(|f| rows.row(i)[f] * rows.row(j)[f]).sum() };
+        let distance = |i, j| dot(i, i) + dot(j, j) - 2.0 * dot(i, j);
+        type Plain<'a> = Box<dyn Fn(usize, usize) -> f64 + 'a>;
+        let (gamma, coef0, degree) = (0.3, -0.5, 3);
+        let kernels: [(Kernel, Plain<'_>); 5] = [
+            (Kernel::Linear, Box::new(dot)),
+            (Kernel::SquaredDistance, Box::new(distance)),
+            (
+                Kernel::Rbf { gamma },
+                Box::new(|i, j| (-gamma * distance(i, j)).exp()),
+            ),
+            (
+                Kernel::Poly {
+                    gamma,
+                    coef0,
+                    degree,
+                },
+                Box::new(|i, j| (gamma * dot(i, j) + coef0).powi(3)),
+            ),
+            (
+                Kernel::Sigmoid { gamma, coef0 },
+                Box::new(|i, j| (gamma * dot(i, j) + coef0).tanh()),
+            ),
+        ];
+        for (kernel, plain) in kernels {
+            let panel = Panel::<WIDTH>::new(&rows, &order[2..7], &norms[2..7]);
+            let partners = Partners {
+                rows: &rows,
+                order: &order,
+                norms: &norms,
+            };
+            let mut seen = 0;
+            against(kernel, &panel, partners, |first, values| {
+                for (c, lanes) in values.iter().enumerate() {
+                    for lane in 0..5 {
+                        let expected = plain(order[first + c], order[2 + lane]);
+                        assert!((lanes[lane] - expected).abs() < 1e-12, "{kernel:?}");
+                        seen += 1;
+                    }
+                }
+            });
+            assert_eq!(seen, 21 * 5);
+        }
+    }
+
+    #[test]
+    fn parameters_outside_their_domain_are_refused() {
+        let message = |kernel: Kernel| kernel.check().expect_err("refused").to_string();
+        let (gamma, coef0) = (-1.0, f64::NAN);
+        assert_eq!(
+            message(Kernel::Rbf { gamma }),
+            "gamma must be finite and not negative, got -1"
+        );
+        assert_eq!(
+            message(Kernel::Sigmoid { gamma: 1.0, coef0 }),
+            "coef0 must be finite, got NaN"
+        );
+        let poly = Kernel::Poly {
+            gamma: 1.0,
+            coef0: 0.0,
+            degree: -2,
+        };
+        assert_eq!(message(poly), "degree must be at least 0, got -2");
+    }
+}

@@ -1,0 +1,406 @@
+//! k-fold cross-validation of support vector machines on one kernel matrix.
+//!
+//! # Method
+//! Every machine (one a pair of classes) is solved once for its [origin](super::seeding): on all
+//! samples, or on the first training set. Every round then starts from that solution, so rounds are
+//! independent: they run in parallel, and the number of threads changes nothing. The decision
+//! values of a round's test samples are read off its gradient; samples of other classes than the
+//! machine's own take one pass over its support vectors.
+//!
+//! Where the kernel differs between rounds (scikit-learn's `gamma="scale"` depends on the training
+//! set), they share distances or inner products instead of the kernel matrix itself.
+
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use super::gram::Gram;
+use super::kernel::Kernel;
+use super::machine::{Costs, Machine, Machines, Targets};
+use super::memory::Budget;
+use super::seeding::{self, Move, Origin, Seeding};
+use super::smo::{self, Bounds, Dual, Options, Solution, Start};
+use crate::data::Rows;
+use crate::{Cost, Error, Folds, Monitor, Result, Splits};
+
+/// Training and test sets.
+#[derive(Clone, Copy, Debug)]
+pub enum Rounds<'a> {
+    /// A partition.
+    Folds(&'a Folds),
+    /// Any pairs; a row that is twice in a training set counts twice.
+    Splits(&'a Splits),
+}
+
+impl Rounds<'_> {
+    /// How many rounds.
+    #[allow(clippy::len_without_is_empty)] // there is always one
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Folds(folds) => folds.len(),
+            Self::Splits(splits) => splits.len(),
+        }
+    }
+
+    fn n_samples(&self) -> usize {
+        match self {
+            Self::Folds(folds) => folds.n_samples(),
+            Self::Splits(splits) => splits.n_samples(),
+        }
+    }
+
+    /// The rows that a round holds out.
+    pub fn test(&self, round: usize) -> &[usize] {
+        match self {
+            Self::Folds(folds) => folds.rows(round..round + 1),
+            Self::Splits(splits) => splits.test(round),
+        }
+    }
+
+    /// How often each row is in the training set of a round.
+    fn times(&self, round: usize) -> Vec<f64> {
+        match self {
+            Self::Folds(folds) => {
+                let mut times = vec![1.0; folds.n_samples()];
+                for &row in self.test(round) {
+                    times[row] = 0.0;
+                }
+                times
+            }
+            Self::Splits(splits) => {
+                let mut times = vec![0.0; splits.n_samples()];
+                for &row in splits.train(round) {
+                    times[row] += 1.0;
+                }
+                times
+            }
+        }
+    }
+}
+
+/// What is learned from what.
+#[derive(Clone, Copy, Debug)]
+pub struct Study<'a, R> {
+    /// The samples.
+    pub rows: &'a R,
+    /// Their targets.
+    pub targets: Targets<'a>,
+    /// What their errors cost.
+    pub costs: Costs<'a>,
+    /// One kernel, or that of all samples followed by one a round.
+    pub kernels: &'a [Kernel],
+}
+
+/// How it is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Where folds start.
+    pub seeding: Seeding,
+    /// When they end.
+    pub options: Options,
+    /// What kernel values may take.
+    pub budget: Budget,
+}
+
+/// What a cross-validation found.
+#[derive(Debug)]
+pub struct Outcome {
+    /// For every held-out row, round after round, the decision of every machine.
+    pub decisions: Vec<f64>,
+    /// How many machines there are.
+    pub n_machines: usize,
+    /// SMO iterations of each round, over all machines.
+    pub iterations: Vec<u64>,
+    /// SMO iterations for the solutions that the rounds start from.
+    pub origin_iterations: u64,
+    /// The largest gap that was left.
+    pub gap: f64,
+    /// Time spent on starts, over all threads.
+    pub seeding: Duration,
+    /// The rule that was used.
+    pub rule: Seeding,
+    /// Counters.
+    pub cost: Cost,
+}
+
+/// Cross-validates the machines of a study.
+pub fn kfold<R: Rows + Debug>(
+    study: &Study<'_, R>,
+    rounds: Rounds<'_>,
+    plan: &Plan,
+    monitor: &Monitor,
+) -> Result<Outcome> {
+    let machines = Machines::new(study.targets)?;
+    let n = study.targets.len();
+    for (what, found) in [("X", study.rows.n_rows()), ("cv", rounds.n_samples())] {
+        if found != n {
+            return Err(Error::Shape {
+                what,
+                expected: n,
+                found,
+            });
+        }
+    }
+    let rule = plan.seeding.resolve(rounds.len());
+    let solves =
+        machines.list.len() * (rounds.len() + usize::from(rule.origin() != Origin::Nothing));
+    monitor.expect(solves as u64);
+    let is_shared = study.kernels.len() == 1;
+    let (base, budget) = if is_shared {
+        (study.kernels[0], plan.budget)
+    } else {
+        (study.kernels[0].base(), plan.budget.share(2))
+    };
+    let gram = Gram::new(study.rows, &machines.order, base, budget, monitor)?;
+    let places = machines.places();
+    let run = Run {
+        study,
+        rounds,
+        plan,
+        machines: &machines,
+        places: &places,
+        rule,
+        monitor,
+    };
+    let found = if is_shared {
+        run.with(|_| Ok(Holder::Shared(&gram)))?
+    } else {
+        let share = plan
+            .budget
+            .share(2)
+            .share(rayon::current_num_threads() as u64);
+        run.with(|set| {
+            let kernel = study.kernels[set];
+            Gram::derive(&gram, kernel, share, monitor).map(|gram| Holder::Own(Box::new(gram)))
+        })?
+    };
+    Ok(run.gather(found, gram.rows_computed()))
+}
+
+/// A kernel matrix that rounds share, or one of their own.
+enum Holder<'a> {
+    Shared(&'a Gram<'a>),
+    Own(Box<Gram<'a>>),
+}
+
+impl<'a> Holder<'a> {
+    fn gram(&'a self) -> &'a Gram<'a> {
+        match self {
+            Self::Shared(gram) => gram,
+            Self::Own(gram) => gram,
+        }
+    }
+}
+
+/// One machine in one round.
+#[derive(Debug)]
+struct Fold {
+    decisions: Vec<f64>,
+    iterations: u64,
+    rows_read: u64,
+    gap: f64,
+    seeding: Duration,
+}
+
+/// The solution that a machine's rounds start from, with its boxes.
+#[derive(Debug)]
+struct Known {
+    solution: Solution,
+    bounds: Bounds,
+}
+
+/// Everything that stays the same while the rounds run.
+struct Run<'a, R> {
+    study: &'a Study<'a, R>,
+    rounds: Rounds<'a>,
+    plan: &'a Plan,
+    machines: &'a Machines,
+    places: &'a [usize],
+    rule: Seeding,
+    monitor: &'a Monitor,
+}
+
+/// Rounds of all machines, and the iterations and rows of their origins.
+type Found = (Vec<Vec<Fold>>, Vec<(u64, u64)>);
+
+impl<R: Rows + Debug> Run<'_, R> {
+    /// Runs all machines; `grams(set)` is the kernel matrix of all samples (0) or a round (1, …).
+    fn with<'g>(&self, grams: impl Fn(usize) -> Result<Holder<'g>> + Sync) -> Result<Found> {
+        let known = self.origins(&grams)?;
+        let rounds: Vec<Vec<Fold>> = (0..self.rounds.len())
+            .into_par_iter()
+            .map(|round| {
+                let holder = grams(round + 1)?;
+                let costs = self.costs(Some(round));
+                let machines = self.machines.list.par_iter().zip(&known);
+                machines
+                    .map(|(machine, known)| {
+                        self.fold(machine, holder.gram(), round, &costs, known.as_ref())
+                    })
+                    .collect()
+            })
+            .collect::<Result<_>>()?;
+        let work = |known: &Option<Known>| {
+            known
+                .as_ref()
+                .map_or((0, 0), |k| (k.solution.iterations, k.solution.rows_read))
+        };
+        Ok((rounds, known.iter().map(work).collect()))
+    }
+
+    /// The solution of every machine that its rounds start from.
+    fn origins<'g>(
+        &self,
+        grams: &(impl Fn(usize) -> Result<Holder<'g>> + Sync),
+    ) -> Result<Vec<Option<Known>>> {
+        let round = match self.rule.origin() {
+            Origin::Nothing => return Ok(self.machines.list.iter().map(|_| None).collect()),
+            Origin::Whole => None,
+            Origin::FirstFold => Some(0),
+        };
+        let holder = grams(round.map_or(0, |round| round + 1))?;
+        let costs = self.costs(round);
+        let machines = self.machines.list.par_iter();
+        machines
+            .map(|machine| {
+                let dual = machine.dual(holder.gram());
+                let bounds = machine.bounds(&costs);
+                let solution = self.solve(&dual, &bounds, Start::cold(&dual))?;
+                Ok(Some(Known { solution, bounds }))
+            })
+            .collect()
+    }
+
+    /// What errors cost in a round, or with all samples.
+    fn costs(&self, round: Option<usize>) -> Vec<f64> {
+        let times = round.map_or_else(
+            || vec![1.0; self.rounds.n_samples()],
+            |round| self.rounds.times(round),
+        );
+        let set = round.map_or(0, |round| round + 1);
+        let order = &self.machines.order;
+        self.study.costs.of(self.study.targets, order, set, &times)
+    }
+
+    fn solve(&self, dual: &Dual<'_>, bounds: &Bounds, start: Start) -> Result<Solution> {
+        let solution = smo::solve(dual, bounds, start, &self.plan.options, self.monitor)?;
+        self.monitor.advance(1)?;
+        Ok(solution)
+    }
+
+    fn fold(
+        &self,
+        machine: &Machine,
+        gram: &Gram<'_>,
+        round: usize,
+        costs: &[f64],
+        known: Option<&Known>,
+    ) -> Result<Fold> {
+        let dual = machine.dual(gram);
+        let bounds = machine.bounds(costs);
+        let clock = Instant::now();
+        let (start, mut rows_read) = self.start(&dual, &bounds, known);
+        let seeding = clock.elapsed();
+        let solution = self.solve(&dual, &bounds, start)?;
+        rows_read += solution.rows_read;
+        let (decisions, more) = self.decisions(machine, &dual, &solution, round);
+        Ok(Fold {
+            decisions,
+            iterations: solution.iterations,
+            rows_read: rows_read + more,
+            gap: solution.gap,
+            seeding,
+        })
+    }
+
+    fn start(&self, dual: &Dual<'_>, bounds: &Bounds, known: Option<&Known>) -> (Start, u64) {
+        let Some(known) = known else {
+            return (Start::cold(dual), 0);
+        };
+        let is_shared = self.study.kernels.len() == 1;
+        let other = (!is_shared).then(|| known.solution.over(dual, &known.bounds));
+        let seed = seeding::seed(
+            self.rule,
+            &Move {
+                dual,
+                previous: other.as_ref().unwrap_or(&known.solution),
+                before: &known.bounds,
+                after: bounds,
+            },
+        );
+        let is_worse = dual.objective(&seed.start.beta, &seed.start.gradient) < 0.0;
+        if self.plan.seeding == Seeding::Auto && is_worse {
+            return (Start::cold(dual), seed.rows_read);
+        }
+        (seed.start, seed.rows_read)
+    }
+
+    /// Decision values of a round's test samples, and the kernel rows read for them.
+    fn decisions(
+        &self,
+        machine: &Machine,
+        dual: &Dual<'_>,
+        solution: &Solution,
+        round: usize,
+    ) -> (Vec<f64>, u64) {
+        let test = self.rounds.test(round).iter().map(|&row| self.places[row]);
+        let test: Vec<usize> = test.collect();
+        let mut decisions = vec![solution.intercept; test.len()];
+        let mut strangers = vec![];
+        for (decision, &sample) in decisions.iter_mut().zip(&test) {
+            match machine.variable(sample) {
+                Some(variable) => *decision = solution.decision(dual, variable),
+                None => strangers.push((decision, sample)),
+            }
+        }
+        if strangers.is_empty() {
+            return (decisions, 0);
+        }
+        let mut rows_read = 0;
+        for (variable, &beta) in solution.beta.iter().enumerate().filter(|(_, b)| **b != 0.0) {
+            let row = dual.gram().row(dual.sample(variable));
+            rows_read += 1;
+            for (decision, sample) in &mut strangers {
+                **decision += beta * f64::from(row[*sample]);
+            }
+        }
+        (decisions, rows_read)
+    }
+
+    /// Puts the parts together.
+    fn gather(&self, (rounds, origins): Found, kernel_rows: u64) -> Outcome {
+        let n_machines = self.machines.list.len();
+        let folds = || rounds.iter().flatten();
+        let mut decisions = vec![];
+        for (round, machines) in rounds.iter().enumerate() {
+            for at in 0..self.rounds.test(round).len() {
+                decisions.extend(machines.iter().map(|fold| fold.decisions[at]));
+            }
+        }
+        let iterations: Vec<u64> = rounds
+            .iter()
+            .map(|machines| machines.iter().map(|fold| fold.iterations).sum())
+            .collect();
+        let origin_iterations = origins.iter().map(|work| work.0).sum();
+        let rows_read = folds().map(|fold| fold.rows_read).sum::<u64>()
+            + origins.iter().map(|work| work.1).sum::<u64>();
+        Outcome {
+            cost: Cost {
+                fits: (n_machines * rounds.len()) as u64,
+                rows_evaluated: (decisions.len() / n_machines) as u64,
+                kernel_rows,
+                cache_hits: rows_read.saturating_sub(kernel_rows),
+                smo_iterations: origin_iterations + iterations.iter().sum::<u64>(),
+                ..Cost::default()
+            },
+            decisions,
+            n_machines,
+            iterations,
+            origin_iterations,
+            gap: folds().map(|fold| fold.gap).fold(0.0, f64::max),
+            seeding: folds().map(|fold| fold.seeding).sum(),
+            rule: self.rule,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Alpha seeding: from a solved machine to a feasible start of a similar one.
+//!
+//! A rule is a function of the previous solution and of what changes: the variables that *leave*
+//! (they are held out now) and those that *enter* (they were held out before). It returns a β, one
+//! small file a rule. Whatever it returns is then moved into the boxes and to the sum 0, and its
+//! gradient is computed: so every start is feasible, and the solver ends at the same optimum from
+//! each.
+//!
+//! | rule | starts from | what becomes of the β that leaves |
+//! |---|---|---|
+//! | [`cold`] | nothing | |
+//! | [`avg`] | all samples | spread evenly over the free variables |
+//! | [`top`] | all samples | to the most similar free variables |
+//! | [`withdraw`] | all samples | to the most similar variables of the same side |
+//! | [`sir`] | the first fold | to the most similar entering variable of the same side |
+//! | [`mir`] | the first fold | entering variables by least squares, all at once |
+//! | [`ato`] | the first fold | step by step along the optimality conditions |
+//!
+//! The paper goes from fold h to fold h + 1. Any two folds differ by one pair of test sets, so here
+//! every fold starts from the same solution: as near as a neighbour, and independent of the others.
+//!
+//! # References
+//! Wen, Li, Kotagiri, Chen, Chen, Zhang (2017), *Improving efficiency of SVM k-fold
+//! cross-validation by alpha seeding*, AAAI. DeCoste, Wagstaff (2000), *Alpha seeding for support
+//! vector machines*, KDD. Lee, Keerthi, Ong, DeCoste (2004), *An efficient method for computing
+//! leave-one-out error in support vector machines with Gaussian kernels*, IEEE TNN 15.
+
+mod ato;
+mod avg;
+mod cold;
+mod feasible;
+mod least_squares;
+mod mir;
+mod sir;
+mod top;
+mod withdraw;
+
+use std::str::FromStr;
+
+use super::smo::{Bounds, Dual, Solution, Start};
+use crate::Error;
+
+/// How folds are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seeding {
+    /// The rule that served best in measurements, and never a start that is worse than none.
+    Auto,
+    /// β = 0.
+    Cold,
+    /// DeCoste and Wagstaff's rule.
+    Avg,
+    /// Lee and others' rule.
+    Top,
+    /// Adjusting alpha towards the optimum.
+    Ato,
+    /// Multiple instance replacement.
+    Mir,
+    /// Single instance replacement.
+    Sir,
+    /// Hand over to the most similar.
+    Withdraw,
+}
+
+impl Seeding {
+    /// Every rule with its name.
+    pub const ALL: [(&'static str, Self); 8] = [
+        ("auto", Self::Auto),
+        ("cold", Self::Cold),
+        ("avg", Self::Avg),
+        ("top", Self::Top),
+        ("ato", Self::Ato),
+        ("mir", Self::Mir),
+        ("sir", Self::Sir),
+        ("withdraw", Self::Withdraw),
+    ];
+
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, rule)| *rule == self);
+        found.map_or("auto", |(name, _)| name)
+    }
+}
+
+impl FromStr for Seeding {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found
+            .map(|(_, rule)| *rule)
+            .ok_or_else(|| Error::Parameter {
+                name: "seeding",
+                rule: "one of auto, cold, avg, top, ato, mir, sir, withdraw",
+                value: format!("{name:?}"),
+            })
+    }
+}
+
+/// The solution that the folds of one machine start from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// None.
+    Nothing,
+    /// That of all samples.
+    Whole,
+    /// That of the first fold.
+    FirstFold,
+}
+
+/// Below this many folds, the solution of all samples costs more than it saves.
+const FEW_FOLDS: usize = 5;
+
+impl Seeding {
+    /// The rule that [`Seeding::Auto`] stands for.
+    pub(super) fn resolve(self, n_folds: usize) -> Self {
+        match self {
+            Self::Auto if n_folds <= 2 => Self::Cold,
+            Self::Auto if n_folds < FEW_FOLDS => Self::Sir,
+            Self::Auto => Self::Withdraw,
+            rule => rule,
+        }
+    }
+
+    pub(super) fn origin(self) -> Origin {
+        match self {
+            Self::Cold => Origin::Nothing,
+            Self::Auto | Self::Avg | Self::Top | Self::Withdraw => Origin::Whole,
+            Self::Ato | Self::Mir | Self::Sir => Origin::FirstFold,
+        }
+    }
+}
+
+/// A solved machine, and the boxes that another one has.
+#[derive(Clone, Copy, Debug)]
+pub struct Move<'a> {
+    /// The variables of both.
+    pub dual: &'a Dual<'a>,
+    /// The solution of the first.
+    pub previous: &'a Solution,
+    /// Its boxes.
+    pub before: &'a Bounds,
+    /// The boxes of the second.
+    pub after: &'a Bounds,
+}
+
+impl Move<'_> {
+    /// Variables that are held out now and were not before.
+    fn leaving(&self) -> Vec<usize> {
+        let variables = 0..self.dual.len();
+        variables
+            .filter(|&v| self.before.is_open(v) && !self.after.is_open(v))
+            .collect()
+    }
+
+    /// Variables that were held out before and are not now.
+    fn entering(&self) -> Vec<usize> {
+        let variables = 0..self.dual.len();
+        variables
+            .filter(|&v| !self.before.is_open(v) && self.after.is_open(v))
+            .collect()
+    }
+
+    /// Whether a variable of the previous solution is between its bounds, and stays.
+    fn is_free(&self, v: usize) -> bool {
+        let (lower, upper) = self.before.range(v);
+        let beta = self.previous.beta[v];
+        lower < beta && beta < upper && self.after.is_open(v)
+    }
+}
+
+/// A start and what it took.
+#[derive(Debug)]
+pub struct Seed {
+    /// Where the solver starts.
+    pub start: Start,
+    /// Kernel rows read for its gradient.
+    pub rows_read: u64,
+}
+
+/// The start of a rule, feasible and with its gradient.
+pub fn seed(rule: Seeding, step: &Move<'_>) -> Seed {
+    let mut beta = match rule {
+        Seeding::Cold => cold::start(step),
+        Seeding::Avg => avg::start(step),
+        Seeding::Top => top::start(step),
+        Seeding::Ato => ato::start(step),
+        Seeding::Mir => mir::start(step),
+        Seeding::Sir => sir::start(step),
+        Seeding::Auto | Seeding::Withdraw => withdraw::start(step),
+    };
+    feasible::restore(&mut beta, step.after);
+    let previous = &step.previous.beta;
+    let moved = beta
+        .iter()
+        .zip(previous)
+        .filter(|(new, old)| new != old)
+        .count();
+    let kept = beta.iter().filter(|&&b| b != 0.0).count();
+    let (gradient, rows_read) = if moved < kept {
+        let mut gradient = step.previous.gradient.clone();
+        let rows = step.dual.shift(previous, &beta, &mut gradient);
+        (gradient, rows)
+    } else {
+        step.dual.gradient(&beta)
+    };
+    Seed {
+        start: Start { beta, gradient },
+        rows_read,
+    }
+}

@@ -1,0 +1,26 @@
+//! Withdraw: what leaves goes to the most similar variables of the same side that have room.
+//!
+//! The idea of SIR, turned to the solution of all samples: a sample that takes over from a similar
+//! one of its own class changes the decision least (the paper's equation 21).
+
+use super::Move;
+use super::feasible::hand_over;
+
+pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
+    let mut beta = step.previous.beta.clone();
+    let side = |positive: bool| -> Vec<usize> {
+        (0..beta.len())
+            .filter(|&v| step.after.is_open(v) && step.after.is_positive(v) == positive)
+            .collect()
+    };
+    let sides = [side(false), side(true)];
+    for v in step.leaving() {
+        let amount = std::mem::take(&mut beta[v]);
+        if amount != 0.0 {
+            let same_side = &sides[usize::from(amount > 0.0)];
+            let candidates = step.dual.similarities(v, same_side);
+            hand_over(&mut beta, step.after, amount, &candidates);
+        }
+    }
+    beta
+}

@@ -1,0 +1,358 @@
+//! The state of a running solver: β, the gradient, and which variables take part.
+//!
+//! # Shrinking
+//! A variable at a bound whose gradient says that it will stay there is put aside: one that may
+//! only rise and stands below all that may fall, or the mirror image. What is left is *gathered*
+//! into short arrays, where an iteration costs less. The gradients of the others are brought up to
+//! date when the rest has converged, from the β that changed since; then all take part again, and
+//! only a gap over all of them ends the run. So shrinking cannot change what is found.
+
+use std::iter;
+use std::ops::Range;
+
+use super::passes::{Best, LEAST_CURVATURE, Partner, Step};
+use super::smo::{Bounds, Dual, Solution, Start};
+use crate::simd;
+
+/// Iterations between two attempts to shrink, as in LIBSVM.
+const PERIOD: usize = 1000;
+
+/// Gathering pays when no more than this share of the arrays is left: a gathered value costs about
+/// twice a contiguous one.
+const WORTHWHILE: f64 = 0.5;
+
+/// Two variables to move, and what is known of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    first: usize,
+    second: usize,
+    pub(super) gain: f64,
+    pub(super) gap: f64,
+}
+
+/// What takes part: parallel arrays of all variables in their order, or of the gathered ones.
+#[derive(Debug)]
+struct Active {
+    /// Where the pieces of a kernel row stand that belong to the arrays, one after the other.
+    columns: Vec<Range<usize>>,
+    gradient: Vec<f64>,
+    /// 0 where β may rise, −∞ elsewhere.
+    rise: Vec<f32>,
+    /// 0 where β may fall, ∞ elsewhere.
+    fall: Vec<f32>,
+    diagonal: Vec<f32>,
+    /// The next first variable.
+    top: Best,
+}
+
+/// Which variables are gathered, and what is needed to bring the others up to date.
+#[derive(Debug)]
+struct Aside {
+    variables: Vec<usize>,
+    samples: Vec<usize>,
+    /// The arrays of all variables, and the β that their gradient belongs to.
+    all: Active,
+    beta: Vec<f64>,
+}
+
+/// β and the gradient of a running solver.
+#[derive(Debug)]
+pub(super) struct State<'a> {
+    dual: &'a Dual<'a>,
+    bounds: &'a Bounds,
+    beta: Vec<f64>,
+    active: Active,
+    aside: Option<Aside>,
+    /// Gathered kernel rows of the first and the second variable.
+    gathered: [Vec<f32>; 2],
+    countdown: usize,
+    rows_read: u64,
+}
+
+impl Active {
+    fn new(dual: &Dual<'_>, bounds: &Bounds, start: &Start) -> Self {
+        let diagonal = dual.gram().diagonal();
+        let mut active = Self {
+            columns: dual.columns().to_vec(),
+            gradient: start.gradient.clone(),
+            rise: vec![0.0; dual.len()],
+            fall: vec![0.0; dual.len()],
+            diagonal: Vec::with_capacity(dual.len()),
+            top: Best::NONE,
+        };
+        for range in dual.columns() {
+            active.diagonal.extend(&diagonal[range.clone()]);
+        }
+        for (v, &beta) in start.beta.iter().enumerate() {
+            active.mark(v, beta, bounds.range(v));
+        }
+        active.find_top();
+        active
+    }
+
+    /// Notes which ways a variable may go.
+    fn mark(&mut self, at: usize, beta: f64, (lower, upper): (f64, f64)) {
+        self.rise[at] = if beta < upper { 0.0 } else { f32::NEG_INFINITY };
+        self.fall[at] = if beta > lower { 0.0 } else { f32::INFINITY };
+    }
+
+    fn find_top(&mut self) {
+        self.top = Best::NONE;
+        for (at, (g, &rise)) in self.gradient.iter().zip(&self.rise).enumerate() {
+            self.top.improve(g + f64::from(rise), at);
+        }
+    }
+
+    /// The least gradient of those that may fall.
+    fn lowest(&self) -> f64 {
+        let values = self.gradient.iter().zip(&self.fall);
+        let values = values.map(|(g, &fall)| g + f64::from(fall));
+        values.fold(f64::INFINITY, f64::min)
+    }
+
+    /// The places of the variables that may still be chosen, as far as the gradient says.
+    fn unsettled(&self) -> Vec<usize> {
+        let lowest = self.lowest();
+        let matters = |&at: &usize| {
+            let gradient = self.gradient[at];
+            match (self.rise[at] == 0.0, self.fall[at] == 0.0) {
+                (true, true) => true,
+                (true, false) => gradient >= lowest,
+                (false, true) => gradient <= self.top.value,
+                (false, false) => false,
+            }
+        };
+        (0..self.gradient.len()).filter(matters).collect()
+    }
+
+    fn gather(&self, places: &[usize]) -> Self {
+        fn pick<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
+            places.iter().map(|&at| values[at]).collect()
+        }
+        let mut gathered = Self {
+            columns: iter::once(0..places.len()).collect(),
+            gradient: pick(&self.gradient, places),
+            rise: pick(&self.rise, places),
+            fall: pick(&self.fall, places),
+            diagonal: pick(&self.diagonal, places),
+            top: Best::NONE,
+        };
+        gathered.find_top();
+        gathered
+    }
+
+    /// Pairs each run of places with where it stands in a kernel row.
+    fn pieces(&self) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+        let mut end = 0;
+        self.columns.iter().map(move |column| {
+            let start = end;
+            end += column.len();
+            (start..end, column.clone())
+        })
+    }
+}
+
+impl<'a> State<'a> {
+    pub(super) fn new(dual: &'a Dual<'a>, bounds: &'a Bounds, start: Start) -> Self {
+        Self {
+            active: Active::new(dual, bounds, &start),
+            dual,
+            bounds,
+            beta: start.beta,
+            aside: None,
+            gathered: [Vec::new(), Vec::new()],
+            countdown: PERIOD.min(dual.len()),
+            rows_read: 0,
+        }
+    }
+
+    /// The variable at a place of the active arrays.
+    fn variable(&self, at: usize) -> usize {
+        self.aside.as_ref().map_or(at, |aside| aside.variables[at])
+    }
+
+    /// Chooses the pair to move.
+    pub(super) fn select(&mut self) -> Pair {
+        let Best {
+            value: top,
+            at: first,
+        } = self.active.top;
+        let row = self.dual.gram().row(self.dual.sample(self.variable(first)));
+        self.rows_read += 1;
+        let row = match &self.aside {
+            None => &*row,
+            Some(aside) => gather(&row, &aside.samples, &mut self.gathered[0]),
+        };
+        let active = &self.active;
+        let (mut best, mut lowest) = (Best::NONE, f64::INFINITY);
+        for (places, column) in active.pieces() {
+            let (found, low) = simd::dispatch(Partner {
+                row: &row[column],
+                diagonal: &active.diagonal[places.clone()],
+                gradient: &active.gradient[places.clone()],
+                fall: &active.fall[places.clone()],
+                first: (top, f64::from(active.diagonal[first])),
+            });
+            best.improve(found.value, places.start + found.at);
+            lowest = lowest.min(low);
+        }
+        Pair {
+            first,
+            second: best.at,
+            gain: best.value,
+            gap: top - lowest,
+        }
+    }
+
+    /// Moves β from the second variable of the pair to the first, as far as it is good to go.
+    pub(super) fn step(&mut self, pair: Pair) {
+        let (i, j) = (self.variable(pair.first), self.variable(pair.second));
+        let gram = self.dual.gram();
+        let rows = [i, j].map(|v| gram.row(self.dual.sample(v)));
+        self.rows_read += 1;
+        let rows = match &self.aside {
+            None => [&*rows[0], &*rows[1]],
+            Some(aside) => {
+                let [first, second] = &mut self.gathered;
+                [&**first, gather(&rows[1], &aside.samples, second)]
+            }
+        };
+        let active = &mut self.active;
+        let value = |row: &[f32]| -> f64 {
+            let piece = active
+                .pieces()
+                .find(|(places, _)| places.contains(&pair.second));
+            piece.map_or(0.0, |(places, column)| {
+                f64::from(row[column.start + pair.second - places.start])
+            })
+        };
+        let diagonal =
+            f64::from(active.diagonal[pair.first]) + f64::from(active.diagonal[pair.second]);
+        let curvature = diagonal - 2.0 * value(rows[0]);
+        let curvature = if curvature > 0.0 {
+            curvature
+        } else {
+            LEAST_CURVATURE
+        };
+        let wanted = (active.gradient[pair.first] - active.gradient[pair.second]) / curvature;
+        let length = move_between(&mut self.beta, self.bounds, (i, j), wanted);
+        active.mark(pair.first, self.beta[i], self.bounds.range(i));
+        active.mark(pair.second, self.beta[j], self.bounds.range(j));
+        let mut top = Best::NONE;
+        let pieces: Vec<_> = active.pieces().collect();
+        for (places, column) in pieces {
+            let found = simd::dispatch(Step {
+                rows: rows.map(|row| &row[column.clone()]),
+                length,
+                gradient: &mut active.gradient[places.clone()],
+                rise: &active.rise[places.clone()],
+            });
+            top.improve(found.value, places.start + found.at);
+        }
+        active.top = top;
+    }
+
+    /// From time to time, puts the variables aside that seem settled, if they are many.
+    pub(super) fn shrink_when_due(&mut self) {
+        if self.countdown > 0 {
+            self.countdown -= 1;
+            return;
+        }
+        self.countdown = PERIOD.min(self.dual.len());
+        let places = self.active.unsettled();
+        if places.len() as f64 > WORTHWHILE * self.active.gradient.len() as f64 {
+            return;
+        }
+        let gathered = self.active.gather(&places);
+        let variables: Vec<_> = places.iter().map(|&at| self.variable(at)).collect();
+        let samples = variables.iter().map(|&v| self.dual.sample(v)).collect();
+        let active = std::mem::replace(&mut self.active, gathered);
+        let (all, beta) = match self.aside.take() {
+            None => (active, self.beta.clone()),
+            Some(aside) => (aside.all, aside.beta),
+        };
+        self.aside = Some(Aside {
+            variables,
+            samples,
+            all,
+            beta,
+        });
+    }
+
+    /// Lets all variables take part again; false if they did already.
+    pub(super) fn restore(&mut self) -> bool {
+        let Some(aside) = self.aside.take() else {
+            return false;
+        };
+        let gathered = std::mem::replace(&mut self.active, aside.all);
+        let active = &mut self.active;
+        self.rows_read += self
+            .dual
+            .shift(&aside.beta, &self.beta, &mut active.gradient);
+        for (at, &v) in aside.variables.iter().enumerate() {
+            active.gradient[v] = gathered.gradient[at];
+            active.mark(v, self.beta[v], self.bounds.range(v));
+        }
+        active.find_top();
+        self.countdown = PERIOD.min(self.dual.len());
+        true
+    }
+
+    /// The solution, once all variables take part.
+    pub(super) fn finish(self, iterations: u64, gap: f64) -> Solution {
+        let gradient = self.active.gradient;
+        Solution {
+            intercept: intercept(&self.beta, &gradient, self.bounds),
+            objective: self.dual.objective(&self.beta, &gradient),
+            beta: self.beta,
+            gradient,
+            iterations,
+            rows_read: self.rows_read,
+            gap,
+        }
+    }
+}
+
+fn gather<'r>(row: &[f32], samples: &[usize], into: &'r mut Vec<f32>) -> &'r [f32] {
+    into.clear();
+    into.extend(samples.iter().map(|&sample| row[sample]));
+    into
+}
+
+/// Moves `wanted` from β_j to β_i, or as much as the boxes allow; returns how much that was.
+fn move_between(beta: &mut [f64], bounds: &Bounds, (i, j): (usize, usize), wanted: f64) -> f64 {
+    let (room, supply) = (bounds.upper[i] - beta[i], beta[j] - bounds.lower[j]);
+    let length = wanted.min(room).min(supply);
+    // Bounds are reached exactly, whatever the rounding.
+    beta[i] = if length == room {
+        bounds.upper[i]
+    } else {
+        beta[i] + length
+    };
+    beta[j] = if length == supply {
+        bounds.lower[j]
+    } else {
+        beta[j] - length
+    };
+    length
+}
+
+/// b: the mean gradient of the free variables, or else the middle of what the bounds allow.
+pub(super) fn intercept(beta: &[f64], gradient: &[f64], bounds: &Bounds) -> f64 {
+    let (mut sum, mut free) = (0.0, 0_u64);
+    let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
+    for (v, (&beta, &g)) in beta.iter().zip(gradient).enumerate() {
+        let (lower, upper) = bounds.range(v);
+        match (beta < upper, beta > lower) {
+            (true, true) => (sum, free) = (sum + g, free + 1),
+            (true, false) => least = least.max(g),
+            (false, true) => most = most.min(g),
+            (false, false) => {}
+        }
+    }
+    if free > 0 {
+        sum / free as f64
+    } else {
+        f64::midpoint(least, most)
+    }
+}
