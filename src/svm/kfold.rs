@@ -17,77 +17,23 @@ use rayon::prelude::*;
 
 use super::gram::Gram;
 use super::kernel::Kernel;
-use super::machine::{Costs, Machine, Machines, Targets};
+use super::machine::{Costs, Machine, Machines};
 use super::memory::Budget;
 use super::seeding::{self, Move, Origin, Seeding};
 use super::smo::{self, Bounds, Dual, Options, Solution, Start};
-use crate::data::Rows;
-use crate::{Cost, Error, Folds, Monitor, Result, Splits};
-
-/// Training and test sets.
-#[derive(Clone, Copy, Debug)]
-pub enum Rounds<'a> {
-    /// A partition.
-    Folds(&'a Folds),
-    /// Any pairs; a row that is twice in a training set counts twice.
-    Splits(&'a Splits),
-}
-
-impl Rounds<'_> {
-    /// How many rounds.
-    #[allow(clippy::len_without_is_empty)] // there is always one
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Folds(folds) => folds.len(),
-            Self::Splits(splits) => splits.len(),
-        }
-    }
-
-    fn n_samples(&self) -> usize {
-        match self {
-            Self::Folds(folds) => folds.n_samples(),
-            Self::Splits(splits) => splits.n_samples(),
-        }
-    }
-
-    /// The rows that a round holds out.
-    pub fn test(&self, round: usize) -> &[usize] {
-        match self {
-            Self::Folds(folds) => folds.rows(round..round + 1),
-            Self::Splits(splits) => splits.test(round),
-        }
-    }
-
-    /// How often each row is in the training set of a round.
-    fn times(&self, round: usize) -> Vec<f64> {
-        match self {
-            Self::Folds(folds) => {
-                let mut times = vec![1.0; folds.n_samples()];
-                for &row in self.test(round) {
-                    times[row] = 0.0;
-                }
-                times
-            }
-            Self::Splits(splits) => {
-                let mut times = vec![0.0; splits.n_samples()];
-                for &row in splits.train(round) {
-                    times[row] += 1.0;
-                }
-                times
-            }
-        }
-    }
-}
+use crate::data::{Examples, Rows};
+use crate::folds::Resampling;
+use crate::{Cost, Error, Monitor, Result};
 
 /// What is learned from what.
 #[derive(Clone, Copy, Debug)]
 pub struct Study<'a, R> {
     /// The samples.
-    pub rows: &'a R,
-    /// Their targets.
-    pub targets: Targets<'a>,
+    pub examples: &'a Examples<'a, R>,
     /// What their errors cost.
     pub costs: Costs<'a>,
+    /// Errors of a regression up to this size cost nothing.
+    pub epsilon: f64,
     /// One kernel, or that of all samples followed by one a round.
     pub kernels: &'a [Kernel],
 }
@@ -127,24 +73,22 @@ pub struct Outcome {
 /// Cross-validates the machines of a study.
 pub fn kfold<R: Rows + Debug>(
     study: &Study<'_, R>,
-    rounds: Rounds<'_>,
+    rounds: &dyn Resampling,
     plan: &Plan,
     monitor: &Monitor,
 ) -> Result<Outcome> {
-    let machines = Machines::new(study.targets)?;
-    let n = study.targets.len();
-    for (what, found) in [("X", study.rows.n_rows()), ("cv", rounds.n_samples())] {
-        if found != n {
-            return Err(Error::Shape {
-                what,
-                expected: n,
-                found,
-            });
-        }
+    let machines = Machines::new(study.examples.targets(), study.epsilon)?;
+    let n = study.examples.rows().n_rows();
+    if rounds.n_samples() != n {
+        return Err(Error::Shape {
+            what: "cv",
+            expected: n,
+            found: rounds.n_samples(),
+        });
     }
-    let rule = plan.seeding.resolve(rounds.len());
+    let rule = plan.seeding.resolve(rounds.n_splits());
     let solves =
-        machines.list.len() * (rounds.len() + usize::from(rule.origin() != Origin::Nothing));
+        machines.list.len() * (rounds.n_splits() + usize::from(rule.origin() != Origin::Nothing));
     monitor.expect(solves as u64);
     let is_shared = study.kernels.len() == 1;
     let (base, budget) = if is_shared {
@@ -152,7 +96,13 @@ pub fn kfold<R: Rows + Debug>(
     } else {
         (study.kernels[0].base(), plan.budget.share(2))
     };
-    let gram = Gram::new(study.rows, &machines.order, base, budget, monitor)?;
+    let gram = Gram::new(
+        study.examples.rows(),
+        &machines.order,
+        base,
+        budget,
+        monitor,
+    )?;
     let places = machines.places();
     let run = Run {
         study,
@@ -213,7 +163,7 @@ struct Known {
 /// Everything that stays the same while the rounds run.
 struct Run<'a, R> {
     study: &'a Study<'a, R>,
-    rounds: Rounds<'a>,
+    rounds: &'a dyn Resampling,
     plan: &'a Plan,
     machines: &'a Machines,
     places: &'a [usize],
@@ -228,7 +178,7 @@ impl<R: Rows + Debug> Run<'_, R> {
     /// Runs all machines; `grams(set)` is the kernel matrix of all samples (0) or a round (1, …).
     fn with<'g>(&self, grams: impl Fn(usize) -> Result<Holder<'g>> + Sync) -> Result<Found> {
         let known = self.origins(&grams)?;
-        let rounds: Vec<Vec<Fold>> = (0..self.rounds.len())
+        let rounds: Vec<Vec<Fold>> = (0..self.rounds.n_splits())
             .into_par_iter()
             .map(|round| {
                 let holder = grams(round + 1)?;
@@ -276,11 +226,20 @@ impl<R: Rows + Debug> Run<'_, R> {
     fn costs(&self, round: Option<usize>) -> Vec<f64> {
         let times = round.map_or_else(
             || vec![1.0; self.rounds.n_samples()],
-            |round| self.rounds.times(round),
+            |round| self.times(round),
         );
         let set = round.map_or(0, |round| round + 1);
         let order = &self.machines.order;
-        self.study.costs.of(self.study.targets, order, set, &times)
+        self.study.costs.of(self.study.examples, order, set, &times)
+    }
+
+    /// How often each row is in the training set of a round.
+    fn times(&self, round: usize) -> Vec<f64> {
+        let mut times = vec![0.0; self.rounds.n_samples()];
+        for &row in self.rounds.training(round).into_iter().flatten() {
+            times[row] += 1.0;
+        }
+        times
     }
 
     fn solve(&self, dual: &Dual<'_>, bounds: &Bounds, start: Start) -> Result<Solution> {
@@ -344,7 +303,11 @@ impl<R: Rows + Debug> Run<'_, R> {
         solution: &Solution,
         round: usize,
     ) -> (Vec<f64>, u64) {
-        let test = self.rounds.test(round).iter().map(|&row| self.places[row]);
+        let test = self
+            .rounds
+            .held_out(round)
+            .iter()
+            .map(|&row| self.places[row]);
         let test: Vec<usize> = test.collect();
         let mut decisions = vec![solution.intercept; test.len()];
         let mut strangers = vec![];
@@ -374,7 +337,7 @@ impl<R: Rows + Debug> Run<'_, R> {
         let folds = || rounds.iter().flatten();
         let mut decisions = vec![];
         for (round, machines) in rounds.iter().enumerate() {
-            for at in 0..self.rounds.test(round).len() {
+            for at in 0..self.rounds.held_out(round).len() {
                 decisions.extend(machines.iter().map(|fold| fold.decisions[at]));
             }
         }

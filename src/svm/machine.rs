@@ -8,53 +8,8 @@ use std::ops::Range;
 use super::gram::Gram;
 use super::smo::{Bounds, Dual};
 use super::{multiclass, regression};
+use crate::data::{Examples, Rows, Targets};
 use crate::{Error, Result};
-
-/// What is to be learned.
-#[derive(Clone, Copy, Debug)]
-pub enum Targets<'a> {
-    /// A class for each sample.
-    Classes {
-        /// Classes are 0, 1, …
-        codes: &'a [u32],
-        /// How many there are.
-        n_classes: usize,
-    },
-    /// A number for each sample.
-    Values {
-        /// The numbers.
-        values: &'a [f64],
-        /// Errors up to this size cost nothing.
-        epsilon: f64,
-    },
-}
-
-impl Targets<'_> {
-    /// How many samples.
-    #[allow(clippy::len_without_is_empty)] // of no use when empty
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Classes { codes, .. } => codes.len(),
-            Self::Values { values, .. } => values.len(),
-        }
-    }
-
-    /// How many weights of classes there are: regression has one class.
-    pub(super) fn n_classes(&self) -> usize {
-        match self {
-            Self::Classes { n_classes, .. } => *n_classes,
-            Self::Values { .. } => 1,
-        }
-    }
-
-    /// The class of a sample.
-    pub(super) fn class(&self, sample: usize) -> usize {
-        match self {
-            Self::Classes { codes, .. } => codes[sample] as usize,
-            Self::Values { .. } => 0,
-        }
-    }
-}
 
 /// One machine: variables β ≥ 0 for the first range of samples, β ≤ 0 for the second.
 #[derive(Clone, Debug)]
@@ -110,12 +65,22 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// The machines for the targets.
-    pub fn new(targets: Targets<'_>) -> Result<Self> {
-        match targets {
-            Targets::Classes { codes, n_classes } => multiclass::machines(codes, n_classes),
-            Targets::Values { values, epsilon } => regression::machines(values, epsilon),
-        }
+    /// The machines for the targets; `epsilon` is for a regression.
+    pub fn new(targets: Targets<'_>, epsilon: f64) -> Result<Self> {
+        let value = match targets {
+            Targets::Classes { codes, n_classes } => return multiclass::machines(codes, n_classes),
+            Targets::Values {
+                values,
+                n_outputs: 1,
+            } => return regression::machines(values, epsilon),
+            Targets::Values { n_outputs, .. } => format!("{n_outputs} numbers a sample"),
+            Targets::None => "nothing".into(),
+        };
+        Err(Error::Parameter {
+            name: "y",
+            rule: "a class or a number for each sample",
+            value,
+        })
     }
 
     /// The place of each row.
@@ -132,53 +97,46 @@ impl Machines {
 #[derive(Clone, Copy, Debug)]
 pub struct Costs<'a> {
     c: f64,
-    samples: Option<&'a [f64]>,
     classes: &'a [f64],
 }
 
 impl<'a> Costs<'a> {
-    /// Checks C and the weights. `classes` holds the weights of the classes for the training set of
-    /// all samples, then for that of each round, or nothing where all are 1.
-    pub fn new(c: f64, samples: Option<&'a [f64]>, classes: &'a [f64]) -> Result<Self> {
-        if !(c > 0.0 && c.is_finite()) {
-            return Err(Error::Parameter {
-                name: "C",
-                rule: "positive and finite",
-                value: c.to_string(),
-            });
-        }
-        let weights = samples.unwrap_or_default().iter().chain(classes);
-        if let Some(&value) = weights.into_iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
-            return Err(Error::Parameter {
-                name: "a weight",
-                rule: "finite and not negative",
+    /// Checks C and the weights of the classes: those for the training set of all samples, then
+    /// those for each round's, or nothing where all are 1.
+    pub fn new(c: f64, classes: &'a [f64]) -> Result<Self> {
+        let refuse = |name, rule, value: f64| {
+            Err(Error::Parameter {
+                name,
+                rule,
                 value: value.to_string(),
-            });
+            })
+        };
+        if !(c > 0.0 && c.is_finite()) {
+            return refuse("C", "positive and finite", c);
         }
-        Ok(Self {
-            c,
-            samples,
-            classes,
-        })
+        match classes.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
+            Some(&weight) => refuse("class_weight", "finite and not negative", weight),
+            None => Ok(Self { c, classes }),
+        }
     }
 
     /// The costs in the order of the machines, of the whole training set (0) or a round's (1, …),
     /// where `times` says how often each row is in it.
-    pub(super) fn of(
+    pub(super) fn of<R: Rows>(
         &self,
-        targets: Targets<'_>,
+        examples: &Examples<'_, R>,
         order: &[usize],
         set: usize,
         times: &[f64],
     ) -> Vec<f64> {
-        let n_classes = targets.n_classes();
-        let weight = |row: usize| {
-            let class = self.classes.get(set * n_classes + targets.class(row));
-            self.samples.map_or(1.0, |w| w[row]) * class.copied().unwrap_or(1.0)
+        let class_weight = |row: usize| match examples.targets() {
+            Targets::Classes { codes, n_classes } => {
+                let weight = self.classes.get(set * n_classes + codes[row] as usize);
+                weight.copied().unwrap_or(1.0)
+            }
+            _ => 1.0,
         };
-        order
-            .iter()
-            .map(|&row| self.c * weight(row) * times[row])
-            .collect()
+        let cost = |&row: &usize| self.c * examples.weight(row) * class_weight(row) * times[row];
+        order.iter().map(cost).collect()
     }
 }

@@ -35,18 +35,11 @@ pub struct Model {
 
 /// Fits the machines of a study to all samples.
 pub fn fit<R: Rows + Debug>(study: &Study<'_, R>, plan: &Plan, monitor: &Monitor) -> Result<Model> {
-    let machines = Machines::new(study.targets)?;
-    let n = study.targets.len();
-    if study.rows.n_rows() != n {
-        return Err(Error::Shape {
-            what: "X",
-            expected: n,
-            found: study.rows.n_rows(),
-        });
-    }
+    let machines = Machines::new(study.examples.targets(), study.epsilon)?;
+    let n = study.examples.rows().n_rows();
     monitor.expect(machines.list.len() as u64);
     let gram = Gram::new(
-        study.rows,
+        study.examples.rows(),
         &machines.order,
         study.kernels[0],
         plan.budget,
@@ -54,7 +47,7 @@ pub fn fit<R: Rows + Debug>(study: &Study<'_, R>, plan: &Plan, monitor: &Monitor
     )?;
     let costs = study
         .costs
-        .of(study.targets, &machines.order, 0, &vec![1.0; n]);
+        .of(study.examples, &machines.order, 0, &vec![1.0; n]);
     let solutions: Vec<Solution> = machines
         .list
         .par_iter()

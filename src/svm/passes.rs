@@ -31,10 +31,10 @@ impl Best {
         at: 0,
     };
 
-    /// Takes the better of the two; the one that came first where they are equal.
+    /// Takes the better of the two; the one that came last where they are equal, as LIBSVM does.
     #[inline(always)]
     pub(super) fn improve(&mut self, value: f64, at: usize) {
-        if value > self.value {
+        if value >= self.value {
             *self = Self { value, at };
         }
     }
@@ -75,7 +75,7 @@ fn blocks(n: usize) -> impl Iterator<Item = Range<usize>> {
 #[inline(always)]
 fn locate(best: Best, n: usize, value: impl Fn(usize) -> f64) -> Best {
     let block = best.at..(best.at + BLOCK).min(n);
-    let at = block.clone().find(|&at| value(at) == best.value);
+    let at = block.clone().rfind(|&at| value(at) == best.value);
     Best {
         at: at.unwrap_or(block.start),
         ..best

@@ -18,13 +18,6 @@ pub(super) fn machines(values: &[f64], epsilon: f64) -> Result<Machines> {
             value: epsilon.to_string(),
         });
     }
-    if let Some(row) = values.iter().position(|y| !y.is_finite()) {
-        return Err(Error::Value {
-            place: format!("y[{row}]"),
-            value: values[row],
-            rule: "every value must be finite",
-        });
-    }
     let n = values.len();
     let above = values.iter().map(|y| y - epsilon);
     let below = values.iter().map(|y| y + epsilon);

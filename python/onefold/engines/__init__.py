@@ -7,12 +7,13 @@ import warnings
 from .base import Engine, Outcome, Task
 from .merge import Merge
 from .refit import Refit
+from .seeded import Seeded
 from .tree import Tree
 from .virtual import Virtual
 
 __all__ = ["ENGINES", "Engine", "Outcome", "RefitWarning", "Task", "choose"]
 
-ENGINES: tuple[Engine, ...] = (Merge(), Virtual(), Tree(), Refit())
+ENGINES: tuple[Engine, ...] = (Merge(), Virtual(), Seeded(), Tree(), Refit())
 """In the order in which ``method="auto"`` tries them. `Refit` does everything and comes last."""
 
 

@@ -1,0 +1,181 @@
+"""Support vector machines: one kernel matrix for all folds, each started from another's solution."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn.svm
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils import compute_class_weight
+
+from .. import _core
+from ..data import as_classes, as_rows, as_values
+from ..folds import Folds, Splits
+from ..progress import reporter
+from ..svm import SVC, SVR, Settings, decision_values, elected, gamma_of, warn_of_gap
+from .base import Outcome, Task
+
+__all__ = ["Seeded"]
+
+Floats = NDArray[np.float64]
+
+_KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+
+class Seeded:
+    """Solve the dual of every fold from a feasible start near its solution.
+
+    Options
+    -------
+    seeding : {"auto", "cold", "avg", "top", "ato", "mir", "sir", "withdraw"}
+        The rule that makes the starts; the solutions agree to the estimator's tolerance.
+    memory_mb : float
+        What kernel values may take: by default half of the free memory.
+    """
+
+    name = "seeded"
+    options = frozenset({"seeding", "memory_mb"})
+    responses = frozenset({"predict", "decision_function"})
+
+    def why_not(self, task: Task) -> str | None:
+        """It needs a support vector machine, and every class in every training set."""
+        estimator = task.estimator
+        name = type(estimator).__name__
+        if type(estimator) not in (SVC, SVR, sklearn.svm.SVC, sklearn.svm.SVR):
+            return f"{name} is not SVC or SVR"
+        if not isinstance(estimator.kernel, str) or estimator.kernel not in _KERNELS:
+            return f"{name} has the kernel {estimator.kernel!r}, which is not one of {_KERNELS}"
+        if getattr(estimator, "probability", False) is True:
+            return f"{name}(probability=True) is calibrated by folds of its own"
+        if task.fit_params:
+            return "it has no fit to pass params to"
+        if is_classifier(estimator):
+            return _missing_class(task)
+        return None
+
+    def why_not_auto(self, task: Task) -> str | None:
+        """It finds what refits find, to the tolerance of the estimator."""
+        return None
+
+    def run(self, task: Task) -> Outcome:
+        """Solve every fold, and read the held-out decisions off the solutions."""
+        start = time.perf_counter()
+        X = as_rows(task.X)
+        classifies = is_classifier(task.estimator)
+        classes = None
+        if classifies:
+            targets, classes = as_classes(task.y, X.shape[0])
+        else:
+            targets = as_values(task.y, X.shape[0])
+        n_classes = 0 if classes is None else len(classes)
+        settings = Settings.of(
+            task.estimator,
+            _gammas(task, X),
+            seeding=task.options.get("seeding", "auto"),
+            memory_mb=task.options.get("memory_mb", getattr(task.estimator, "memory_mb", None)),
+            class_weights=_class_weights(task, classes),
+            n_jobs=effective_n_jobs(task.n_jobs),
+        )
+        examples = (X, targets, n_classes, task.weights)
+        with reporter(task.progress, unit="machines") as report:
+            found = _core.svm_kfold(examples, task.folds, settings, report)
+        warn_of_gap(found["gap"], settings.tol, int(task.estimator.max_iter))
+        return Outcome(
+            answers=_answers(task.estimator, found["decisions"], classes),
+            classes=classes,
+            cost=found["cost"],
+            fit_time=time.perf_counter() - start,
+            notes=_notes(found, settings.tol),
+        )
+
+
+def _answers(estimator: Any, decisions: Floats, classes: Any) -> dict[str, NDArray[Any]]:
+    if classes is None:
+        return {"predict": np.ascontiguousarray(decisions[:, 0])}
+    return {
+        "predict": classes[elected(decisions, estimator, len(classes))],
+        "decision_function": decision_values(decisions, estimator, len(classes)),
+    }
+
+
+def _notes(found: dict[str, Any], tol: float) -> list[str]:
+    iterations = found["iterations"]
+    notes = [
+        f"seeding {found['rule']}: SMO iterations {found['origin_iterations']} for the origin, "
+        f"{iterations.min()} to {iterations.max()} a fold; "
+        f"{found['seeding_seconds']:.3g} s for the starts"
+    ]
+    if found["gap"] >= tol:
+        notes.append(f"not converged: the gap is {found['gap']:.3g}, above tol={tol:g}")
+    return notes
+
+
+def _missing_class(task: Task) -> str | None:
+    """Say which training set lacks a class that others have: its machines would be others."""
+    codes, classes = as_classes(task.y, len(task.y))
+    counted = codes if task.weights is None else codes[task.weights > 0]
+    total = np.bincount(counted, minlength=len(classes))
+    if len(classes) < 2:
+        return f"there is only the class {classes[0]!r}"
+    for fold in range(len(task.folds)):
+        if isinstance(task.folds, Folds):
+            # What is left of each class when the test set is gone.
+            left = total - _count(codes, task.folds.test(fold), task, len(classes))
+        else:
+            left = _count(codes, task.folds.train(fold), task, len(classes))
+        if (left == 0).any():
+            return f"the training set of fold {fold} lacks the class {classes[left.argmin()]!r}"
+    return None
+
+
+def _count(codes: NDArray[Any], rows: Any, task: Task, n_classes: int) -> NDArray[np.intp]:
+    if task.weights is not None:
+        rows = rows[task.weights[rows] > 0]
+    return np.bincount(codes[rows], minlength=n_classes)
+
+
+def _gammas(task: Task, X: Any) -> list[float]:
+    """One γ; or, where it depends on the training set, that of all rows and then each fold's."""
+    whole = gamma_of(task.estimator, X)
+    if task.estimator.gamma != "scale" or task.estimator.kernel in ("linear", "precomputed"):
+        return [whole]
+    centre = 0.0 if sp.issparse(X) else float(X.mean())
+    moments = _moments(X, centre)
+    return [whole] + [_gamma(moments, task.folds, fold) for fold in range(len(task.folds))]
+
+
+def _moments(X: Any, centre: float) -> Floats:
+    """Means over the features of x and of x², for each row, once ``centre`` is subtracted."""
+    if sp.issparse(X):
+        parts = [np.asarray(X.mean(axis=1)).ravel(), np.asarray(X.multiply(X).mean(axis=1)).ravel()]
+    else:
+        parts = [X.mean(axis=1) - centre, np.square(X - centre).mean(axis=1)]
+    n_features = np.full(X.shape[0], float(X.shape[1]))
+    return np.stack([*parts, n_features], axis=1)
+
+
+def _gamma(moments: Floats, folds: Folds | Splits, fold: int) -> float:
+    mean, square, n_features = moments[folds.train(fold)].mean(axis=0)
+    variance = float(square - mean**2)
+    return 1.0 / (float(n_features) * variance) if variance > 0 else 1.0
+
+
+def _class_weights(task: Task, classes: Any) -> Floats | None:
+    """Weights of the classes for all rows and then for each fold's training set."""
+    weight = getattr(task.estimator, "class_weight", None)
+    if classes is None or weight is None:
+        return None
+    y = np.asarray(task.y)
+
+    def of(labels: Any) -> Floats:
+        return np.asarray(compute_class_weight(weight, classes=classes, y=labels), dtype=float)
+
+    folds = task.folds
+    if weight != "balanced":
+        return np.tile(of(y), (len(folds) + 1, 1))
+    return np.stack([of(y)] + [of(y[folds.train(fold)]) for fold in range(len(folds))])

@@ -1,0 +1,422 @@
+"""Support vector machines: LIBSVM's answers from a native solver, with every kernel value shared.
+
+`SVC` and `SVR` are scikit-learn estimators of the same names and parameters. Cross-validated by
+`onefold.cross_validate`, they (and scikit-learn's own) share one kernel matrix among all folds, and
+every fold starts from the solution of another.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from . import _core
+
+__all__ = ["SVC", "SVR"]
+
+Floats = NDArray[np.float64]
+
+_WITHOUT_GAMMA = ("linear", "precomputed")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the native solver needs to know, beside the data."""
+
+    kernel: str
+    gammas: list[float]
+    """One γ, or that of all samples followed by one a fold."""
+    coef0: float
+    degree: int
+    C: float
+    epsilon: float
+    tol: float
+    max_iter: int | None
+    shrinking: bool
+    seeding: str = "cold"
+    memory_mb: float | None = None
+    class_weights: Floats | None = None
+    """Weights of the classes for all samples, then for each fold; None where all are 1."""
+    n_jobs: int = 1
+
+    @classmethod
+    def of(cls, estimator: Any, gammas: list[float], **others: Any) -> Settings:
+        """Read the parameters of an estimator, scikit-learn's or ours."""
+        max_iter = int(estimator.max_iter)
+        return cls(
+            kernel=estimator.kernel,
+            gammas=gammas,
+            coef0=float(estimator.coef0),
+            degree=int(estimator.degree),
+            C=float(estimator.C),
+            epsilon=float(getattr(estimator, "epsilon", 0.0)),
+            tol=float(estimator.tol),
+            max_iter=None if max_iter < 0 else max_iter,
+            shrinking=bool(estimator.shrinking),
+            **others,
+        )
+
+
+def gamma_of(estimator: Any, X: Any) -> float:
+    """γ of a kernel for a training set, as scikit-learn reads it."""
+    if estimator.kernel in _WITHOUT_GAMMA:
+        return 0.0
+    if not isinstance(estimator.gamma, str):
+        return float(estimator.gamma)
+    if estimator.gamma == "auto":
+        return 1.0 / int(X.shape[1])
+    if estimator.gamma != "scale":
+        raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {estimator.gamma!r}")
+    variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
+    return 1.0 / (int(X.shape[1]) * float(variance)) if variance > 0 else 1.0
+
+
+def warn_of_gap(gap: float, tol: float, max_iter: int) -> None:
+    """Warn where the solver stopped early."""
+    if gap >= tol:
+        warnings.warn(
+            f"the solver stopped after max_iter={max_iter} iterations with a gap of {gap:.3g}, "
+            f"above tol={tol:g}; scale the features or allow more iterations",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def decision_values(decisions: Floats, estimator: Any, n_classes: int) -> Floats:
+    """Decisions of all machines in the shape of scikit-learn's ``decision_function``."""
+    if n_classes == 2:
+        # Machine (0, 1) is positive for class 0, scikit-learn is positive for class 1.
+        return -decisions[:, 0]
+    if estimator.decision_function_shape == "ovr":
+        scores: Floats = _ovr_decision_function(decisions < 0, -decisions, n_classes)
+        return scores
+    return decisions
+
+
+def elected(decisions: Floats, estimator: Any, n_classes: int) -> NDArray[np.intp]:
+    """Codes of the classes that are predicted."""
+    if estimator.break_ties and n_classes > 2:
+        if estimator.decision_function_shape != "ovr":
+            raise ValueError("break_ties=True needs decision_function_shape='ovr'")
+        return np.argmax(decision_values(decisions, estimator, n_classes), axis=1)
+    return _core.svm_vote(decisions, n_classes).astype(np.intp)
+
+
+class _Machines(BaseEstimator):
+    """What classification and regression share."""
+
+    def _fit(self, X: Any, targets: Any, n_classes: int, weights: Any, classes: Any) -> None:
+        self._gamma = gamma_of(self, X)
+        settings = self._settings(class_weights=classes)
+        found = _core.svm_fit((X, targets, n_classes, weights), settings)
+        self._model = {name: found[name] for name in ("starts", "coefficients", "intercepts")}
+        self.support_ = found["support"].astype(np.int32)
+        is_given = self.kernel == "precomputed"
+        self.support_vectors_ = np.empty((0, 0)) if is_given else X[self.support_]
+        self.dual_coef_ = found["coefficients"]
+        self.intercept_ = found["intercepts"]
+        self.n_iter_ = found["iterations"].astype(np.int32)
+        self.n_support_ = np.diff(found["starts"].astype(np.int32))
+        self.objective_ = found["objectives"]
+        self.gap_ = float(found["gap"])
+        self.shape_fit_ = X.shape
+        self.fit_status_ = int(self.gap_ >= self.tol)
+        warn_of_gap(self.gap_, self.tol, self.max_iter)
+
+    def _settings(self, **others: Any) -> Settings:
+        n_jobs = effective_n_jobs(self.n_jobs)
+        return Settings.of(self, [self._gamma], memory_mb=self.memory_mb, n_jobs=n_jobs, **others)
+
+    def _rows(self, X: Any, y: Any = None, *, reset: bool = False) -> Any:
+        keywords = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+        if reset:
+            return validate_data(self, X, y, **keywords)
+        return validate_data(self, X, reset=False, **keywords)
+
+    def _check_square(self, X: Any) -> None:
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"a precomputed kernel must be a square matrix, got shape {tuple(X.shape)}"
+            )
+
+    def _decisions(self, X: Any) -> Floats:
+        """Decisions of all machines, a column each."""
+        check_is_fitted(self, "_model")
+        rows = self._rows(X)
+        if self.kernel == "precomputed":
+            # Only the columns of the support vectors count.
+            rows = np.ascontiguousarray(rows[:, self.support_])
+            return _core.svm_decide(rows, rows[:0], self._model, self._settings())
+        support = self.support_vectors_
+        if sp.issparse(rows) and not sp.issparse(support):
+            rows = rows.toarray()
+        elif sp.issparse(support):
+            rows = _like(sp.csr_matrix(rows), support)
+        return _core.svm_decide(rows, support, self._model, self._settings())
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of the features: of the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available with the linear kernel")
+        check_is_fitted(self, "_model")
+        return self._linear_weights()
+
+    def _linear_weights(self) -> Floats:
+        return np.asarray(self.dual_coef_ @ self.support_vectors_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+
+def _like(rows: Any, other: Any) -> Any:
+    """Give a CSR matrix the integers of another, and sorted indices without duplicates."""
+    rows.sum_duplicates()
+    rows.indices = rows.indices.astype(other.indices.dtype, copy=False)
+    rows.indptr = rows.indptr.astype(other.indptr.dtype, copy=False)
+    return rows
+
+
+class SVC(ClassifierMixin, _Machines):
+    """C-support vector classification, several classes one against one.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        What an error costs.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"}, default="rbf"
+    degree : int, default=3
+        Of the polynomial kernel.
+    gamma : {"scale", "auto"} or float, default="scale"
+        ``"scale"`` is 1 / (n_features · variance of X), ``"auto"`` is 1 / n_features.
+    coef0 : float, default=0.0
+        Of the polynomial and the sigmoid kernel.
+    shrinking : bool, default=True
+        Put variables aside that seem settled. The solution is the same.
+    tol : float, default=1e-3
+        The gap at which the solver stops.
+    max_iter : int, default=-1
+        The most iterations of the solver; -1 is no limit.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C for the classes.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        A column for each class, or for each pair of them.
+    break_ties : bool, default=False
+        Decide between classes with as many votes by their decision values.
+    memory_mb : float, optional
+        What kernel values may take; half of the free memory by default.
+    n_jobs : int, optional
+        Threads, as joblib reads it.
+
+    Attributes
+    ----------
+    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, n_iter_, coef_
+        As in scikit-learn.
+    objective_ : array
+        Dual objective of each machine.
+    gap_ : float
+        What is left of the gap, at most ``tol`` where the solver converged.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from onefold.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC(C=10).fit(X, y)
+    >>> model.n_support_, model.score(X, y)
+    (array([ 3, 16, 14], dtype=int32), 0.98)
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        class_weight: Any = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        memory_mb: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.memory_mb = memory_mb
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit a machine for every pair of classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With a precomputed kernel, the kernel between all samples.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C for the samples.
+
+        Returns
+        -------
+        self : object
+        """
+        X, y = self._rows(X, y, reset=True)
+        self._check_square(X)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+        n_classes = len(self.classes_)
+        if n_classes < 2:
+            raise ValueError(f"SVC needs two classes or more, got {n_classes} class")
+        self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        weights = _weights(sample_weight, X)
+        if weights is not None and (np.bincount(codes, weights, n_classes) == 0).any():
+            raise ValueError("sample_weight is zero for all samples of a class")
+        self._fit(X, codes.astype(np.uint32), n_classes, weights, self.class_weight_[None])
+        if n_classes == 2:
+            # As scikit-learn shows them: positive for the second class.
+            self.dual_coef_, self.intercept_ = -self.dual_coef_, -self.intercept_
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return decision values: a column for each class or each pair, or one for two classes."""
+        decisions = self._decisions(X)
+        return decision_values(decisions, self, len(self.classes_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class that the machines elect for each row."""
+        codes = elected(self._decisions(X), self, len(self.classes_))
+        return np.asarray(self.classes_[codes])
+
+    def _linear_weights(self) -> Floats:
+        sign = -1.0 if len(self.classes_) == 2 else 1.0
+        weights = []
+        for a in range(len(self.classes_)):
+            for b in range(a + 1, len(self.classes_)):
+                parts = [(a, b - 1), (b, a)]
+                weights.append(sum(self._class_weights(*part) for part in parts))
+        return sign * np.vstack(weights)
+
+    def _class_weights(self, of: int, line: int) -> Any:
+        part = slice(*self._model["starts"][of : of + 2].astype(int))
+        return self._model["coefficients"][line, part] @ self.support_vectors_[part]
+
+
+class SVR(RegressorMixin, _Machines):
+    """ε-support vector regression.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, tol, C, shrinking, max_iter, memory_mb, n_jobs
+        As in `SVC`.
+    epsilon : float, default=0.1
+        Errors up to this size cost nothing.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, n_iter_, coef_
+        As in scikit-learn.
+    objective_ : array
+        Dual objective.
+    gap_ : float
+        What is left of the gap, at most ``tol`` where the solver converged.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from onefold.svm import SVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SVR(C=100).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.56
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        max_iter: int = -1,
+        memory_mb: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.max_iter = max_iter
+        self.memory_mb = memory_mb
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With a precomputed kernel, the kernel between all samples.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C for the samples.
+
+        Returns
+        -------
+        self : object
+        """
+        X, y = self._rows(X, y, reset=True)
+        self._check_square(X)
+        values = column_or_1d(y, warn=True).astype(np.float64)[:, None]
+        self._fit(X, np.ascontiguousarray(values), 0, _weights(sample_weight, X), None)
+        self.n_iter_ = int(self.n_iter_[0])
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Return the predicted number for each row."""
+        return np.ascontiguousarray(self._decisions(X)[:, 0])
+
+
+def _weights(sample_weight: Any, X: Any) -> Floats | None:
+    if sample_weight is None:
+        return None
+    weights: Floats = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all samples")
+    return np.ascontiguousarray(weights)
