@@ -417,6 +417,4 @@ def _weights(sample_weight: Any, X: Any) -> Floats | None:
     weights: Floats = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
-    if not weights.any():
-        raise ValueError("sample_weight is zero for all samples")
     return np.ascontiguousarray(weights)

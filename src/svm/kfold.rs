@@ -288,10 +288,6 @@ impl<R: Rows + Debug> Run<'_, R> {
                 after: bounds,
             },
         );
-        let is_worse = dual.objective(&seed.start.beta, &seed.start.gradient) < 0.0;
-        if self.plan.seeding == Seeding::Auto && is_worse {
-            return (Start::cold(dual), seed.rows_read);
-        }
         (seed.start, seed.rows_read)
     }
 

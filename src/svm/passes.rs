@@ -45,22 +45,15 @@ fn larger(a: f64, b: f64) -> f64 {
     if b > a { b } else { a }
 }
 
-/// The largest `value(at)` of a block.
 #[inline(always)]
-fn maximum(block: Range<usize>, value: impl Fn(usize) -> f64) -> f64 {
-    let mut lanes = [f64::NEG_INFINITY; LANES];
-    let mut at = block.start;
-    while at + LANES <= block.end {
-        for (lane, most) in lanes.iter_mut().enumerate() {
-            *most = larger(*most, value(at + lane));
-        }
-        at += LANES;
-    }
-    let tail = (at..block.end).map(value);
-    lanes
-        .into_iter()
-        .chain(tail)
-        .fold(f64::NEG_INFINITY, larger)
+fn smaller(a: f64, b: f64) -> f64 {
+    if b < a { b } else { a }
+}
+
+/// The largest of the lanes.
+#[inline(always)]
+fn largest(lanes: [f64; LANES]) -> f64 {
+    lanes.into_iter().fold(f64::NEG_INFINITY, larger)
 }
 
 /// The blocks that `n` variables make.
@@ -82,6 +75,23 @@ fn locate(best: Best, n: usize, value: impl Fn(usize) -> f64) -> Best {
     }
 }
 
+/// The largest gradient in a block, each with its addend: 0 or −∞.
+#[inline(always)]
+fn highest(gradient: &[f64], addend: &[f32]) -> f64 {
+    let mut lanes = [f64::NEG_INFINITY; LANES];
+    let (gradients, last) = gradient.as_chunks::<LANES>();
+    let (addends, last_addend) = addend.as_chunks::<LANES>();
+    for (g, a) in gradients.iter().zip(addends) {
+        for lane in 0..LANES {
+            lanes[lane] = larger(lanes[lane], g[lane] + f64::from(a[lane]));
+        }
+    }
+    for (lane, (g, &a)) in last.iter().zip(last_addend).enumerate() {
+        lanes[lane] = larger(lanes[lane], g + f64::from(a));
+    }
+    largest(lanes)
+}
+
 /// The second variable of a pair whose first, `i`, is chosen: the one that gains most.
 ///
 /// Over those that may fall and stand below `i`: (gᵢ − gⱼ)² / (Kᵢᵢ + Kⱼⱼ − 2Kᵢⱼ), Fan et al. 2005.
@@ -89,9 +99,56 @@ pub(super) struct Partner<'a> {
     pub(super) row: &'a [f32],
     pub(super) diagonal: &'a [f32],
     pub(super) gradient: &'a [f64],
+    /// 0 where β may fall, ∞ elsewhere.
     pub(super) fall: &'a [f32],
     /// gᵢ and Kᵢᵢ.
     pub(super) first: (f64, f64),
+}
+
+impl Partner<'_> {
+    #[inline(always)]
+    fn gain(&self, row: f32, diagonal: f32, gradient: f64, fall: f32) -> f64 {
+        let (top, own) = self.first;
+        let below = larger(0.0, top - (gradient + f64::from(fall)));
+        let curvature = own + f64::from(diagonal) - 2.0 * f64::from(row);
+        below * below / larger(LEAST_CURVATURE, curvature)
+    }
+
+    #[inline(always)]
+    fn gain_at(&self, j: usize) -> f64 {
+        self.gain(
+            self.row[j],
+            self.diagonal[j],
+            self.gradient[j],
+            self.fall[j],
+        )
+    }
+
+    /// The best gain of a block, and the least gradient of those that may fall.
+    #[inline(always)]
+    fn search(&self, block: Range<usize>) -> (f64, f64) {
+        let (rows, _) = self.row[block.clone()].as_chunks::<LANES>();
+        let (diagonals, _) = self.diagonal[block.clone()].as_chunks::<LANES>();
+        let (gradients, _) = self.gradient[block.clone()].as_chunks::<LANES>();
+        let (falls, rest) = self.fall[block.clone()].as_chunks::<LANES>();
+        let (mut gains, mut lows) = ([0.0; LANES], [f64::INFINITY; LANES]);
+        let lines = rows.iter().zip(diagonals).zip(gradients).zip(falls);
+        for (((row, diagonal), gradient), fall) in lines {
+            for lane in 0..LANES {
+                let gain = self.gain(row[lane], diagonal[lane], gradient[lane], fall[lane]);
+                gains[lane] = larger(gains[lane], gain);
+                lows[lane] = smaller(lows[lane], gradient[lane] + f64::from(fall[lane]));
+            }
+        }
+        for (lane, j) in (block.end - rest.len()..block.end).enumerate() {
+            gains[lane] = larger(gains[lane], self.gain_at(j));
+            lows[lane] = smaller(lows[lane], self.gradient[j] + f64::from(self.fall[j]));
+        }
+        (
+            largest(gains),
+            lows.into_iter().fold(f64::INFINITY, smaller),
+        )
+    }
 }
 
 impl WithSimd for Partner<'_> {
@@ -101,27 +158,13 @@ impl WithSimd for Partner<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
         let n = self.row.len();
-        let (top, own) = self.first;
-        let (row, diagonal) = (&self.row[..n], &self.diagonal[..n]);
-        let (gradient, fall) = (&self.gradient[..n], &self.fall[..n]);
-        let gain = |j: usize| {
-            let below = top - (gradient[j] + f64::from(fall[j]));
-            let below = if below > 0.0 { below } else { 0.0 };
-            let curvature = own + f64::from(diagonal[j]) - 2.0 * f64::from(row[j]);
-            let curvature = larger(curvature, LEAST_CURVATURE);
-            below * below / curvature
-        };
-        let mut best = Best::NONE;
-        let mut lowest = f64::INFINITY;
+        let (mut best, mut lowest) = (Best::NONE, f64::INFINITY);
         for block in blocks(n) {
-            let low = maximum(block.clone(), |j| -(gradient[j] + f64::from(fall[j])));
-            lowest = -larger(-lowest, low);
-            // Nobody in this block stands below `i`: the divisions would be in vain.
-            if -low < top {
-                best.improve(maximum(block.clone(), gain), block.start);
-            }
+            let (gain, low) = self.search(block.clone());
+            best.improve(gain, block.start);
+            lowest = smaller(lowest, low);
         }
-        (locate(best, n, gain), lowest)
+        (locate(best, n, |j| self.gain_at(j)), lowest)
     }
 }
 
@@ -130,6 +173,7 @@ pub(super) struct Step<'a> {
     pub(super) rows: [&'a [f32]; 2],
     pub(super) length: f64,
     pub(super) gradient: &'a mut [f64],
+    /// 0 where β may rise, −∞ elsewhere.
     pub(super) rise: &'a [f32],
 }
 
@@ -139,18 +183,21 @@ impl WithSimd for Step<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Best {
-        let n = self.gradient.len();
-        let [i, j] = self.rows.map(|row| &row[..n]);
-        let rise = &self.rise[..n];
-        let gradient = self.gradient;
+        let Self {
+            rows: [i, j],
+            length,
+            gradient,
+            rise,
+        } = self;
+        let n = gradient.len();
         let mut best = Best::NONE;
         for block in blocks(n) {
+            let part = &mut gradient[block.clone()];
             let rows = i[block.clone()].iter().zip(&j[block.clone()]);
-            for (g, (&i, &j)) in gradient[block.clone()].iter_mut().zip(rows) {
-                *g -= self.length * (f64::from(i) - f64::from(j));
+            for (g, (&i, &j)) in part.iter_mut().zip(rows) {
+                *g -= length * (f64::from(i) - f64::from(j));
             }
-            let highest = maximum(block.clone(), |at| gradient[at] + f64::from(rise[at]));
-            best.improve(highest, block.start);
+            best.improve(highest(part, &rise[block.clone()]), block.start);
         }
         locate(best, n, |at| gradient[at] + f64::from(rise[at]))
     }

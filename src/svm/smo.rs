@@ -146,10 +146,14 @@ impl<'a> Dual<'a> {
         columns.zip(y).map(|(&k, y)| f64::from(k) * y).sum()
     }
 
-    /// The listed variables, each with its kernel value to `variable`.
+    /// The listed variables, each with how similar its sample is to that of `variable`: K_pq − ½K_qq,
+    /// which orders by distance in feature space. With an RBF kernel that is the order of K_pq.
     pub(super) fn similarities(&self, variable: usize, others: &[usize]) -> Vec<(usize, f32)> {
         let row = self.gram.row(self.sample(variable));
-        others.iter().map(|&v| (v, row[self.sample(v)])).collect()
+        let diagonal = self.gram.diagonal();
+        let similarity = |sample: usize| row[sample] - 0.5 * diagonal[sample];
+        let pair = |&v: &usize| (v, similarity(self.sample(v)));
+        others.iter().map(pair).collect()
     }
 
     /// The dual objective Σ p_v β_v − ½ βᵀKβ = ½ Σ β_v (p_v + g_v).

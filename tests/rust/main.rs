@@ -13,6 +13,7 @@ mod naive_bayes;
 mod pegasos;
 mod rows;
 mod sets;
+mod svm;
 mod textbook;
 mod tree;
 mod virtual_cv;

@@ -1,4 +1,4 @@
-"""Support vector machines: one kernel matrix for all folds, each started from another's solution."""
+"""Support vector machines: one kernel matrix for all folds, each started near its solution."""
 
 from __future__ import annotations
 

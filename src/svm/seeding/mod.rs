@@ -107,15 +107,14 @@ pub(super) enum Origin {
     FirstFold,
 }
 
-/// Below this many folds, the solution of all samples costs more than it saves.
-const FEW_FOLDS: usize = 5;
+/// Up to this many folds, the solution of all samples costs more than it saves.
+const FEW_FOLDS: usize = 20;
 
 impl Seeding {
     /// The rule that [`Seeding::Auto`] stands for.
     pub(super) fn resolve(self, n_folds: usize) -> Self {
         match self {
-            Self::Auto if n_folds <= 2 => Self::Cold,
-            Self::Auto if n_folds < FEW_FOLDS => Self::Sir,
+            Self::Auto if n_folds <= FEW_FOLDS => Self::Sir,
             Self::Auto => Self::Withdraw,
             rule => rule,
         }

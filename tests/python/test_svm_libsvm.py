@@ -1,0 +1,285 @@
+"""SVC and SVR equal LIBSVM: scikit-learn's build of it, and its author's own."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn.svm
+from libsvm.svmutil import svm_parameter, svm_predict, svm_problem, svm_train
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_svmlight_file,
+    load_wine,
+    make_circles,
+    make_classification,
+    make_friedman1,
+    make_moons,
+)
+from sklearn.preprocessing import StandardScaler
+
+from onefold.svm import SVC, SVR
+
+
+def scaled(X):
+    return StandardScaler().fit_transform(X)
+
+
+@cache
+def data(name):
+    loaders = {
+        "breast cancer": lambda: load_breast_cancer(return_X_y=True),
+        "iris": lambda: load_iris(return_X_y=True),
+        "wine": lambda: load_wine(return_X_y=True),
+        "digits": lambda: tuple(a[:500] for a in load_digits(return_X_y=True)),
+        "moons": lambda: make_moons(200, noise=0.3, random_state=0),
+        "circles": lambda: make_circles(150, noise=0.2, factor=0.5, random_state=0),
+        "noisy": lambda: make_classification(300, 20, flip_y=0.2, random_state=0),
+        "wide": lambda: make_classification(80, 200, n_informative=10, random_state=1),
+        "diabetes": lambda: load_diabetes(return_X_y=True),
+        "friedman": lambda: make_friedman1(250, noise=1.0, random_state=0),
+    }
+    X, y = loaders[name]()
+    return scaled(X), y
+
+
+CLASSIFICATION = ["breast cancer", "iris", "wine", "digits", "moons", "circles", "noisy", "wide"]
+REGRESSION = ["diabetes", "friedman"]
+KERNELS = {
+    "linear": {"kernel": "linear"},
+    "poly": {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.05},
+    "rbf": {"kernel": "rbf", "gamma": "auto"},
+    "sigmoid": {"kernel": "sigmoid", "gamma": 0.01, "coef0": -0.1},
+}
+
+
+def objective(model, X, y, C):
+    """The dual objective of a two-class model of scikit-learn, from its coefficients."""
+    coefficients = np.zeros(len(X))
+    coefficients[model.support_] = model.dual_coef_[0]
+    K = kernel_matrix(model, X)
+    signs = np.where(y == model.classes_[1], 1.0, -1.0)
+    return coefficients @ signs - 0.5 * coefficients @ K @ coefficients
+
+
+def kernel_matrix(model, X):
+    if model.kernel == "linear":
+        return X @ X.T
+    if model.kernel == "rbf":
+        squares = (X**2).sum(axis=1)
+        return np.exp(-model._gamma * np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0))
+    products = model._gamma * X @ X.T + model.coef0
+    return products**model.degree if model.kernel == "poly" else np.tanh(products)
+
+
+def leeway(C):
+    """How far objectives of two solutions within tol=1e-3 of the optimum may be apart.
+
+    The objective may miss its optimum by the sum of C times the gap over the samples. With a large
+    C, LIBSVM itself misses it by several parts in a million, on one side or the other of ours.
+    """
+    return 1e-6 if C <= 10 else 2e-5
+
+
+def assert_same_decisions(ours, theirs, tolerance):
+    """Within the tolerance of the solver, with some slack for the scale of the decisions."""
+    scale = 1 + np.abs(theirs).max()
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
+
+
+def assert_same_predictions(ours, theirs, decisions, tolerance):
+    """Away from ties: where no decision is nearer to 0 than the tolerance."""
+    clear = (np.abs(decisions.reshape(len(ours), -1)) > tolerance).all(axis=1)
+    assert clear.mean() > 0.25
+    np.testing.assert_array_equal(ours[clear], theirs[clear])
+
+
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", CLASSIFICATION)
+def test_classification_equals_scikit_learn(name, kernel, C, shrinking):
+    X, y = data(name)
+    keywords = KERNELS[kernel] | {"C": C, "shrinking": shrinking, "decision_function_shape": "ovo"}
+    ours = SVC(**keywords).fit(X, y)
+    theirs = sklearn.svm.SVC(**keywords, cache_size=500).fit(X, y)
+    # The f32 kernel values of both are the same, up to the last bit of some.
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
+    assert_same_predictions(ours.predict(X), theirs.predict(X), theirs.decision_function(X), 1e-2)
+    assert abs(len(ours.support_) - len(theirs.support_)) <= max(1, 0.01 * len(theirs.support_))
+    if len(ours.classes_) == 2 and kernel != "sigmoid":
+        expected = objective(theirs, X, y, C)
+        assert ours.objective_[0] == pytest.approx(expected, rel=leeway(C))
+        # The solver's own objective is of f32 kernel values, this one is of f64.
+        assert objective(ours, X, y, C) == pytest.approx(expected, rel=leeway(C))
+
+
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("name", CLASSIFICATION)
+def test_tight_tolerance_gives_the_same_decisions(name, kernel, shrinking):
+    X, y = data(name)
+    keywords = KERNELS[kernel] | {"tol": 1e-8, "shrinking": shrinking}
+    keywords |= {"decision_function_shape": "ovo"}
+    ours = SVC(**keywords).fit(X, y)
+    theirs = sklearn.svm.SVC(**keywords, cache_size=500).fit(X, y)
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 1e-6)
+    if len(ours.classes_) == 2:
+        expected = objective(theirs, X, y, 1.0)
+        assert objective(ours, X, y, 1.0) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("name", REGRESSION)
+def test_regression_equals_scikit_learn(name, kernel, C, shrinking, epsilon):
+    X, y = data(name)
+    y = (y - y.mean()) / y.std()
+    for tol, tolerance in [(1e-3, 2e-3), (1e-8, 1e-6)]:
+        keywords = KERNELS[kernel] | {
+            "C": C,
+            "shrinking": shrinking,
+            "epsilon": epsilon,
+            "tol": tol,
+        }
+        ours = SVR(**keywords).fit(X, y)
+        theirs = sklearn.svm.SVR(**keywords).fit(X, y)
+        assert_same_decisions(ours.predict(X), theirs.predict(X), tolerance)
+        assert abs(len(ours.support_) - len(theirs.support_)) <= max(2, 0.01 * len(y))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [
+        ({"kernel": "linear"}, "-t 0"),
+        ({"kernel": "poly", "gamma": 0.1, "coef0": 1.0, "degree": 2}, "-t 1 -g 0.1 -r 1 -d 2"),
+        ({"kernel": "rbf", "gamma": 0.1}, "-t 2 -g 0.1"),
+        ({"kernel": "sigmoid", "gamma": 0.02, "coef0": -0.1}, "-t 3 -g 0.02 -r -0.1"),
+    ],
+)
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("name", ["breast cancer", "wine", "noisy"])
+def test_libsvm_itself_agrees(name, kernel, options, shrinking):
+    X, y = data(name)
+    order = np.argsort(y, kind="stable")  # LIBSVM takes the classes in the order they appear
+    X, y = X[order], y[order]
+    parameter = svm_parameter(f"-q -c 2 -h {int(shrinking)} {options}")
+    theirs = svm_train(svm_problem(list(y), X), parameter)
+    predictions, _, decisions = svm_predict([], X, theirs, "-q")
+    ours = SVC(C=2, shrinking=shrinking, decision_function_shape="ovo", **kernel).fit(X, y)
+    decisions = np.array(decisions)
+    found = ours.decision_function(X).reshape(len(X), -1)
+    assert_same_decisions(-found if len(ours.classes_) == 2 else found, decisions, 2e-3)
+    assert_same_predictions(ours.predict(X), np.array(predictions), decisions, 1e-2)
+    assert abs(theirs.get_nr_sv() - len(ours.support_)) <= max(1, 0.01 * theirs.get_nr_sv())
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 3.0}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_equal_scikit_learn(class_weight, weighted):
+    X, y = data("wine")
+    weights = np.random.default_rng(0).integers(0, 4, len(y)) if weighted else None
+    keywords = {"class_weight": class_weight, "tol": 1e-8, "decision_function_shape": "ovo"}
+    ours = SVC(**keywords).fit(X, y, weights).decision_function(X)
+    theirs = sklearn.svm.SVC(**keywords).fit(X, y, weights).decision_function(X)
+    assert_same_decisions(ours, theirs, 1e-6)
+
+
+def test_weights_of_a_regression_equal_scikit_learn():
+    X, y = data("friedman")
+    weights = np.random.default_rng(0).uniform(0.1, 4, len(y))
+    ours = SVR(tol=1e-8).fit(X, y, weights).predict(X)
+    theirs = sklearn.svm.SVR(tol=1e-8).fit(X, y, weights).predict(X)
+    assert_same_decisions(ours, theirs, 1e-6)
+
+
+# Hard cases
+
+
+def test_a_large_cost():
+    X, y = data("noisy")
+    keywords = {"C": 1e6, "gamma": "auto"}
+    ours, theirs = SVC(**keywords).fit(X, y), sklearn.svm.SVC(**keywords).fit(X, y)
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
+    assert ours.objective_[0] == pytest.approx(objective(theirs, X, y, 1e6), rel=leeway(1e6))
+
+
+def test_duplicated_rows_with_opposite_labels():
+    X, y = data("moons")
+    X, y = np.vstack([X, X[:50]]), np.r_[y, 1 - y[:50]]
+    for C in (1.0, 1e4):
+        keywords = {"C": C, "gamma": 1.0}
+        ours, theirs = SVC(**keywords).fit(X, y), sklearn.svm.SVC(**keywords).fit(X, y)
+        assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
+        assert ours.objective_[0] == pytest.approx(objective(theirs, X, y, C), rel=leeway(C))
+
+
+def test_constant_features():
+    X = np.ones((30, 4))
+    y = np.tile([0, 1, 1], 10)
+    ours, theirs = SVC().fit(X, y), sklearn.svm.SVC().fit(X, y)
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 1e-3)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0, 100.0])
+def test_a_kernel_that_is_not_positive_definite(C):
+    X, y = data("breast cancer")
+    keywords = {"kernel": "sigmoid", "gamma": "scale", "C": C}
+    ours, theirs = SVC(**keywords).fit(X, y), sklearn.svm.SVC(**keywords).fit(X, y)
+    K = np.tanh(theirs._gamma * X @ X.T)
+    assert np.linalg.eigvalsh(K).min() < -1
+    assert_same_predictions(ours.predict(X), theirs.predict(X), theirs.decision_function(X), 1e-2)
+    assert abs(len(ours.support_) - len(theirs.support_)) <= 2
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_two_samples(kernel):
+    X, y = np.array([[0.0, 1.0], [1.0, 3.0]]), np.array(["a", "b"])
+    ours, theirs = SVC(**KERNELS[kernel]).fit(X, y), sklearn.svm.SVC(**KERNELS[kernel]).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_one_sample_of_a_class():
+    X, y = data("moons")
+    y = np.zeros(len(X), dtype=int)
+    y[7] = 1
+    ours, theirs = SVC(C=10).fit(X, y), sklearn.svm.SVC(C=10).fit(X, y)
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
+
+
+# Real data
+
+REAL = {
+    "heart_scale": ({"C": 2182, "gamma": 0.2}, None),
+    "german.numer": ({"C": 1, "gamma": 0.01}, None),
+    "a9a": ({"C": 100, "gamma": 0.5}, 2000),
+    "w8a": ({"C": 64, "gamma": 7.8125}, 2000),
+    "dna.scale": ({"C": 10, "gamma": 0.01}, 1000),
+    "letter.scale": ({"C": 10, "gamma": 1.0}, 1500),
+    "mushrooms": ({"C": 1, "gamma": 0.1}, 2000),
+}
+
+
+@pytest.mark.data
+@pytest.mark.skipif("ONEFOLD_DATA" not in os.environ, reason="ONEFOLD_DATA is not set")
+@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("name", REAL)
+def test_real_data_equal_scikit_learn(name, shrinking):
+    keywords, n_rows = REAL[name]
+    X, y = load_svmlight_file(str(Path(os.environ["ONEFOLD_DATA"]) / name))
+    if n_rows is not None:
+        rows = np.random.default_rng(0).permutation(X.shape[0])[:n_rows]
+        X, y = X[rows], y[rows]
+    keywords = keywords | {"shrinking": shrinking, "decision_function_shape": "ovo"}
+    ours = SVC(**keywords).fit(X, y)
+    theirs = sklearn.svm.SVC(**keywords, cache_size=500).fit(X, y)
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
+    assert abs(len(ours.support_) - len(theirs.support_)) <= max(1, 0.01 * len(theirs.support_))

@@ -1,0 +1,352 @@
+//! The kernel matrix, the solver and the starts, on small random problems.
+
+use onefold::Monitor;
+use onefold::data::{Csr, Dense, Examples};
+use onefold::folds::Folds;
+use onefold::svm::gram::Gram;
+use onefold::svm::kernel::Kernel;
+use onefold::svm::kfold::{Outcome, Plan, Study, kfold};
+use onefold::svm::machine::Costs;
+use onefold::svm::memory::Budget;
+use onefold::svm::seeding::{Move, Seeding, seed};
+use onefold::svm::smo::{Bounds, Dual, Options, Solution, Start, solve};
+use proptest::prelude::*;
+
+const N_FEATURES: usize = 3;
+
+/// Rows, labels ±1 sorted by class, and the side of each fold: what a test needs of a problem.
+#[derive(Clone, Debug)]
+struct Small {
+    values: Vec<f64>,
+    n_positive: usize,
+    costs: Vec<f64>,
+}
+
+impl Small {
+    fn len(&self) -> usize {
+        self.costs.len()
+    }
+
+    fn rows(&self) -> Dense<'_> {
+        Dense::new(&self.values, self.len(), N_FEATURES).expect("valid")
+    }
+
+    fn dual<'a>(&self, gram: &'a Gram<'a>) -> Dual<'a> {
+        let (n, positive) = (self.len(), self.n_positive);
+        let linear = (0..n).map(|v| if v < positive { 1.0 } else { -1.0 });
+        Dual::new(gram, vec![0..positive, positive..n], linear.collect())
+    }
+
+    /// Boxes with every sample in, except those that `is_held_out` names.
+    fn bounds(&self, is_held_out: impl Fn(usize) -> bool) -> Bounds {
+        let cost = |v: usize| if is_held_out(v) { 0.0 } else { self.costs[v] };
+        let n = self.len();
+        let side = |v: usize| if v < self.n_positive { 1.0 } else { -1.0 };
+        Bounds {
+            lower: (0..n).map(|v| (cost(v) * side(v)).min(0.0)).collect(),
+            upper: (0..n).map(|v| (cost(v) * side(v)).max(0.0)).collect(),
+        }
+    }
+}
+
+fn small() -> impl Strategy<Value = Small> {
+    (6_usize..30).prop_flat_map(|n| {
+        (
+            prop::collection::vec(-2.0..2.0, n * N_FEATURES),
+            2..n - 2,
+            prop::collection::vec(prop_oneof![Just(1.0), Just(10.0), 0.1..100.0], n),
+        )
+            .prop_map(|(values, n_positive, costs)| Small {
+                values,
+                n_positive,
+                costs,
+            })
+    })
+}
+
+fn order(n: usize) -> Vec<usize> {
+    (0..n).collect()
+}
+
+fn gram<'a>(rows: &'a Dense<'a>, order: &'a [usize], kernel: Kernel, megabytes: f64) -> Gram<'a> {
+    let budget = Budget::new(Some(megabytes)).expect("positive");
+    Gram::new(rows, order, kernel, budget, &Monitor::new()).expect("fits")
+}
+
+fn solved(
+    dual: &Dual<'_>,
+    bounds: &Bounds,
+    start: Start,
+    tolerance: f64,
+    shrinking: bool,
+) -> Solution {
+    let options = Options::new(tolerance, None, shrinking).expect("valid");
+    solve(dual, bounds, start, &options, &Monitor::new()).expect("runs")
+}
+
+fn assert_feasible(beta: &[f64], bounds: &Bounds, what: &str) {
+    for (v, &value) in beta.iter().enumerate() {
+        let (lower, upper) = bounds.range(v);
+        assert!(
+            lower <= value && value <= upper,
+            "{what}: β[{v}] = {value} of [{lower}, {upper}]"
+        );
+    }
+    let (sum, size) = beta
+        .iter()
+        .fold((0.0, 0.0), |(s, a), b| (s + b, a + b.abs()));
+    assert!(f64::abs(sum) <= 1e-12 * (1.0 + size), "{what}: Σβ = {sum}");
+}
+
+const RULES: [Seeding; 7] = [
+    Seeding::Cold,
+    Seeding::Avg,
+    Seeding::Top,
+    Seeding::Ato,
+    Seeding::Mir,
+    Seeding::Sir,
+    Seeding::Withdraw,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_start_is_feasible_and_leads_to_the_same_optimum(
+        problem in small(),
+        n_folds in 2_usize..6,
+        kernel in prop_oneof![Just(Kernel::Linear), Just(Kernel::Rbf { gamma: 0.7 })],
+    ) {
+        let rows = problem.rows();
+        let order = order(problem.len());
+        let gram = gram(&rows, &order, kernel, 1.0);
+        let dual = problem.dual(&gram);
+        let before = problem.bounds(|v| v % n_folds == 0);
+        let after = problem.bounds(|v| v % n_folds == 1);
+        let all = problem.bounds(|_| false);
+        let cold = solved(&dual, &after, Start::cold(&dual), 1e-6, false);
+        for origin in [&before, &all] {
+            let previous = solved(&dual, origin, Start::cold(&dual), 1e-6, false);
+            for rule in RULES {
+                let step = Move { dual: &dual, previous: &previous, before: origin, after: &after };
+                let start = seed(rule, &step).start;
+                assert_feasible(&start.beta, &after, rule.name());
+                let (gradient, _) = dual.gradient(&start.beta);
+                for (found, expected) in start.gradient.iter().zip(&gradient) {
+                    prop_assert!((found - expected).abs() < 1e-6 * (1.0 + expected.abs()), "{}", rule.name());
+                }
+                let found = solved(&dual, &after, start, 1e-6, false);
+                assert_feasible(&found.beta, &after, rule.name());
+                let error = (found.objective - cold.objective).abs();
+                prop_assert!(error <= 1e-5 * (1.0 + cold.objective.abs()), "{}: {error}", rule.name());
+            }
+        }
+    }
+
+    #[test]
+    fn sparse_rows_and_a_cache_of_rows_give_the_same_bits(problem in small()) {
+        let n = problem.len();
+        let rows = problem.rows();
+        let indptr: Vec<i32> = (0..=n).map(|i| i32::try_from(i * N_FEATURES).expect("small")).collect();
+        let indices: Vec<i32> = (0..n).flat_map(|_| 0..3).collect();
+        let sparse = Csr::new(&indptr, &indices, &problem.values, N_FEATURES).expect("valid");
+        let order: Vec<usize> = (0..n).rev().collect();
+        // Room for eight rows and not for all.
+        let tight = Budget::new(Some(9.0 * 4.0 * n as f64 / 1_048_576.0)).expect("positive");
+        for kernel in [
+            Kernel::Linear,
+            Kernel::Rbf { gamma: 0.3 },
+            Kernel::Poly { gamma: 0.5, coef0: 1.0, degree: 3 },
+            Kernel::Sigmoid { gamma: 0.1, coef0: -0.2 },
+        ] {
+            let full = gram(&rows, &order, kernel, 1.0);
+            let csr = Gram::new(&sparse, &order, kernel, tight, &Monitor::new()).expect("fits");
+            prop_assert!(full.is_full());
+            prop_assert_eq!(csr.is_full(), n <= 9);
+            for i in (0..n).chain((0..n).rev()) {
+                prop_assert_eq!(&*full.row(i), &*csr.row(i));
+                prop_assert_eq!(full.diagonal()[i], full.row(i)[i]);
+            }
+            let base = gram(&rows, &order, kernel.base(), 1.0);
+            let derived = Gram::derive(&base, kernel, tight, &Monitor::new()).expect("fits");
+            for i in 0..n {
+                for (a, b) in full.row(i).iter().zip(&*derived.row(i)) {
+                    prop_assert!((a - b).abs() <= 2e-6 * (1.0 + a.abs()), "{kernel:?}: {a} and {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_gap_of_a_solution_is_what_it_says(problem in small()) {
+        let rows = problem.rows();
+        let order = order(problem.len());
+        let gram = gram(&rows, &order, Kernel::Rbf { gamma: 1.0 }, 1.0);
+        let dual = problem.dual(&gram);
+        let bounds = problem.bounds(|v| v % 4 == 3);
+        let found = solved(&dual, &bounds, Start::cold(&dual), 1e-4, true);
+        let (gradient, _) = dual.gradient(&found.beta);
+        let may = |rise: bool| {
+            let (beta, bounds) = (&found.beta, &bounds);
+            (0..beta.len()).filter(move |&v| if rise { beta[v] < bounds.upper[v] } else { beta[v] > bounds.lower[v] })
+        };
+        let top = may(true).map(|v| gradient[v]).fold(f64::NEG_INFINITY, f64::max);
+        let low = may(false).map(|v| gradient[v]).fold(f64::INFINITY, f64::min);
+        prop_assert!((top - low - found.gap).abs() < 1e-6);
+        prop_assert!(found.gap < 1e-4);
+    }
+}
+
+/// Two noisy clouds, large enough for shrinking to set in.
+fn clouds(n: usize) -> Small {
+    let mut state = 7_u64;
+    let mut uniform = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 40) as f64 / f64::from(1 << 24) - 0.5
+    };
+    let shift = |i: usize| if i < n / 2 { 0.3 } else { -0.3 };
+    Small {
+        values: (0..n * N_FEATURES)
+            .map(|at| shift(at / N_FEATURES) + uniform())
+            .collect(),
+        n_positive: n / 2,
+        costs: vec![50.0; n],
+    }
+}
+
+#[test]
+fn shrinking_changes_nothing() {
+    let problem = clouds(700);
+    let rows = problem.rows();
+    let order = order(problem.len());
+    let gram = gram(&rows, &order, Kernel::Rbf { gamma: 2.0 }, 8.0);
+    let dual = problem.dual(&gram);
+    let bounds = problem.bounds(|v| v % 10 == 0);
+    let plain = solved(&dual, &bounds, Start::cold(&dual), 1e-9, false);
+    let shrunk = solved(&dual, &bounds, Start::cold(&dual), 1e-9, true);
+    assert!(
+        plain.iterations > 2000,
+        "{} iterations are too few to shrink",
+        plain.iterations
+    );
+    assert!((plain.objective - shrunk.objective).abs() <= 1e-9 * plain.objective);
+    for v in 0..dual.len() {
+        let error = plain.decision(&dual, v) - shrunk.decision(&dual, v);
+        assert!(
+            error.abs() < 1e-6,
+            "held out or not, {v} differs by {error}"
+        );
+    }
+    // Gradients that were put aside are exact again.
+    let (gradient, _) = dual.gradient(&shrunk.beta);
+    for (found, expected) in shrunk.gradient.iter().zip(gradient) {
+        assert!((found - expected).abs() < 1e-8);
+    }
+}
+
+#[test]
+fn iterations_run_out_with_the_gap_in_the_solution() {
+    let problem = clouds(100);
+    let rows = problem.rows();
+    let order = order(problem.len());
+    let gram = gram(&rows, &order, Kernel::Linear, 1.0);
+    let dual = problem.dual(&gram);
+    let bounds = problem.bounds(|_| false);
+    let options = Options::new(1e-3, Some(5), true).expect("valid");
+    let found = solve(
+        &dual,
+        &bounds,
+        Start::cold(&dual),
+        &options,
+        &Monitor::new(),
+    )
+    .expect("runs");
+    assert_eq!(found.iterations, 5);
+    assert!(found.gap > 1e-3);
+}
+
+#[test]
+fn cancelled_work_stops() {
+    let problem = clouds(100);
+    let rows = problem.rows();
+    let order = order(problem.len());
+    let monitor = Monitor::new();
+    monitor.cancel();
+    let budget = Budget::new(Some(1.0)).expect("positive");
+    assert!(Gram::new(&rows, &order, Kernel::Linear, budget, &monitor).is_err());
+}
+
+#[test]
+fn too_little_memory_is_an_error_and_not_a_crash() {
+    let problem = clouds(1000);
+    let rows = problem.rows();
+    let order = order(problem.len());
+    let budget = Budget::new(Some(0.01)).expect("positive");
+    let error =
+        Gram::new(&rows, &order, Kernel::Linear, budget, &Monitor::new()).expect_err("refused");
+    assert!(
+        error
+            .to_string()
+            .contains("memory_mb must be enough for eight rows"),
+        "{error}"
+    );
+}
+
+fn cross_validate(
+    problem: &Small,
+    kernels: &[Kernel],
+    megabytes: f64,
+    n_threads: usize,
+) -> Outcome {
+    let rows = problem.rows();
+    let codes: Vec<u32> = (0..problem.len())
+        .map(|v| u32::from(v % 3 == 0) + u32::from(v >= problem.n_positive))
+        .collect();
+    let examples = Examples::classified(rows, &codes, 3).expect("valid");
+    let folds = Folds::contiguous(problem.len(), 5).expect("valid");
+    let study = Study {
+        examples: &examples,
+        costs: Costs::new(3.0, &[]).expect("valid"),
+        epsilon: 0.0,
+        kernels,
+    };
+    let plan = Plan {
+        seeding: Seeding::Auto,
+        options: Options::new(1e-3, None, true).expect("valid"),
+        budget: Budget::new(Some(megabytes)).expect("positive"),
+    };
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(n_threads)
+        .build()
+        .expect("starts");
+    pool.install(|| kfold(&study, &folds, &plan, &Monitor::new()).expect("runs"))
+}
+
+#[test]
+fn threads_and_memory_change_nothing() {
+    let problem = clouds(200);
+    let shared = vec![Kernel::Rbf { gamma: 0.5 }];
+    let own: Vec<_> = (0..6)
+        .map(|set| Kernel::Rbf {
+            gamma: 0.5 + 0.01 * f64::from(set),
+        })
+        .collect();
+    for kernels in [shared, own] {
+        let one = cross_validate(&problem, &kernels, 8.0, 1);
+        for (megabytes, n_threads) in [(8.0, 4), (0.05, 1), (0.05, 4)] {
+            let other = cross_validate(&problem, &kernels, megabytes, n_threads);
+            assert_eq!(
+                one.decisions, other.decisions,
+                "{megabytes} MB, {n_threads} threads"
+            );
+            assert_eq!(one.iterations, other.iterations);
+        }
+        assert_eq!(one.decisions.len(), 200 * 3);
+        assert_eq!(
+            one.cost.smo_iterations,
+            one.origin_iterations + one.iterations.iter().sum::<u64>()
+        );
+    }
+}
