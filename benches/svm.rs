@@ -25,7 +25,7 @@ fn clouds() -> (Vec<f64>, Vec<f64>) {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        (state >> 40) as f64 / (1 << 24) as f64 - 0.5
+        (state >> 40) as f64 / f64::from(1 << 24) - 0.5
     };
     let half = N_SAMPLES / 2;
     let labels: Vec<f64> = (0..N_SAMPLES)

@@ -78,8 +78,22 @@ def gamma_of(estimator: Any, X: Any) -> float:
         return 1.0 / int(X.shape[1])
     if estimator.gamma != "scale":
         raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {estimator.gamma!r}")
-    variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
-    return 1.0 / (int(X.shape[1]) * float(variance)) if variance > 0 else 1.0
+    return gamma_of_scale(int(X.shape[1]), _variance(X))
+
+
+def gamma_of_scale(n_features: int, variance: float) -> float:
+    """γ for ``gamma="scale"``."""
+    return 1.0 / (n_features * variance) if variance > 0 else 1.0
+
+
+def _variance(X: Any) -> float:
+    if _is_sparse(X):
+        return float(X.multiply(X).mean() - X.mean() ** 2)
+    return float(X.var())
+
+
+def _is_sparse(X: Any) -> bool:
+    return bool(sp.issparse(X))
 
 
 def warn_of_gap(gap: float, tol: float, max_iter: int) -> None:
@@ -109,7 +123,7 @@ def elected(decisions: Floats, estimator: Any, n_classes: int) -> NDArray[np.int
     if estimator.break_ties and n_classes > 2:
         if estimator.decision_function_shape != "ovr":
             raise ValueError("break_ties=True needs decision_function_shape='ovr'")
-        return np.argmax(decision_values(decisions, estimator, n_classes), axis=1)
+        return np.asarray(decision_values(decisions, estimator, n_classes).argmax(axis=1))
     return _core.svm_vote(decisions, n_classes).astype(np.intp)
 
 
@@ -159,9 +173,9 @@ class _Machines(BaseEstimator):
             rows = np.ascontiguousarray(rows[:, self.support_])
             return _core.svm_decide(rows, rows[:0], self._model, self._settings())
         support = self.support_vectors_
-        if sp.issparse(rows) and not sp.issparse(support):
+        if _is_sparse(rows) and not _is_sparse(support):
             rows = rows.toarray()
-        elif sp.issparse(support):
+        elif _is_sparse(support):
             rows = _like(sp.csr_matrix(rows), support)
         return _core.svm_decide(rows, support, self._model, self._settings())
 

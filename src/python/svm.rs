@@ -201,7 +201,7 @@ pub(super) fn svm_kfold<'py>(
     let found = PyDict::new(py);
     found.set_item("cost", cost_by_name(py, outcome.cost)?)?;
     found.set_item("iterations", outcome.iterations.into_pyarray(py))?;
-    found.set_item("origin_iterations", outcome.origin_iterations)?;
+    found.set_item("whole_iterations", outcome.whole_iterations)?;
     found.set_item("gap", outcome.gap)?;
     found.set_item("seeding_seconds", outcome.seeding.as_secs_f64())?;
     found.set_item("rule", outcome.rule.name())?;

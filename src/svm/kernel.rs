@@ -306,6 +306,8 @@ mod tests {
         }
     }
 
+    type Plain<'a> = Box<dyn Fn(usize, usize) -> f64 + 'a>;
+
     #[test]
     fn blocks_hold_the_kernel_of_every_pair() {
         let values: Vec<f64> = (0..21 * 3).map(|i| f64::from(i * 7 % 11) / 4.0).collect();
@@ -315,7 +317,6 @@ mod tests {
         let dot =
             |i: usize, j: usize| -> f64 { (0..3).map(|f| rows.row(i)[f] * rows.row(j)[f]).sum() };
         let distance = |i, j| dot(i, i) + dot(j, j) - 2.0 * dot(i, j);
-        type Plain<'a> = Box<dyn Fn(usize, usize) -> f64 + 'a>;
         let (gamma, coef0, degree) = (0.3, -0.5, 3);
         let kernels: [(Kernel, Plain<'_>); 5] = [
             (Kernel::Linear, Box::new(dot)),

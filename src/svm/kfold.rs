@@ -2,8 +2,8 @@
 //!
 //! # Method
 //! Every machine (one a pair of classes) is solved once for its [origin](super::seeding): on all
-//! samples, or on the first training set. Every round then starts from that solution, so rounds are
-//! independent: they run in parallel, and the number of threads changes nothing. The decision
+//! samples, or on the first training set. Every other round starts from that solution, so rounds
+//! are independent: they run in parallel, and the number of threads changes nothing. The decision
 //! values of a round's test samples are read off its gradient; samples of other classes than the
 //! machine's own take one pass over its support vectors.
 //!
@@ -58,8 +58,8 @@ pub struct Outcome {
     pub n_machines: usize,
     /// SMO iterations of each round, over all machines.
     pub iterations: Vec<u64>,
-    /// SMO iterations for the solutions that the rounds start from.
-    pub origin_iterations: u64,
+    /// SMO iterations for the solution of all samples, where rounds start from it.
+    pub whole_iterations: u64,
     /// The largest gap that was left.
     pub gap: f64,
     /// Time spent on starts, over all threads.
@@ -87,8 +87,8 @@ pub fn kfold<R: Rows + Debug>(
         });
     }
     let rule = plan.seeding.resolve(rounds.n_splits());
-    let solves =
-        machines.list.len() * (rounds.n_splits() + usize::from(rule.origin() != Origin::Nothing));
+    let needs_whole = matches!(rule.origin(), Origin::Whole | Origin::Better);
+    let solves = machines.list.len() * (rounds.n_splits() + usize::from(needs_whole));
     monitor.expect(solves as u64);
     let is_shared = study.kernels.len() == 1;
     let (base, budget) = if is_shared {
@@ -125,7 +125,7 @@ pub fn kfold<R: Rows + Debug>(
             Gram::derive(&gram, kernel, share, monitor).map(|gram| Holder::Own(Box::new(gram)))
         })?
     };
-    Ok(run.gather(found, gram.rows_computed()))
+    Ok(run.gather(&found, gram.rows_computed()))
 }
 
 /// A kernel matrix that rounds share, or one of their own.
@@ -143,6 +143,25 @@ impl<'a> Holder<'a> {
     }
 }
 
+/// A machine solved on some training set.
+#[derive(Clone, Debug)]
+struct Known {
+    solution: Solution,
+    bounds: Bounds,
+    seeding: Duration,
+}
+
+/// Where the rounds of a machine start, and what was solved to find out.
+#[derive(Debug)]
+struct Camp {
+    /// The solution they start from and the rule that makes the starts; none for cold starts.
+    origin: Option<(Known, Seeding)>,
+    /// Rounds that are solved already.
+    solved: Vec<(usize, Known)>,
+    /// The solution of all samples, where one was needed.
+    whole: Option<Known>,
+}
+
 /// One machine in one round.
 #[derive(Debug)]
 struct Fold {
@@ -151,13 +170,6 @@ struct Fold {
     rows_read: u64,
     gap: f64,
     seeding: Duration,
-}
-
-/// The solution that a machine's rounds start from, with its boxes.
-#[derive(Debug)]
-struct Known {
-    solution: Solution,
-    bounds: Bounds,
 }
 
 /// Everything that stays the same while the rounds run.
@@ -171,55 +183,49 @@ struct Run<'a, R> {
     monitor: &'a Monitor,
 }
 
-/// Rounds of all machines, and the iterations and rows of their origins.
-type Found = (Vec<Vec<Fold>>, Vec<(u64, u64)>);
-
 impl<R: Rows + Debug> Run<'_, R> {
     /// Runs all machines; `grams(set)` is the kernel matrix of all samples (0) or a round (1, …).
     fn with<'g>(&self, grams: impl Fn(usize) -> Result<Holder<'g>> + Sync) -> Result<Found> {
-        let known = self.origins(&grams)?;
-        let rounds: Vec<Vec<Fold>> = (0..self.rounds.n_splits())
-            .into_par_iter()
-            .map(|round| {
-                let holder = grams(round + 1)?;
-                let costs = self.costs(Some(round));
-                let machines = self.machines.list.par_iter().zip(&known);
-                machines
-                    .map(|(machine, known)| {
-                        self.fold(machine, holder.gram(), round, &costs, known.as_ref())
-                    })
-                    .collect()
-            })
-            .collect::<Result<_>>()?;
-        let work = |known: &Option<Known>| {
-            known
-                .as_ref()
-                .map_or((0, 0), |k| (k.solution.iterations, k.solution.rows_read))
-        };
-        Ok((rounds, known.iter().map(work).collect()))
+        let camps = self.camps(&|round, from| {
+            let holder = grams(round.map_or(0, |round| round + 1))?;
+            let costs = self.costs(round);
+            let machines = self.machines.list.par_iter().enumerate();
+            machines
+                .map(|(at, machine)| {
+                    let from = from.map(|(known, rule)| (&known[at], rule));
+                    self.solve(&machine.dual(holder.gram()), machine.bounds(&costs), from)
+                })
+                .collect()
+        })?;
+        let rounds = (0..self.rounds.n_splits()).into_par_iter();
+        let folds = rounds.map(|round| {
+            let holder = grams(round + 1)?;
+            let costs = self.costs(Some(round));
+            let machines = self.machines.list.par_iter().zip(&camps);
+            machines
+                .map(|(machine, camp)| self.fold(machine, holder.gram(), round, &costs, camp))
+                .collect()
+        });
+        Ok(Found {
+            folds: folds.collect::<Result<_>>()?,
+            wholes: camps.into_iter().filter_map(|camp| camp.whole).collect(),
+        })
     }
 
-    /// The solution of every machine that its rounds start from.
-    fn origins<'g>(
-        &self,
-        grams: &(impl Fn(usize) -> Result<Holder<'g>> + Sync),
-    ) -> Result<Vec<Option<Known>>> {
-        let round = match self.rule.origin() {
-            Origin::Nothing => return Ok(self.machines.list.iter().map(|_| None).collect()),
-            Origin::Whole => None,
-            Origin::FirstFold => Some(0),
-        };
-        let holder = grams(round.map_or(0, |round| round + 1))?;
-        let costs = self.costs(round);
-        let machines = self.machines.list.par_iter();
-        machines
-            .map(|machine| {
-                let dual = machine.dual(holder.gram());
-                let bounds = machine.bounds(&costs);
-                let solution = self.solve(&dual, &bounds, Start::cold(&dual))?;
-                Ok(Some(Known { solution, bounds }))
-            })
-            .collect()
+    /// Finds out where every machine's rounds start. `solve(round, from)` solves all machines.
+    fn camps(&self, solve: &Stage<'_>) -> Result<Vec<Camp>> {
+        match self.rule.origin() {
+            Origin::Nothing => Ok(self.machines.list.iter().map(|_| Camp::nowhere()).collect()),
+            Origin::Whole => Ok(solve(None, None)?
+                .into_iter()
+                .map(|whole| Camp::at_whole(whole, self.rule))
+                .collect()),
+            Origin::FirstFold => Ok(solve(Some(0), None)?
+                .into_iter()
+                .map(|first| Camp::at_first(first, self.rule))
+                .collect()),
+            Origin::Better => scout(solve),
+        }
     }
 
     /// What errors cost in a round, or with all samples.
@@ -242,45 +248,39 @@ impl<R: Rows + Debug> Run<'_, R> {
         times
     }
 
-    fn solve(&self, dual: &Dual<'_>, bounds: &Bounds, start: Start) -> Result<Solution> {
-        let solution = smo::solve(dual, bounds, start, &self.plan.options, self.monitor)?;
-        self.monitor.advance(1)?;
-        Ok(solution)
-    }
-
-    fn fold(
+    /// Solves a machine, from another solution where there is one.
+    fn solve(
         &self,
-        machine: &Machine,
-        gram: &Gram<'_>,
-        round: usize,
-        costs: &[f64],
-        known: Option<&Known>,
-    ) -> Result<Fold> {
-        let dual = machine.dual(gram);
-        let bounds = machine.bounds(costs);
+        dual: &Dual<'_>,
+        bounds: Bounds,
+        from: Option<(&Known, Seeding)>,
+    ) -> Result<Known> {
         let clock = Instant::now();
-        let (start, mut rows_read) = self.start(&dual, &bounds, known);
+        let (start, rows_read) = self.start(dual, &bounds, from);
         let seeding = clock.elapsed();
-        let solution = self.solve(&dual, &bounds, start)?;
-        rows_read += solution.rows_read;
-        let (decisions, more) = self.decisions(machine, &dual, &solution, round);
-        Ok(Fold {
-            decisions,
-            iterations: solution.iterations,
-            rows_read: rows_read + more,
-            gap: solution.gap,
+        let mut solution = smo::solve(dual, &bounds, start, &self.plan.options, self.monitor)?;
+        solution.rows_read += rows_read;
+        self.monitor.advance(1)?;
+        Ok(Known {
+            solution,
+            bounds,
             seeding,
         })
     }
 
-    fn start(&self, dual: &Dual<'_>, bounds: &Bounds, known: Option<&Known>) -> (Start, u64) {
-        let Some(known) = known else {
+    fn start(
+        &self,
+        dual: &Dual<'_>,
+        bounds: &Bounds,
+        from: Option<(&Known, Seeding)>,
+    ) -> (Start, u64) {
+        let Some((known, rule)) = from else {
             return (Start::cold(dual), 0);
         };
         let is_shared = self.study.kernels.len() == 1;
         let other = (!is_shared).then(|| known.solution.over(dual, &known.bounds));
         let seed = seeding::seed(
-            self.rule,
+            rule,
             &Move {
                 dual,
                 previous: other.as_ref().unwrap_or(&known.solution),
@@ -289,6 +289,33 @@ impl<R: Rows + Debug> Run<'_, R> {
             },
         );
         (seed.start, seed.rows_read)
+    }
+
+    fn fold(
+        &self,
+        machine: &Machine,
+        gram: &Gram<'_>,
+        round: usize,
+        costs: &[f64],
+        camp: &Camp,
+    ) -> Result<Fold> {
+        let dual = machine.dual(gram);
+        let solved = camp.solved.iter().find(|(solved, _)| *solved == round);
+        let known = if let Some((_, known)) = solved {
+            known.clone()
+        } else {
+            let from = camp.origin.as_ref().map(|(known, rule)| (known, *rule));
+            self.solve(&dual, machine.bounds(costs), from)?
+        };
+        let solution = &known.solution;
+        let (decisions, rows_read) = self.decisions(machine, &dual, solution, round);
+        Ok(Fold {
+            decisions,
+            iterations: solution.iterations,
+            rows_read: solution.rows_read + rows_read,
+            gap: solution.gap,
+            seeding: known.seeding,
+        })
     }
 
     /// Decision values of a round's test samples, and the kernel rows read for them.
@@ -328,38 +355,104 @@ impl<R: Rows + Debug> Run<'_, R> {
     }
 
     /// Puts the parts together.
-    fn gather(&self, (rounds, origins): Found, kernel_rows: u64) -> Outcome {
+    fn gather(&self, found: &Found, kernel_rows: u64) -> Outcome {
         let n_machines = self.machines.list.len();
-        let folds = || rounds.iter().flatten();
+        let folds = || found.folds.iter().flatten();
         let mut decisions = vec![];
-        for (round, machines) in rounds.iter().enumerate() {
+        for (round, machines) in found.folds.iter().enumerate() {
             for at in 0..self.rounds.held_out(round).len() {
                 decisions.extend(machines.iter().map(|fold| fold.decisions[at]));
             }
         }
-        let iterations: Vec<u64> = rounds
-            .iter()
-            .map(|machines| machines.iter().map(|fold| fold.iterations).sum())
-            .collect();
-        let origin_iterations = origins.iter().map(|work| work.0).sum();
+        let total = |machines: &Vec<Fold>| machines.iter().map(|fold| fold.iterations).sum();
+        let iterations: Vec<u64> = found.folds.iter().map(total).collect();
+        let wholes = || found.wholes.iter().map(|known| &known.solution);
+        let whole_iterations = wholes().map(|solution| solution.iterations).sum();
         let rows_read = folds().map(|fold| fold.rows_read).sum::<u64>()
-            + origins.iter().map(|work| work.1).sum::<u64>();
+            + wholes().map(|solution| solution.rows_read).sum::<u64>();
         Outcome {
             cost: Cost {
-                fits: (n_machines * rounds.len()) as u64,
+                fits: (folds().count() + found.wholes.len()) as u64,
                 rows_evaluated: (decisions.len() / n_machines) as u64,
                 kernel_rows,
                 cache_hits: rows_read.saturating_sub(kernel_rows),
-                smo_iterations: origin_iterations + iterations.iter().sum::<u64>(),
+                smo_iterations: whole_iterations + iterations.iter().sum::<u64>(),
                 ..Cost::default()
             },
             decisions,
             n_machines,
             iterations,
-            origin_iterations,
+            whole_iterations,
             gap: folds().map(|fold| fold.gap).fold(0.0, f64::max),
             seeding: folds().map(|fold| fold.seeding).sum(),
             rule: self.rule,
         }
     }
+}
+
+/// What the rounds of all machines came to.
+#[derive(Debug)]
+struct Found {
+    /// Round by round, machine by machine.
+    folds: Vec<Vec<Fold>>,
+    /// Solutions of all samples.
+    wholes: Vec<Known>,
+}
+
+/// Solves all machines on a round's training set or on all samples, from solutions of another set.
+type Stage<'a> =
+    dyn Fn(Option<usize>, Option<(&[Known], Seeding)>) -> Result<Vec<Known>> + Sync + 'a;
+
+impl Camp {
+    fn nowhere() -> Self {
+        Self {
+            origin: None,
+            solved: vec![],
+            whole: None,
+        }
+    }
+
+    fn at_whole(whole: Known, rule: Seeding) -> Self {
+        Self {
+            origin: Some((whole.clone(), rule)),
+            solved: vec![],
+            whole: Some(whole),
+        }
+    }
+
+    fn at_first(first: Known, rule: Seeding) -> Self {
+        Self {
+            origin: Some((first.clone(), rule)),
+            solved: vec![(0, first)],
+            whole: None,
+        }
+    }
+}
+
+/// Measures two rules on a round each, and goes on with the one that took fewer iterations.
+///
+/// The first round is solved from nothing. From its solution start the second round, by SIR, and
+/// the solution of all samples, where nobody leaves; from that one the third round, by withdrawal.
+/// The three rounds are wanted anyway: what is risked is the solution of all samples.
+fn scout(solve: &Stage<'_>) -> Result<Vec<Camp>> {
+    let firsts = solve(Some(0), None)?;
+    let from_first = Some((&firsts[..], Seeding::Sir));
+    let (seconds, wholes) = rayon::join(|| solve(Some(1), from_first), || solve(None, from_first));
+    let (seconds, wholes) = (seconds?, wholes?);
+    let thirds = solve(Some(2), Some((&wholes, Seeding::Withdraw)))?;
+    let machines = firsts.into_iter().zip(seconds).zip(wholes).zip(thirds);
+    let camp = |(((first, second), whole), third): (((Known, Known), Known), Known)| {
+        let sir_won = second.solution.iterations <= third.solution.iterations;
+        let origin = if sir_won {
+            (first.clone(), Seeding::Sir)
+        } else {
+            (whole.clone(), Seeding::Withdraw)
+        };
+        Camp {
+            origin: Some(origin),
+            solved: vec![(0, first), (1, second), (2, third)],
+            whole: Some(whole),
+        }
+    };
+    Ok(machines.map(camp).collect())
 }

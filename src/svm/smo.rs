@@ -35,6 +35,9 @@ use crate::{Error, Monitor, Result, simd};
 /// Iterations between two looks at the monitor.
 const GLANCE: u64 = 64;
 
+/// From this multiple of the tolerance on, a gap is nearly closed, as in LIBSVM.
+const NEARLY: f64 = 10.0;
+
 /// The variables of a dual problem: which samples they belong to, and their linear term.
 #[derive(Clone, Debug)]
 pub struct Dual<'a> {
@@ -289,14 +292,19 @@ pub fn solve(
 ) -> Result<Solution> {
     let mut state = State::new(dual, bounds, start);
     let mut iterations = 0;
+    let mut nearly = NEARLY * options.tolerance;
     let gap = loop {
         if iterations % GLANCE == 0 {
             monitor.check()?;
         }
-        if options.shrinking {
-            state.shrink_when_due();
-        }
         let pair = state.select();
+        if pair.gap < nearly {
+            // Near the end, look once at all variables, before the rest is polished in vain.
+            nearly = 0.0;
+            if state.restore() {
+                continue;
+            }
+        }
         if pair.gap < options.tolerance || pair.gain <= 0.0 {
             if state.restore() {
                 continue;
@@ -309,6 +317,10 @@ pub fn solve(
         }
         state.step(pair);
         iterations += 1;
+        // Only after a step: what was restored must be looked at before it is shrunk again.
+        if options.shrinking {
+            state.shrink_when_due();
+        }
     };
     Ok(state.finish(iterations, gap))
 }

@@ -294,7 +294,8 @@ impl<'a> State<'a> {
             active.mark(v, self.beta[v], self.bounds.range(v));
         }
         active.find_top();
-        self.countdown = PERIOD.min(self.dual.len());
+        // With every gradient exact, it is the best time to put variables aside again.
+        self.countdown = 0;
         true
     }
 

@@ -207,7 +207,7 @@ def test_wrong_data_say_what_is_wrong():
 PROBLEMS = {
     "two classes": (lambda: noisy(), SVC(C=20, gamma=0.2)),
     "several classes": (lambda: noisy(classes=4), SVC(C=5, gamma=0.1)),
-    "linear": (lambda: noisy(120), SVC(kernel="linear", C=1)),
+    "linear": (lambda: noisy(120), SVC(kernel="linear", C=0.1)),
     "regression": (regression, SVR(C=5, gamma=0.1, epsilon=0.1)),
 }
 

@@ -346,7 +346,7 @@ fn threads_and_memory_change_nothing() {
         assert_eq!(one.decisions.len(), 200 * 3);
         assert_eq!(
             one.cost.smo_iterations,
-            one.origin_iterations + one.iterations.iter().sum::<u64>()
+            one.whole_iterations + one.iterations.iter().sum::<u64>()
         );
     }
 }

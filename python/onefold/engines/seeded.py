@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import sklearn.svm
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
@@ -15,9 +14,18 @@ from sklearn.utils import compute_class_weight
 
 from .. import _core
 from ..data import as_classes, as_rows, as_values
-from ..folds import Folds, Splits
+from ..folds import Folds
 from ..progress import reporter
-from ..svm import SVC, SVR, Settings, decision_values, elected, gamma_of, warn_of_gap
+from ..svm import (
+    SVC,
+    SVR,
+    Settings,
+    decision_values,
+    elected,
+    gamma_of,
+    gamma_of_scale,
+    warn_of_gap,
+)
 from .base import Outcome, Task
 
 __all__ = ["Seeded"]
@@ -66,12 +74,7 @@ class Seeded:
         """Solve every fold, and read the held-out decisions off the solutions."""
         start = time.perf_counter()
         X = as_rows(task.X)
-        classifies = is_classifier(task.estimator)
-        classes = None
-        if classifies:
-            targets, classes = as_classes(task.y, X.shape[0])
-        else:
-            targets = as_values(task.y, X.shape[0])
+        targets, classes = _targets(task, X.shape[0])
         n_classes = 0 if classes is None else len(classes)
         settings = Settings.of(
             task.estimator,
@@ -94,6 +97,16 @@ class Seeded:
         )
 
 
+def _targets(task: Task, n_samples: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Codes and the classes they stand for, or numbers and nothing."""
+    if is_classifier(task.estimator):
+        return as_classes(task.y, n_samples)
+    values = as_values(task.y, n_samples)
+    if values.shape[1] != 1:
+        raise ValueError(f"y must have one number a sample, got shape {values.shape}")
+    return values, None
+
+
 def _answers(estimator: Any, decisions: Floats, classes: Any) -> dict[str, NDArray[Any]]:
     if classes is None:
         return {"predict": np.ascontiguousarray(decisions[:, 0])}
@@ -106,8 +119,8 @@ def _answers(estimator: Any, decisions: Floats, classes: Any) -> dict[str, NDArr
 def _notes(found: dict[str, Any], tol: float) -> list[str]:
     iterations = found["iterations"]
     notes = [
-        f"seeding {found['rule']}: SMO iterations {found['origin_iterations']} for the origin, "
-        f"{iterations.min()} to {iterations.max()} a fold; "
+        f"seeding {found['rule']}: {iterations.min()} to {iterations.max()} SMO iterations a fold, "
+        f"{found['whole_iterations']} for all samples; "
         f"{found['seeding_seconds']:.3g} s for the starts"
     ]
     if found["gap"] >= tol:
@@ -144,25 +157,23 @@ def _gammas(task: Task, X: Any) -> list[float]:
     whole = gamma_of(task.estimator, X)
     if task.estimator.gamma != "scale" or task.estimator.kernel in ("linear", "precomputed"):
         return [whole]
-    centre = 0.0 if sp.issparse(X) else float(X.mean())
-    moments = _moments(X, centre)
-    return [whole] + [_gamma(moments, task.folds, fold) for fold in range(len(task.folds))]
+    moments = _moments(X)
+
+    def gamma(fold: int) -> float:
+        mean, square = moments[task.folds.train(fold)].mean(axis=0)
+        return gamma_of_scale(X.shape[1], float(square - mean**2))
+
+    return [whole] + [gamma(fold) for fold in range(len(task.folds))]
 
 
-def _moments(X: Any, centre: float) -> Floats:
-    """Means over the features of x and of x², for each row, once ``centre`` is subtracted."""
-    if sp.issparse(X):
-        parts = [np.asarray(X.mean(axis=1)).ravel(), np.asarray(X.multiply(X).mean(axis=1)).ravel()]
+def _moments(X: Any) -> Floats:
+    """Means over the features of x and of x², for each row; dense rows are centred first."""
+    if isinstance(X, np.ndarray):
+        centred = X - X.mean()
+        parts = [centred.mean(axis=1), np.square(centred).mean(axis=1)]
     else:
-        parts = [X.mean(axis=1) - centre, np.square(X - centre).mean(axis=1)]
-    n_features = np.full(X.shape[0], float(X.shape[1]))
-    return np.stack([*parts, n_features], axis=1)
-
-
-def _gamma(moments: Floats, folds: Folds | Splits, fold: int) -> float:
-    mean, square, n_features = moments[folds.train(fold)].mean(axis=0)
-    variance = float(square - mean**2)
-    return 1.0 / (float(n_features) * variance) if variance > 0 else 1.0
+        parts = [np.asarray(part.mean(axis=1)).ravel() for part in (X, X.multiply(X))]
+    return np.stack(parts, axis=1)
 
 
 def _class_weights(task: Task, classes: Any) -> Floats | None:

@@ -43,7 +43,7 @@ use crate::Error;
 /// How folds are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeding {
-    /// The rule that served best in measurements, and never a start that is worse than none.
+    /// SIR or withdrawal, whichever takes fewer iterations on a fold of this very problem.
     Auto,
     /// β = 0.
     Cold,
@@ -105,17 +105,19 @@ pub(super) enum Origin {
     Whole,
     /// That of the first fold.
     FirstFold,
+    /// Whichever of the two serves better.
+    Better,
 }
 
-/// Up to this many folds, the solution of all samples costs more than it saves.
-const FEW_FOLDS: usize = 20;
+/// Below this many folds, trying two rules costs more than the better of them saves.
+const FEW_FOLDS: usize = 6;
 
 impl Seeding {
-    /// The rule that [`Seeding::Auto`] stands for.
+    /// The rule for a number of folds: two training sets of two folds have nothing in common.
     pub(super) fn resolve(self, n_folds: usize) -> Self {
         match self {
-            Self::Auto if n_folds <= FEW_FOLDS => Self::Sir,
-            Self::Auto => Self::Withdraw,
+            Self::Auto if n_folds <= 2 => Self::Cold,
+            Self::Auto if n_folds < FEW_FOLDS => Self::Sir,
             rule => rule,
         }
     }
@@ -123,8 +125,9 @@ impl Seeding {
     pub(super) fn origin(self) -> Origin {
         match self {
             Self::Cold => Origin::Nothing,
-            Self::Auto | Self::Avg | Self::Top | Self::Withdraw => Origin::Whole,
+            Self::Avg | Self::Top | Self::Withdraw => Origin::Whole,
             Self::Ato | Self::Mir | Self::Sir => Origin::FirstFold,
+            Self::Auto => Origin::Better,
         }
     }
 }

@@ -1,0 +1,123 @@
+"""k-fold cross-validation of SVMs: ours against LIBSVM, scikit-learn and scikit-learn-intelex.
+
+Same folds, C, γ and tolerance, in one run. LIBSVM and scikit-learn train every fold from nothing;
+two of their folds are timed and multiplied by k / 2, which favours nobody: folds cost about the
+same. Accuracies are of all folds where all are run, and of the two otherwise.
+
+    ONEFOLD_DATA=… python benches/peers/svm.py            subsets, below five minutes
+    ONEFOLD_DATA=… python benches/peers/svm.py --full     all rows; LIBSVM takes an hour
+"""
+
+import argparse
+import importlib.util
+import lzma
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import sklearn.svm
+from sklearn.datasets import load_svmlight_file
+from sklearn.model_selection import StratifiedKFold
+
+import onefold
+
+# file, C, γ, k, rows of the quick form
+CASES = [
+    ("madelon.libsvm.xz", 1, 0.7071, 10, None),
+    ("madelon.libsvm.xz", 1, 0.7071, 100, None),
+    ("a9a", 100, 0.5, 10, 5000),
+    ("w8a", 64, 7.8125, 10, 6000),
+]
+CACHE_MB = 8000
+TIMED_FOLDS = 2
+
+
+def load(file, n_rows):
+    path = Path(os.environ["ONEFOLD_DATA"]) / file
+    opened = lzma.open if path.suffix == ".xz" else open
+    with opened(path, "rb") as source:
+        X, y = load_svmlight_file(source)
+    rows = np.random.default_rng(0).permutation(X.shape[0])[:n_rows]
+    return X[rows], y[rows]
+
+
+def libsvm(X, y, C, gamma, folds):
+    from libsvm.svmutil import svm_parameter, svm_predict, svm_problem, svm_train
+
+    parameter = svm_parameter(f"-q -c {C} -g {gamma} -m {CACHE_MB}")
+
+    def fold(train, test):
+        model = svm_train(svm_problem(y[train], X[train]), parameter)
+        return np.array(svm_predict([], X[test], model, "-q")[0])
+
+    return timed(fold, y, folds)
+
+
+def scikit_learn(X, y, C, gamma, folds, module=sklearn.svm):
+    def fold(train, test):
+        model = module.SVC(C=C, gamma=gamma, cache_size=CACHE_MB)
+        return model.fit(X[train], y[train]).predict(X[test])
+
+    return timed(fold, y, folds)
+
+
+def intelex(X, y, C, gamma, folds):
+    import sklearnex.svm
+
+    return scikit_learn(X, y, C, gamma, folds, sklearnex.svm)
+
+
+def timed(fold, y, folds):
+    """Seconds for all folds, as a multiple of those that are timed, and their predictions."""
+    pairs = folds[:TIMED_FOLDS]
+    start = time.perf_counter()
+    predictions = [fold(train, test) for train, test in pairs]
+    seconds = (time.perf_counter() - start) * len(folds) / len(pairs)
+    return seconds, predictions
+
+
+def ours(X, y, C, gamma, folds, n_jobs):
+    start = time.perf_counter()
+    result = onefold.cross_validate(
+        sklearn.svm.SVC(C=C, gamma=gamma), X, y, cv=folds, method="seeded", n_jobs=n_jobs
+    )
+    return time.perf_counter() - start, result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="all rows")
+    parser.add_argument("--n-jobs", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    if "ONEFOLD_DATA" not in os.environ:
+        sys.exit("set ONEFOLD_DATA to the folder with a9a, w8a and madelon.libsvm.xz")
+    peers = {"scikit-learn": scikit_learn}
+    for name, module, peer in (
+        ("libsvm-official", "libsvm", libsvm),
+        ("scikit-learn-intelex", "sklearnex", intelex),
+    ):
+        if importlib.util.find_spec(module):
+            peers[name] = peer
+        else:
+            print(f"{name} is not installed: left out")
+    for file, C, gamma, k, quick in CASES:
+        X, y = load(file, None if arguments.full else quick)
+        cv = StratifiedKFold(k, shuffle=True, random_state=0)
+        folds = list(cv.split(X, y))
+        seconds, result = ours(X, y, C, gamma, folds, arguments.n_jobs)
+        print(f"{file}, {X.shape[0]} rows, C={C}, gamma={gamma}, k={k}")
+        print(f"  ours {seconds:.2f} s on {arguments.n_jobs} threads, accuracy {result.pooled:.4f}")
+        for name, peer in peers.items():
+            theirs, predictions = peer(X, y, C, gamma, folds)
+            pairs = zip(folds, predictions, strict=False)
+            same = [np.mean(result.predictions[test] == p) for (_, test), p in pairs]
+            print(
+                f"  {name} {theirs:.2f} s ({TIMED_FOLDS} of {k} folds timed): "
+                f"{theirs / seconds:.1f} times ours, {np.mean(same):.2%} of predictions equal"
+            )
+
+
+if __name__ == "__main__":
+    main()
