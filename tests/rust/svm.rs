@@ -13,8 +13,9 @@ use onefold::svm::smo::{Bounds, Dual, Options, Solution, Start, solve};
 use proptest::prelude::*;
 
 const N_FEATURES: usize = 3;
+const TOLERANCE: f64 = 1e-3;
 
-/// Rows, labels ±1 sorted by class, and the side of each fold: what a test needs of a problem.
+/// Rows, the positive ones first, and what their errors cost.
 #[derive(Clone, Debug)]
 struct Small {
     values: Vec<f64>,
@@ -109,7 +110,7 @@ const RULES: [Seeding; 7] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
     fn every_start_is_feasible_and_leads_to_the_same_optimum(
@@ -124,9 +125,11 @@ proptest! {
         let before = problem.bounds(|v| v % n_folds == 0);
         let after = problem.bounds(|v| v % n_folds == 1);
         let all = problem.bounds(|_| false);
-        let cold = solved(&dual, &after, Start::cold(&dual), 1e-6, false);
+        let cold = solved(&dual, &after, Start::cold(&dual), TOLERANCE, false);
+        // A solution misses the optimum by the gap times the sizes of the boxes, at most.
+        let leeway = TOLERANCE * problem.costs.iter().sum::<f64>();
         for origin in [&before, &all] {
-            let previous = solved(&dual, origin, Start::cold(&dual), 1e-6, false);
+            let previous = solved(&dual, origin, Start::cold(&dual), TOLERANCE, false);
             for rule in RULES {
                 let step = Move { dual: &dual, previous: &previous, before: origin, after: &after };
                 let start = seed(rule, &step).start;
@@ -135,10 +138,10 @@ proptest! {
                 for (found, expected) in start.gradient.iter().zip(&gradient) {
                     prop_assert!((found - expected).abs() < 1e-6 * (1.0 + expected.abs()), "{}", rule.name());
                 }
-                let found = solved(&dual, &after, start, 1e-6, false);
+                let found = solved(&dual, &after, start, TOLERANCE, false);
                 assert_feasible(&found.beta, &after, rule.name());
                 let error = (found.objective - cold.objective).abs();
-                prop_assert!(error <= 1e-5 * (1.0 + cold.objective.abs()), "{}: {error}", rule.name());
+                prop_assert!(error <= leeway, "{}: {error}", rule.name());
             }
         }
     }
