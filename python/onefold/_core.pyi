@@ -264,6 +264,7 @@ def virtual_diagnostics(
     n_jobs: int = 1,
     progress: _Report | None = None,
 ) -> tuple[_Floats, _Floats, _Floats]: ...
+
 class _Settings(Protocol):
     """What the solver of support vector machines needs to know."""
 

@@ -252,7 +252,7 @@ class SVC(ClassifierMixin, _Machines):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = SVC(C=10).fit(X, y)
     >>> model.n_support_, model.score(X, y)
-    (array([ 3, 16, 14], dtype=int32), 0.98)
+    (array([ 4, 11, 12], dtype=int32), 0.9866666666666667)
     """
 
     def __init__(
@@ -368,7 +368,7 @@ class SVR(RegressorMixin, _Machines):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = SVR(C=100).fit(X, y)
     >>> round(model.score(X, y), 2)
-    0.56
+    0.67
     """
 
     def __init__(

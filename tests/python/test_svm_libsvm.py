@@ -38,10 +38,10 @@ def data(name):
         "digits": lambda: tuple(a[:500] for a in load_digits(return_X_y=True)),
         "moons": lambda: make_moons(200, noise=0.3, random_state=0),
         "circles": lambda: make_circles(150, noise=0.2, factor=0.5, random_state=0),
-        "noisy": lambda: make_classification(300, 20, flip_y=0.2, random_state=0),
+        "noisy": lambda: make_classification(220, 20, flip_y=0.2, random_state=0),
         "wide": lambda: make_classification(80, 200, n_informative=10, random_state=1),
-        "diabetes": lambda: load_diabetes(return_X_y=True),
-        "friedman": lambda: make_friedman1(250, noise=1.0, random_state=0),
+        "diabetes": lambda: tuple(a[:220] for a in load_diabetes(return_X_y=True)),
+        "friedman": lambda: make_friedman1(160, noise=1.0, random_state=0),
     }
     X, y = loaders[name]()
     return scaled(X), y
@@ -57,10 +57,15 @@ KERNELS = {
 }
 
 
-def objective(model, X, y, C):
-    """The dual objective of a two-class model of scikit-learn, from its coefficients."""
+def dense_coefficients(model, X):
     coefficients = np.zeros(len(X))
     coefficients[model.support_] = model.dual_coef_[0]
+    return coefficients
+
+
+def objective(model, X, y):
+    """The dual objective of a two-class model of scikit-learn, from its coefficients."""
+    coefficients = dense_coefficients(model, X)
     K = kernel_matrix(model, X)
     signs = np.where(y == model.classes_[1], 1.0, -1.0)
     return coefficients @ signs - 0.5 * coefficients @ K @ coefficients
@@ -76,17 +81,30 @@ def kernel_matrix(model, X):
     return products**model.degree if model.kernel == "poly" else np.tanh(products)
 
 
-def leeway(C):
-    """How far objectives of two solutions within tol=1e-3 of the optimum may be apart.
+def assert_same_objective(ours, theirs, X, y, C):
+    """Within one part in a million, or what the gaps of the two solutions allow.
 
-    The objective may miss its optimum by the sum of C times the gap over the samples. With a large
-    C, LIBSVM itself misses it by several parts in a million, on one side or the other of ours.
+    The objective D is concave, so D(β) − D(β') ≤ g'·(β − β') with the gradient g' at β', which is
+    at most the gap at β' times ½‖β − β'‖₁. With tol=1e-3 and C=100, LIBSVM's own objective moves by
+    up to 3e-6 of itself when the rows are shuffled, and by 8e-7 when shrinking is turned off.
     """
-    return 1e-6 if C <= 10 else 2e-5
+    expected = objective(theirs, X, y)
+    difference = dense_coefficients(ours, X) - dense_coefficients(theirs, X)
+    allowed = ours.tol * 0.5 * np.abs(difference).sum() if C > 10 else 0
+    assert objective(ours, X, y) == pytest.approx(expected, abs=max(1e-6 * expected, allowed))
+    # The solver's own objective is of kernel values that are rounded to f32.
+    sizes = np.abs(dense_coefficients(ours, X))
+    rounding = 2.0**-24 * 0.5 * sizes @ np.abs(kernel_matrix(ours, X)) @ sizes
+    assert ours.objective_[0] == pytest.approx(objective(ours, X, y), abs=1.01 * rounding)
 
 
-def assert_same_decisions(ours, theirs, tolerance):
-    """Within the tolerance of the solver, with some slack for the scale of the decisions."""
+def assert_same_decisions(ours, theirs, tolerance=2e-3):
+    """Within the tolerance of the solver, with some slack for the scale of the decisions.
+
+    Where many β are nearly as good (opposite labels on equal rows, kernels that are not positive
+    definite), decisions of solutions with the same gap differ by more: those of LIBSVM on shuffled
+    rows, or with and without shrinking, by 4e-3 of their scale and up to 8e-2.
+    """
     scale = 1 + np.abs(theirs).max()
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
 
@@ -108,14 +126,13 @@ def test_classification_equals_scikit_learn(name, kernel, C, shrinking):
     ours = SVC(**keywords).fit(X, y)
     theirs = sklearn.svm.SVC(**keywords, cache_size=500).fit(X, y)
     # The f32 kernel values of both are the same, up to the last bit of some.
-    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
+    is_vague = kernel == "sigmoid" and C > 10
+    tolerance = 6e-3 if is_vague else 2e-3
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), tolerance)
     assert_same_predictions(ours.predict(X), theirs.predict(X), theirs.decision_function(X), 1e-2)
     assert abs(len(ours.support_) - len(theirs.support_)) <= max(1, 0.01 * len(theirs.support_))
     if len(ours.classes_) == 2 and kernel != "sigmoid":
-        expected = objective(theirs, X, y, C)
-        assert ours.objective_[0] == pytest.approx(expected, rel=leeway(C))
-        # The solver's own objective is of f32 kernel values, this one is of f64.
-        assert objective(ours, X, y, C) == pytest.approx(expected, rel=leeway(C))
+        assert_same_objective(ours, theirs, X, y, C)
 
 
 @pytest.mark.parametrize("shrinking", [True, False])
@@ -129,8 +146,7 @@ def test_tight_tolerance_gives_the_same_decisions(name, kernel, shrinking):
     theirs = sklearn.svm.SVC(**keywords, cache_size=500).fit(X, y)
     assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 1e-6)
     if len(ours.classes_) == 2:
-        expected = objective(theirs, X, y, 1.0)
-        assert objective(ours, X, y, 1.0) == pytest.approx(expected, rel=1e-9)
+        assert objective(ours, X, y) == pytest.approx(objective(theirs, X, y), rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5])
@@ -206,18 +222,18 @@ def test_a_large_cost():
     X, y = data("noisy")
     keywords = {"C": 1e6, "gamma": "auto"}
     ours, theirs = SVC(**keywords).fit(X, y), sklearn.svm.SVC(**keywords).fit(X, y)
-    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
-    assert ours.objective_[0] == pytest.approx(objective(theirs, X, y, 1e6), rel=leeway(1e6))
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X))
+    assert_same_objective(ours, theirs, X, y, 1e6)
 
 
 def test_duplicated_rows_with_opposite_labels():
     X, y = data("moons")
     X, y = np.vstack([X, X[:50]]), np.r_[y, 1 - y[:50]]
-    for C in (1.0, 1e4):
+    for C, tolerance in [(1.0, 2e-3), (1e4, 6e-3)]:
         keywords = {"C": C, "gamma": 1.0}
         ours, theirs = SVC(**keywords).fit(X, y), sklearn.svm.SVC(**keywords).fit(X, y)
-        assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
-        assert ours.objective_[0] == pytest.approx(objective(theirs, X, y, C), rel=leeway(C))
+        assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), tolerance)
+        assert_same_objective(ours, theirs, X, y, C)
 
 
 def test_constant_features():
@@ -252,7 +268,7 @@ def test_one_sample_of_a_class():
     y = np.zeros(len(X), dtype=int)
     y[7] = 1
     ours, theirs = SVC(C=10).fit(X, y), sklearn.svm.SVC(C=10).fit(X, y)
-    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X))
 
 
 # Real data
@@ -281,5 +297,5 @@ def test_real_data_equal_scikit_learn(name, shrinking):
     keywords = keywords | {"shrinking": shrinking, "decision_function_shape": "ovo"}
     ours = SVC(**keywords).fit(X, y)
     theirs = sklearn.svm.SVC(**keywords, cache_size=500).fit(X, y)
-    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 2e-3)
+    assert_same_decisions(ours.decision_function(X), theirs.decision_function(X))
     assert abs(len(ours.support_) - len(theirs.support_)) <= max(1, 0.01 * len(theirs.support_))
