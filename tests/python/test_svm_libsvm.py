@@ -13,7 +13,6 @@ from sklearn.datasets import (
     load_diabetes,
     load_digits,
     load_iris,
-    load_svmlight_file,
     load_wine,
     make_circles,
     make_classification,
@@ -22,6 +21,7 @@ from sklearn.datasets import (
 )
 from sklearn.preprocessing import StandardScaler
 
+from onefold import load_libsvm
 from onefold.svm import SVC, SVR
 
 
@@ -290,7 +290,7 @@ REAL = {
 @pytest.mark.parametrize("name", REAL)
 def test_real_data_equal_scikit_learn(name, shrinking):
     keywords, n_rows = REAL[name]
-    X, y = load_svmlight_file(str(Path(os.environ["ONEFOLD_DATA"]) / name))
+    X, y = load_libsvm(Path(os.environ["ONEFOLD_DATA"]) / name)
     if n_rows is not None:
         rows = np.random.default_rng(0).permutation(X.shape[0])[:n_rows]
         X, y = X[rows], y[rows]
