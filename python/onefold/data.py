@@ -161,7 +161,7 @@ def encode(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     numbers = np.subtract(whole, low, dtype=np.int64)
     is_present = np.bincount(numbers) > 0
     classes = (np.flatnonzero(is_present) + low).astype(labels.dtype)
-    return classes, (np.cumsum(is_present) - 1)[numbers]
+    return classes, numbers if is_present.all() else (np.cumsum(is_present) - 1)[numbers]
 
 
 def _whole_numbers(labels: NDArray[Any]) -> NDArray[Any] | None:
