@@ -17,12 +17,19 @@ from .folds import Folds, Splits
 from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_libsvm
 from .model_selection import cross_val_predict, cross_val_score, cross_validate
 from .result import CVResult
+from .search import GridSearchCV, RandomizedSearchCV, SearchResult, nested_cross_validate
+from .splitters import Holdout, MonteCarlo
 from .virtual import diagnostics, ridge_path, virtual_cv
 
 __all__ = [
     "CVResult",
     "Folds",
+    "GridSearchCV",
+    "Holdout",
+    "MonteCarlo",
+    "RandomizedSearchCV",
     "RefitWarning",
+    "SearchResult",
     "Splits",
     "__version__",
     "convert_libsvm",
@@ -33,6 +40,7 @@ __all__ = [
     "dump_libsvm",
     "iter_libsvm",
     "load_libsvm",
+    "nested_cross_validate",
     "open_libsvm",
     "ridge_path",
     "virtual_cv",

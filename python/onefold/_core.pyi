@@ -171,26 +171,28 @@ class Learner:
     def hypothesis(self) -> tuple[_Floats, _Floats]: ...
     def copy(self) -> Learner: ...
     @property
+    def n_outputs(self) -> int: ...
+    @property
     def state(self) -> _Floats: ...
     @state.setter
     def state(self, state: _Floats) -> None: ...
 
 def tree_cv(
-    learner: Learner,
+    learners: Learner | list[Learner],
     examples: _Examples,
     folds: Folds,
     walk: _Walk,
     progress: _Report | None = None,
 ) -> tuple[_Floats, dict[str, int]]: ...
 def refit_cv(
-    learner: Learner,
+    learners: Learner | list[Learner],
     examples: _Examples,
     folds: Folds | Splits,
     walk: _Walk,
     progress: _Report | None = None,
 ) -> tuple[_Floats, dict[str, int]]: ...
 def merge_cv(
-    learner: Learner,
+    learners: Learner | list[Learner],
     examples: _Examples,
     folds: Folds,
     walk: _Walk,

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import r2_score
+from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.utils import _safe_indexing
 
 from .engines import Outcome, Task
+from .folds import partitions
 from .result import CVResult
 from .scoring import HeldOut, Scorer, losses, metric_of, per_sample, score_held_out
 
-__all__ = ["assemble", "score_columns"]
+__all__ = ["assemble", "pooled_scores", "score_columns"]
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +35,10 @@ def assemble(task: Task, outcome: Outcome, *, method: str, return_indices: bool)
             "test": [folds.test(i) for i in range(len(folds))],
         }
     metrics = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
-    pooled, notes = _pooled(task, outcome, metrics)
+    pooled, notes = pooled_scores(task, outcome, metrics)
+    parts = partitions(folds)
+    if parts is not None and len(parts) > 1:
+        notes.append(f"{len(parts)} partitions: see partition_means and between_partitions")
     return CVResult(
         columns,
         estimator_name=type(task.estimator).__name__,
@@ -94,16 +98,49 @@ def _fold_scores(task: Task, outcome: Outcome) -> dict[str, Floats]:
         values = per_sample(scorer, task.estimator, y, outcome.answers)
         if values is not None:
             scores[name] = _fold_means(values, weights, starts)
-        elif metric_of(scorer, task.estimator) is r2_score and (np.diff(starts) == 1).all():
+        elif (
+            metric_of(scorer, task.estimator) in (r2_score, roc_auc_score)
+            and (np.diff(starts) == 1).all()
+        ):
             warnings.warn(
-                "R² is not defined for a single sample; see the result's pooled score",
+                "R² and AUC are not defined for a single sample; see the result's pooled score",
                 UndefinedMetricWarning,
                 stacklevel=5,
             )
             scores[name] = np.full(len(task.folds), np.nan)
+        elif _is_plain_r2(scorer, task, outcome, y):
+            scores[name] = _fold_r2(outcome.answers["predict"], y, weights, starts)
         else:
             scores |= _one_by_one(name, scorer, task, outcome, y, weights)
     return scores
+
+
+def _is_plain_r2(scorer: Scorer, task: Task, outcome: Outcome, y: Any) -> bool:
+    """Whether the scorer is R² of one output on test sets of two samples or more."""
+    return (
+        metric_of(scorer, task.estimator) is r2_score
+        and not getattr(scorer, "_kwargs", None)
+        and isinstance(y, np.ndarray)
+        and y.ndim == 1
+        and y.dtype.kind in "fiu"
+        and "predict" in outcome.answers
+        and np.diff(task.folds.starts).min() > 1
+    )
+
+
+def _fold_r2(
+    prediction: Floats, y: NDArray[Any], weights: Floats | None, starts: NDArray[np.int64]
+) -> Floats:
+    """R² of all folds in a few passes, as scikit-learn defines it: 1 where nothing is left."""
+    sizes = np.diff(starts)
+    means = np.repeat(_fold_means(np.asarray(y, dtype=np.float64), weights, starts), sizes)
+    left = _fold_means(np.square(y - prediction), weights, starts)
+    spread = _fold_means(np.square(y - means), weights, starts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = 1.0 - left / spread
+    scores[spread == 0.0] = 0.0
+    scores[left == 0.0] = 1.0
+    return np.asarray(scores)
 
 
 def _fold_means(values: Floats, weights: Floats | None, starts: NDArray[np.int64]) -> Floats:
@@ -119,6 +156,8 @@ def _one_by_one(
 ) -> dict[str, Floats]:
     """Scores of every fold by a scorer that wants to see each of them."""
     folds = []
+    # scikit-learn's scorers take answers for what they are and never look at the rows.
+    X = None if hasattr(scorer, "_accept_sample_weight") else task.X
     for fold, (start, stop) in enumerate(pairwise(task.folds.starts.tolist())):
         part = slice(start, stop)
         held = HeldOut(
@@ -130,7 +169,7 @@ def _one_by_one(
             score_held_out(
                 {name: scorer},
                 held,
-                _safe_indexing(task.X, task.folds.test(fold)),
+                None if X is None else _safe_indexing(X, task.folds.test(fold)),
                 None if y is None else y[part],
                 weights=None if weights is None else weights[part],
                 error_score=task.error_score,
@@ -139,7 +178,9 @@ def _one_by_one(
     return _by_metric(folds, task.error_score)
 
 
-def _pooled(task: Task, outcome: Outcome, metrics: list[str]) -> tuple[dict[str, float], list[str]]:
+def pooled_scores(
+    task: Task, outcome: Outcome, metrics: list[str]
+) -> tuple[dict[str, float], list[str]]:
     """Score all held-out answers at once; a metric that needs more than answers gets NaN."""
     pooled = dict.fromkeys(metrics, float("nan"))
     if not outcome.answers:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _num_samples
 from ._core import Folds, Splits
 from .data import encode
 
-__all__ = ["Folds", "Splits", "resolve_cv"]
+__all__ = ["Folds", "Splits", "partitions", "resolve_cv"]
 
 Rows = NDArray[np.int64]
 
@@ -214,3 +214,36 @@ def _as_indices(rows: Any, number: int, n_samples: int) -> Rows:
         outside = indices[(indices < 0) | (indices >= n_samples)][0]
         raise ValueError(f"cv: split {number} names sample {outside} of {n_samples}")
     return np.ascontiguousarray(indices, dtype=np.int64)
+
+
+def partitions(folds: Folds | Splits) -> list[Folds] | None:
+    """The partitions that repeated k-fold is made of, or None if the test sets make up no such.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import RepeatedKFold
+    >>> from onefold.folds import partitions, resolve_cv
+    >>> partitions(resolve_cv(RepeatedKFold(n_splits=3, n_repeats=2), [[0]] * 6))
+    [Folds(6 samples, 3 folds), Folds(6 samples, 3 folds)]
+    """
+    if isinstance(folds, Folds):
+        return [folds]
+    n_samples, n_splits = folds.n_samples, len(folds)
+    if n_splits == 0 or len(folds.rows) % n_samples:
+        return None
+    found: list[Folds] = []
+    labels, first = np.full(n_samples, -1, dtype=np.int64), 0
+    for split in range(n_splits):
+        train, test = folds.train(split), folds.test(split)
+        if (
+            len(train) + len(test) != n_samples
+            or (labels[test] >= 0).any()
+            or (np.diff(test) < 0).any()
+            or not _is_complement(train, test, n_samples)
+        ):
+            return None
+        labels[test] = split - first
+        if labels.min() >= 0:
+            found.append(Folds.from_labels(labels, split + 1 - first))
+            labels, first = np.full(n_samples, -1, dtype=np.int64), split + 1
+    return found if first == n_splits else None

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from .assemble import assemble, score_columns
 from .data import as_weights
-from .engines import Outcome, Task, choose
+from .engines import Outcome, Task, choose, report_failures, warn_of_refits
 from .folds import Folds, resolve_cv
 from .result import CVResult
 from .scoring import RESPONSES, resolve_scoring
@@ -287,15 +287,19 @@ def _evaluate(
         weights=weights,
         score_weights=weights if weighted_scores else None,
         fit_params=params or {},
-        responses=_responses(estimator) if responses is None else responses,
+        responses=usual_responses(estimator) if responses is None else responses,
         required=required,
         **keywords,
     )
-    engine = choose(method, task)
-    return task, engine.run(task), engine.name
+    engine, reasons = choose(method, task)
+    if engine.name == "refit":
+        warn_of_refits(task, reasons, len(folds))
+    outcome = engine.run(task)
+    report_failures([outcome], len(folds), task.error_score)
+    return task, outcome, engine.name
 
 
-def _responses(estimator: Any) -> tuple[str, ...]:
+def usual_responses(estimator: Any) -> tuple[str, ...]:
     """The answers that a result shows, by the kind of estimator."""
     if is_classifier(estimator):
         has_decision = hasattr(estimator, "decision_function")

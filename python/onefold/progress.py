@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Report", "reporter"]
+__all__ = ["Report", "part", "reporter"]
 
 Report = Callable[[int, int], None]
 """Called with the units of work done and the units expected in all."""
@@ -13,14 +13,14 @@ Report = Callable[[int, int], None]
 
 @contextmanager
 def reporter(
-    progress: bool, *, unit: str, description: str | None = None
+    progress: bool | Report, *, unit: str, description: str | None = None
 ) -> Iterator[Report | None]:
     """Open a progress bar with rate and time left, and close it whatever happens.
 
     Parameters
     ----------
-    progress : bool
-        Whether to show one.
+    progress : bool or callable (done, total)
+        Whether to show one, or who wants to be told instead.
     unit : str
         What is counted: ``"rows"``, ``"folds"``; ``"B"`` counts bytes.
     description : str, optional
@@ -38,8 +38,8 @@ def reporter(
     ...     print(report)
     None
     """
-    if not progress:
-        yield None
+    if callable(progress) or not progress:
+        yield progress if callable(progress) else None
         return
     try:
         from tqdm.auto import tqdm
@@ -58,3 +58,26 @@ def reporter(
             bar.update(done - bar.n)
 
         yield report
+
+
+_FINE = 1000
+"""Units in which a part of the work is told: the units of its parts need not be the same."""
+
+
+def part(progress: bool | Report, number: int, n_parts: int) -> bool | Report:
+    """Make the progress of one of several parts of the work from the progress of all.
+
+    Examples
+    --------
+    >>> from onefold.progress import part
+    >>> half = part(print, 1, 2)
+    >>> half(5, 10)
+    1500 2000
+    """
+    if not callable(progress):
+        return progress
+
+    def report(done: int, total: int) -> None:
+        progress(number * _FINE + _FINE * done // max(total, 1), n_parts * _FINE)
+
+    return report

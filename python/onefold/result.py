@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .folds import Folds, Splits
+from .folds import Folds, Splits, partitions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,10 @@ class CVResult(dict[str, Any]):
     mean, std, std_error : float, or dict of floats for several metrics
         Over the folds. The standard error is std / √k: folds share training rows, so read it as a
         guide, not as an exact error.
+    partition_means : array of shape (n_partitions,), or dict of arrays for several metrics
+        Means over the folds of each partition: one, or as many as k-fold was repeated.
+    between_partitions : float, or dict of floats for several metrics
+        The variance of these means: what the choice of the partition is worth. NaN for one.
     pooled : float, or dict of floats for several metrics
         The metric of all held-out predictions taken together; NaN where that has no meaning.
     predictions : array of shape (n_samples,) or (n_samples, n_outputs)
@@ -115,6 +119,25 @@ class CVResult(dict[str, Any]):
         return self._single(
             {name: _std(s) / float(np.sqrt(len(s))) for name, s in self.scores.items()}
         )
+
+    @property
+    def partition_means(self) -> Any:
+        """Mean score of each partition; all test sets count as one where they are no partitions."""
+        parts = partitions(self.folds)
+        sizes = [len(self.folds)] if parts is None else [len(part) for part in parts]
+        ends = np.cumsum(sizes)[:-1]
+        means = {
+            name: np.array([part.mean() for part in np.split(scores, ends)])
+            for name, scores in self.scores.items()
+        }
+        return means["score"] if list(means) == ["score"] else means
+
+    @property
+    def between_partitions(self) -> float | dict[str, float]:
+        """Variance of the mean scores of partitions (with their number − 1)."""
+        means = self.partition_means
+        means = means if isinstance(means, dict) else {"score": means}
+        return self._single({name: _std(own) ** 2 for name, own in means.items()})
 
     @property
     def pooled(self) -> float | dict[str, float]:

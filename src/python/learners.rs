@@ -15,7 +15,7 @@ use crate::learners::{
     PassiveAggressive, PassiveAggressiveOptions, Pegasos, PegasosOptions, Perceptron,
     PerceptronOptions, Priors, RecursiveLeastSquares, RidgeOptions,
 };
-use crate::tree::{Flat, Learner};
+use crate::tree::{Flat, Learner, Several};
 use crate::{Error, Monitor, Result};
 
 /// How many rows are fed or evaluated between two looks at the monitor.
@@ -45,6 +45,31 @@ type Hypothesis<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
 #[pyclass(module = "onefold._core", name = "Learner")]
 #[derive(Debug)]
 pub(super) struct PyLearner(pub(super) Native);
+
+/// A learner, or several that are to learn the same rows together.
+#[derive(FromPyObject)]
+pub(super) enum LearnersArg<'py> {
+    One(PyRef<'py, PyLearner>),
+    Several(Vec<PyRef<'py, PyLearner>>),
+}
+
+/// What [`LearnersArg`] holds, for the engines.
+pub(super) enum Learners {
+    One(Native),
+    Several(Several<Native>),
+}
+
+impl LearnersArg<'_> {
+    pub(super) fn read(&self) -> Result<Learners> {
+        Ok(match self {
+            Self::One(learner) => Learners::One(learner.0.clone()),
+            Self::Several(learners) => {
+                let learners = learners.iter().map(|learner| learner.0.clone());
+                Learners::Several(Several::new(learners.collect())?)
+            }
+        })
+    }
+}
 
 #[pymethods]
 impl PyLearner {
@@ -290,6 +315,12 @@ impl PyLearner {
             to_matrix(py, weights.concat(), n_features)?,
             intercepts.into_pyarray(py),
         ))
+    }
+
+    /// How many numbers the model writes for a row.
+    #[getter]
+    fn n_outputs(&self) -> usize {
+        Flat::n_outputs(&self.0)
     }
 
     /// All numbers of the model.

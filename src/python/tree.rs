@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 use super::callback::{Callback, Everything};
 use super::convert::{ExamplesArg, cost_by_name, to_matrix, with_examples};
 use super::folds::{PyFolds, PySplits};
-use super::learners::PyLearner;
+use super::learners::{Learners, LearnersArg};
 use super::run::run;
 use crate::tree::{self, Options, Order, Outcome, Strategy};
 use crate::{Error, Result, merge};
@@ -50,21 +50,34 @@ fn answer(py: Python<'_>, outcome: Outcome) -> PyResult<Answer<'_>> {
     Ok((to_matrix(py, outcome.outputs, outcome.n_outputs)?, cost))
 }
 
-/// Cross-validates a native learner that has learnt nothing by TreeCV.
+/// Evaluates `$body` with `$learner` bound to the one learner, or to several as one.
+macro_rules! with_learners {
+    ($learners:expr, |$learner:ident| $body:expr) => {
+        match $learners {
+            Learners::One($learner) => $body,
+            Learners::Several($learner) => $body,
+        }
+    };
+}
+
+/// Cross-validates native learners that have learnt nothing by TreeCV. The outputs of several stand
+/// side by side.
 #[pyfunction]
-#[pyo3(signature = (learner, examples, folds, walk, progress=None))]
+#[pyo3(signature = (learners, examples, folds, walk, progress=None))]
 pub(super) fn tree_cv<'py>(
     py: Python<'py>,
-    learner: &PyLearner,
+    learners: LearnersArg<'_>,
     examples: ExamplesArg<'_>,
     folds: &PyFolds,
     walk: Walk,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Answer<'py>> {
-    let (learner, folds, options) = (&learner.0, &folds.0, walk.options()?);
+    let (learners, folds, options) = (learners.read()?, &folds.0, walk.options()?);
     let outcome = with_examples!(&examples, |examples| {
         run(py, walk.n_jobs, progress, |monitor| {
-            tree::cross_validate_examples(learner, &examples, folds, &options, monitor)
+            with_learners!(&learners, |learner| {
+                tree::cross_validate_examples(learner, &examples, folds, &options, monitor)
+            })
         })?
     });
     answer(py, outcome)
@@ -77,50 +90,56 @@ pub(super) enum ResamplingArg<'py> {
     Splits(PyRef<'py, PySplits>),
 }
 
-/// Cross-validates a native learner that has learnt nothing by one training a fold.
+/// Cross-validates native learners that have learnt nothing by one training a fold.
 #[pyfunction]
-#[pyo3(signature = (learner, examples, folds, walk, progress=None))]
+#[pyo3(signature = (learners, examples, folds, walk, progress=None))]
 pub(super) fn refit_cv<'py>(
     py: Python<'py>,
-    learner: &PyLearner,
+    learners: LearnersArg<'_>,
     examples: ExamplesArg<'_>,
     folds: ResamplingArg<'_>,
     walk: Walk,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Answer<'py>> {
-    let (learner, order) = (&learner.0, walk.options()?.order);
+    let (learners, order) = (learners.read()?, walk.options()?.order);
     let outcome = with_examples!(&examples, |examples| match &folds {
         ResamplingArg::Folds(folds) => {
             let folds = &folds.0;
             run(py, walk.n_jobs, progress, |monitor| {
-                tree::refit(learner, &examples, folds, order, monitor)
+                with_learners!(&learners, |learner| {
+                    tree::refit(learner, &examples, folds, order, monitor)
+                })
             })?
         }
         ResamplingArg::Splits(splits) => {
             let splits = &splits.0;
             run(py, walk.n_jobs, progress, |monitor| {
-                tree::refit(learner, &examples, splits, order, monitor)
+                with_learners!(&learners, |learner| {
+                    tree::refit(learner, &examples, splits, order, monitor)
+                })
             })?
         }
     });
     answer(py, outcome)
 }
 
-/// Cross-validates a native learner that has learnt nothing by merging models.
+/// Cross-validates native learners that have learnt nothing by merging models.
 #[pyfunction]
-#[pyo3(signature = (learner, examples, folds, walk, progress=None))]
+#[pyo3(signature = (learners, examples, folds, walk, progress=None))]
 pub(super) fn merge_cv<'py>(
     py: Python<'py>,
-    learner: &PyLearner,
+    learners: LearnersArg<'_>,
     examples: ExamplesArg<'_>,
     folds: &PyFolds,
     walk: Walk,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Answer<'py>> {
-    let (learner, folds) = (&learner.0, &folds.0);
+    let (learners, folds) = (learners.read()?, &folds.0);
     let outcome = with_examples!(&examples, |examples| {
         run(py, walk.n_jobs, progress, |monitor| {
-            merge::cross_validate(learner, &examples, folds, monitor)
+            with_learners!(&learners, |learner| {
+                merge::cross_validate(learner, &examples, folds, monitor)
+            })
         })?
     });
     answer(py, outcome)

@@ -59,6 +59,7 @@ mod order;
 mod pool;
 mod recursion;
 mod refit;
+mod several;
 mod undo;
 
 pub use gathered::cross_validate_examples;
@@ -66,6 +67,7 @@ pub use learner::{Effort, Flat, Learner, Model};
 pub use order::Order;
 pub use recursion::cross_validate;
 pub use refit::refit;
+pub use several::Several;
 pub use undo::{Forget, Log, Undo};
 
 // What any engine that feeds and evaluates models has a use for.

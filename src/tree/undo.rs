@@ -63,8 +63,13 @@ impl Log {
 
     /// Puts back what was saved since the log was `len` long, the newest first.
     pub fn rewind(&mut self, len: usize, state: &mut [f64]) {
+        self.rewind_with(len, |slot, value| state[slot] = value);
+    }
+
+    /// [`Log::rewind`] for a state that is not one slice: `put` is told what to put back where.
+    pub fn rewind_with(&mut self, len: usize, mut put: impl FnMut(usize, f64)) {
         for (slot, value) in self.entries.drain(len..).rev() {
-            state[slot] = value;
+            put(slot, value);
         }
     }
 }

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
+from ..folds import Folds, partitions
 from .base import Engine, Outcome, Task
 from .merge import Merge
-from .refit import Refit
+from .refit import Refit, report_failures, weight_name
+from .repeated import Repeated
 from .seeded import Seeded
 from .tree import Tree
 from .virtual import Virtual
 
-__all__ = ["ENGINES", "Engine", "Outcome", "RefitWarning", "Task", "choose"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Outcome",
+    "RefitWarning",
+    "Task",
+    "choose",
+    "report_failures",
+    "warn_of_refits",
+    "weight_name",
+]
 
 ENGINES: tuple[Engine, ...] = (Merge(), Virtual(), Seeded(), Tree(), Refit())
 """In the order in which ``method="auto"`` tries them. `Refit` does everything and comes last."""
@@ -21,17 +34,32 @@ class RefitWarning(UserWarning):
     """No engine applies to the estimator, so every fold is fitted from scratch."""
 
 
-def choose(method: str, task: Task) -> Engine:
-    """Pick the engine that ``method`` names, or the first that applies for ``"auto"``."""
+def choose(method: str, task: Task) -> tuple[Engine, dict[str, str]]:
+    """Pick the engine that ``method`` names, or the first that applies for ``"auto"``.
+
+    Returns
+    -------
+    engine : Engine
+    reasons : dict of str
+        Why those that ``"auto"`` would have preferred do not apply, by name.
+    """
+    parts = partitions(task.folds)
+    if isinstance(task.folds, Folds) or parts is None:
+        return _choose(method, task)
+    # Repeated k-fold: an engine that needs a partition gets one after the other.
+    engine, reasons = _choose(method, replace(task, folds=parts[0]))
+    alone = _why_not(engine, task) is None
+    return engine if alone else Repeated(engine, parts), reasons
+
+
+def _choose(method: str, task: Task) -> tuple[Engine, dict[str, str]]:
     if method != "auto":
-        return _named(method, task)
+        return _named(method, task), {}
     reasons: dict[str, str] = {}
     for engine in ENGINES:
         reason = _why_not(engine, task) or engine.why_not_auto(task)
         if reason is None:
-            if engine.name == "refit" and not _needs_fitted(task):
-                _warn_of_refits(task, reasons)
-            return engine
+            return engine, reasons
         reasons[engine.name] = reason
     listed = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
     raise ValueError(f"no engine can do this ({listed})")
@@ -66,11 +94,14 @@ def _needs_fitted(task: Task) -> bool:
     return task.return_estimator or task.return_train_score
 
 
-def _warn_of_refits(task: Task, reasons: dict[str, str]) -> None:
+def warn_of_refits(task: Task, reasons: dict[str, str], n_fits: int) -> None:
+    """Warn that ``"auto"`` had to be ``"refit"``, unless only that gives what was asked for."""
+    if not reasons or _needs_fitted(task):
+        return
     because = "".join(f"; {name}: {reason}" for name, reason in reasons.items())
     warnings.warn(
         f"no fast engine applies to {type(task.estimator).__name__}, so it is fitted "
-        f"{len(task.folds)} times{because}. method='refit' asks for that without this warning",
+        f"{n_fits} times{because}. method='refit' asks for that without this warning",
         RefitWarning,
-        stacklevel=5,
+        stacklevel=4,
     )

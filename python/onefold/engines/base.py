@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..folds import Folds, Splits
+from ..progress import Report, part
 from ..scoring import Scorer
 
-__all__ = ["Engine", "Outcome", "Task"]
+__all__ = ["Engine", "OneByOne", "Outcome", "Task", "Together"]
 
 Floats = NDArray[np.float64]
 
@@ -36,8 +38,10 @@ class Task:
     return_train_score: bool = False
     return_estimator: bool = False
     n_jobs: int | None = None
+    pre_dispatch: Any = "2*n_jobs"
     random_state: Any = None
-    progress: bool = False
+    progress: bool | Report = False
+    """Whether to show a bar, or who is told of progress; what that raises ends the work."""
     options: dict[str, Any] = field(default_factory=dict)
     """What only some engines know: each engine names its own in `Engine.options`."""
 
@@ -55,7 +59,8 @@ class Outcome:
     classes: NDArray[Any] | None = None
     """Of a classifier: what the columns of its answers stand for."""
     cost: dict[str, int] = field(default_factory=dict)
-    """Exact counters of the work done."""
+    """Exact counters of the work done. They add up over candidates: what several have in common
+    stands with the first of them."""
     fit_time: Floats | float = 0.0
     """Seconds for each fold, or in all where folds share their training."""
     score_time: Floats | float = 0.0
@@ -63,6 +68,8 @@ class Outcome:
     """Per-fold scores of an engine that scores fitted estimators itself."""
     train_scores: list[dict[str, float]] | None = None
     estimators: list[Any] | None = None
+    failures: list[str] = field(default_factory=list)
+    """The traceback of every fit that failed."""
     notes: list[str] = field(default_factory=list)
     """What the reader of the result should know."""
 
@@ -96,3 +103,31 @@ class Engine(Protocol):
     def run(self, task: Task) -> Outcome:
         """Do the task."""
         ...
+
+    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
+        """Do tasks that differ in their estimators only, and share what can be shared.
+
+        Yields the place of a task and its outcome, in any order, as soon as it is known.
+        """
+        ...
+
+
+class OneByOne:
+    """`Engine.run_many` of an engine whose tasks have nothing to share."""
+
+    def run_many(self: Any, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
+        """Do one task after the other."""
+        for place, task in enumerate(tasks):
+            yield (
+                place,
+                self.run(replace(task, progress=part(task.progress, place, len(tasks)))),
+            )
+
+
+class Together:
+    """`Engine.run` of an engine that does many tasks anyway."""
+
+    def run(self: Any, task: Task) -> Outcome:
+        """Do the task."""
+        [(_, outcome)] = self.run_many([task])
+        return outcome  # type: ignore[no-any-return]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from .. import _core
 from ..folds import Folds
 from ..scoring import RESPONSES
 from . import native
-from .base import Outcome, Task
+from .base import Outcome, Task, Together
 
 __all__ = ["Merge"]
 
 
-class Merge:
+class Merge(Together):
     """Learn every fold once, and merge the models of all folds but one (Izbicki, 2013).
 
     Exact, for the naive Bayes family, densities and least squares by sufficient statistics;
@@ -35,6 +37,6 @@ class Merge:
         """Merging is exact."""
         return None
 
-    def run(self, task: Task) -> Outcome:
+    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Merge."""
-        return native.run(task, _core.merge_cv)
+        return native.run_many(tasks, _core.merge_cv)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .. import _core
 from ..data import as_rows
 from ..folds import Folds
 from ..learners.base import NativeEstimator
-from ..progress import reporter
+from ..progress import part, reporter
 from .base import Outcome, Task
 from .twins import native_twin
 
-__all__ = ["Walk", "is_native", "learner_of", "refit", "run", "tree"]
+__all__ = ["Walk", "is_native", "learner_of", "run_many"]
+
+Walker = Callable[..., tuple[Any, dict[str, int]]]
+"""`_core.tree_cv`, `_core.merge_cv` or `_core.refit_cv`."""
 
 
 @dataclass(frozen=True)
@@ -55,34 +59,78 @@ def is_native(task: Task) -> bool:
     return isinstance(task.estimator, NativeEstimator) and learner_of(task) is not None
 
 
-def tree(task: Task) -> Outcome:
-    """Cross-validate by TreeCV."""
-    return run(task, _core.tree_cv)
+def run_many(tasks: Sequence[Task], engine: Walker) -> Iterator[tuple[int, Outcome]]:
+    """Hand the examples and learners that have learnt nothing to an engine of the core.
+
+    Learners of one kind walk together: a row that is at hand is fed to all of them.
+    """
+    rows = as_rows(tasks[0].X, n_jobs=tasks[0].n_jobs)
+    parties = list(_parties(tasks, rows.shape[0]))
+    for number, places in enumerate(parties):
+        progress = part(tasks[0].progress, number, len(parties)) if len(parties) > 1 else None
+        party = [tasks[place] for place in places]
+        outcomes = _run_party(party, rows, engine, progress)
+        yield from zip(places, outcomes, strict=True)
 
 
-def refit(task: Task) -> Outcome:
-    """Cross-validate by one training a fold."""
-    return run(task, _core.refit_cv)
+TOGETHER = 16
+"""Learners that walk together at most: more would gain little, and finish none for longer."""
+
+LARGEST = 2**27
+"""Outputs that are held at a time at most."""
 
 
-def run(task: Task, engine: Callable[..., tuple[Any, dict[str, int]]]) -> Outcome:
-    """Hand the examples and a learner that has learnt nothing to an engine of the core."""
-    twin = learner_of(task)
-    assert twin is not None  # why_not saw to it
-    estimator: NativeEstimator = clone(twin)
-    rows = as_rows(task.X, n_jobs=task.n_jobs)
-    targets, n_targets = estimator._targets(task.y, rows.shape[0])
-    learner = estimator._new_learner(rows.shape[1], n_targets)
+def _parties(tasks: Sequence[Task], n_samples: int) -> Iterator[list[int]]:
+    """The places of tasks that walk together."""
+    kinds: dict[type, list[int]] = {}
+    for place, task in enumerate(tasks):
+        kinds.setdefault(type(learner_of(task)), []).append(place)
+    size = max(1, min(TOGETHER, LARGEST // n_samples))
+    for places in kinds.values():
+        # Parties of about the same size.
+        n_parties = math.ceil(len(places) / size)
+        yield from (party.tolist() for party in np.array_split(places, n_parties))
+
+
+def _run_party(
+    tasks: list[Task], rows: Any, engine: Walker, progress: Any = None
+) -> Iterator[Outcome]:
+    task = tasks[0]
+    estimators: list[NativeEstimator] = [clone(learner_of(task)) for task in tasks]
+    targets, n_targets = estimators[0]._targets(task.y, rows.shape[0])
+    for estimator in estimators[1:]:
+        estimator._take_over_targets(estimators[0])
+    learners = [estimator._new_learner(rows.shape[1], n_targets) for estimator in estimators]
     examples = (rows, targets, n_targets, task.weights)
     start = time.perf_counter()
-    with reporter(task.progress, unit="rows") as report:
-        outputs, cost = engine(learner, examples, task.folds, Walk.of(task), report)
+    with reporter(progress or task.progress, unit="rows") as report:
+        outputs, cost = engine(
+            learners if len(learners) > 1 else learners[0],
+            examples,
+            task.folds,
+            Walk.of(task),
+            report,
+        )
     seconds = time.perf_counter() - start
     if isinstance(task.folds, Folds):
         outputs = outputs[task.folds.rows]
-    return Outcome(
-        answers=estimator._answers(outputs),
-        classes=getattr(estimator, "classes_", None),
-        cost=cost,
-        fit_time=seconds,
-    )
+    ends = np.cumsum([learner.n_outputs for learner in learners])
+    for number, (estimator, own) in enumerate(
+        zip(estimators, np.split(outputs, ends[:-1], axis=1), strict=True)
+    ):
+        yield Outcome(
+            answers=estimator._answers(np.ascontiguousarray(own)),
+            classes=getattr(estimator, "classes_", None),
+            cost=_own_cost(cost, number, len(tasks)),
+            fit_time=seconds / len(tasks),
+        )
+
+
+def _own_cost(cost: dict[str, int], number: int, n_learners: int) -> dict[str, int]:
+    """The share of one of the learners that walked together in what the walk cost."""
+    if n_learners == 1:
+        return cost
+    own = {name: count for name, count in cost.items() if name != "undo_entries" or number == 0}
+    if number == 0:
+        own["rows_read"] = cost.get("rows_fed", 0) + cost.get("rows_evaluated", 0)
+    return own

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
@@ -17,17 +19,18 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
+from .. import _core
 from ..progress import reporter
 from ..scoring import RESPONSES, HeldOut
 from . import native
-from .base import Outcome, Task
+from .base import Outcome, Task, Together
 from .judge import Judged, Measure, gather
 
-__all__ = ["Refit"]
+__all__ = ["Refit", "report_failures", "weight_name"]
 
 
-class Refit:
-    """Fit a clone of the estimator on every training set, in parallel over folds.
+class Refit(Together):
+    """Fit a clone of the estimator on every training set, in parallel over tasks and folds.
 
     Native learners are trained by the core, on as many threads, and know the option ``order``:
     ``"fixed"`` feeds the training rows as they come, ``"random"`` in a random order a fold.
@@ -47,48 +50,72 @@ class Refit:
         """Refits are what is estimated."""
         return None
 
-    def run(self, task: Task) -> Outcome:
+    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Fit, score and ask for predictions, fold by fold."""
-        if native.is_native(task):
-            return native.refit(task)
-        fit_params = dict(task.fit_params)
-        if task.weights is not None:
-            fit_params[_weight_name(task.estimator)] = task.weights
-        folds = task.folds
-        training = _Training(clone(task.estimator), task.X, task.y, fit_params)
-        measure = Measure.of(task)
-        keep = (task.return_train_score, task.return_estimator)
-        jobs = (
-            delayed(_fit_fold)(training, measure, folds.train(i), folds.test(i), *keep)
-            for i in range(len(folds))
-        )
-        fitted: list[_Fitted] = []
-        with reporter(task.progress, unit="folds") as report:
-            for fold in Parallel(n_jobs=task.n_jobs, return_as="generator")(jobs):
-                fitted.append(fold)
-                if report is not None:
-                    report(len(fitted), len(folds))
-        failed = _report_failures(fitted, task.error_score)
-        answers, classes = ({}, None) if failed else gather([f.test for f in fitted], task)
-        return Outcome(
-            answers=answers,
-            classes=classes,
-            cost={
-                "fits": len(fitted),
-                "rows_fed": sum(fold.n_train for fold in fitted),
-                "rows_evaluated": sum(fold.n_test for fold in fitted),
-            },
-            fit_time=np.array([fold.fit_time for fold in fitted]),
-            score_time=np.array([fold.score_time for fold in fitted]),
-            test_scores=[fold.test.scores for fold in fitted],
-            train_scores=[fold.train_scores for fold in fitted]
-            if task.return_train_score
-            else None,
-            estimators=[fold.estimator for fold in fitted] if task.return_estimator else None,
-        )
+        natives = [place for place, task in enumerate(tasks) if native.is_native(task)]
+        others = [place for place, task in enumerate(tasks) if not native.is_native(task)]
+        if natives:
+            party = [tasks[place] for place in natives]
+            for number, outcome in native.run_many(party, _core.refit_cv):
+                yield natives[number], outcome
+        if others:
+            outcomes = fit_all([tasks[place] for place in others])
+            yield from zip(others, outcomes, strict=True)
 
 
-def _weight_name(estimator: Any) -> str:
+def fit_all(tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """Fit all tasks on all training sets in one pool of processes."""
+    folds, n_folds = tasks[0].folds, len(tasks[0].folds)
+    jobs = (
+        delayed(_fit_fold)(training, measure, folds.train(fold), folds.test(fold), *keep)
+        for training, measure, keep in map(_read, tasks)
+        for fold in range(n_folds)
+    )
+    parallel = Parallel(
+        n_jobs=tasks[0].n_jobs, pre_dispatch=tasks[0].pre_dispatch, return_as="generator"
+    )
+    fitted: list[_Fitted] = []
+    left = iter(tasks)
+    with reporter(tasks[0].progress, unit="folds") as report:
+        for n_done, fold in enumerate(parallel(jobs), start=1):
+            fitted.append(fold)
+            if report is not None:
+                report(n_done, n_folds * len(tasks))
+            if len(fitted) == n_folds:
+                yield _outcome(next(left), fitted)
+                fitted = []
+
+
+def _read(task: Task) -> tuple[_Training, Measure, tuple[bool, bool]]:
+    fit_params = dict(task.fit_params)
+    if task.weights is not None:
+        fit_params[weight_name(task.estimator)] = task.weights
+    training = _Training(clone(task.estimator), task.X, task.y, fit_params)
+    return training, Measure.of(task), (task.return_train_score, task.return_estimator)
+
+
+def _outcome(task: Task, fitted: list[_Fitted]) -> Outcome:
+    """Join the folds of one task."""
+    failures = [fold.failure for fold in fitted if fold.failure is not None]
+    answers, classes = ({}, None) if failures else gather([f.test for f in fitted], task)
+    return Outcome(
+        answers=answers,
+        classes=classes,
+        cost={
+            "fits": len(fitted),
+            "rows_fed": sum(fold.n_train for fold in fitted),
+            "rows_evaluated": sum(fold.n_test for fold in fitted),
+        },
+        fit_time=np.array([fold.fit_time for fold in fitted]),
+        score_time=np.array([fold.score_time for fold in fitted]),
+        test_scores=[fold.test.scores for fold in fitted],
+        train_scores=[fold.train_scores for fold in fitted] if task.return_train_score else None,
+        estimators=[fold.estimator for fold in fitted] if task.return_estimator else None,
+        failures=failures,
+    )
+
+
+def weight_name(estimator: Any) -> str:
     """The keyword by which ``fit`` takes weights, through a pipeline to its last step."""
     last = estimator
     name = "sample_weight"
@@ -96,9 +123,15 @@ def _weight_name(estimator: Any) -> str:
         step, last = last.steps[-1]
         if not get_config()["enable_metadata_routing"]:
             name = f"{step}__{name}"
-    if not has_fit_parameter(last, "sample_weight"):
+    if not has_fit_parameter(last, "sample_weight") and not _takes_anything(last):
         raise ValueError(f"sample_weight: {type(last).__name__}.fit takes no weights")
     return name
+
+
+def _takes_anything(estimator: Any) -> bool:
+    """Whether ``fit`` passes keywords on, as searches do."""
+    parameters = inspect.signature(estimator.fit).parameters.values()
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 @dataclass(frozen=True)
@@ -161,20 +194,19 @@ def _fit_fold(
     return found
 
 
-def _report_failures(fitted: list[_Fitted], error_score: float | str) -> bool:
-    """Warn of folds whose fit failed; all of them failing is an error, as in scikit-learn."""
-    failures = [fold.failure for fold in fitted if fold.failure is not None]
+def report_failures(outcomes: Sequence[Outcome], n_fits: int, error_score: float | str) -> None:
+    """Warn of fits that failed; all of them failing is an error, as in scikit-learn."""
+    failures = [failure for outcome in outcomes for failure in outcome.failures]
     if not failures:
-        return False
+        return
     details = "\n".join(dict.fromkeys(failures))
-    if len(failures) == len(fitted):
+    if len(failures) == n_fits:
         raise ValueError(
-            f"All the {len(fitted)} fits failed. error_score='raise' stops at the first.\n{details}"
+            f"All the {n_fits} fits failed. error_score='raise' stops at the first.\n{details}"
         )
     warnings.warn(
-        f"{len(failures)} fits failed out of a total of {len(fitted)}. The score on these folds "
+        f"{len(failures)} fits failed out of a total of {n_fits}. The score on these folds "
         f"is set to {error_score}. Details:\n{details}",
         FitFailedWarning,
-        stacklevel=5,
+        stacklevel=4,
     )
-    return True

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
 from sklearn.utils.validation import has_fit_parameter
 
+from .. import _core
 from ..folds import Folds
+from ..progress import part
 from ..scoring import RESPONSES
 from . import native
-from .base import Outcome, Task
+from .base import Outcome, Task, Together
 from .walk import walk
 
 __all__ = ["Tree"]
 
 
-class Tree:
+class Tree(Together):
     """Walk the tree of folds with native learners, or with any estimator that has ``partial_fit``.
 
     Options
@@ -67,16 +71,29 @@ class Tree:
             return f"{name}.fit makes up to {task.estimator.max_iter} passes, the tree makes one"
         return f"{name}.fit may do more than one pass of partial_fit"
 
-    def run(self, task: Task) -> Outcome:
-        """Walk the tree."""
-        if _runs_natively(task):
-            return native.tree(task)
+    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
+        """Walk the tree: native learners together, one estimator in Python after the other."""
+        natives = [place for place, task in enumerate(tasks) if _runs_natively(task)]
+        others = [place for place, task in enumerate(tasks) if not _runs_natively(task)]
+        n_parts = bool(natives) + len(others)
+        if natives:
+            shared = [_with_part(tasks[place], 0, n_parts) for place in natives]
+            for number, outcome in native.run_many(shared, _core.tree_cv):
+                yield natives[number], outcome
+        for number, place in enumerate(others, bool(natives)):
+            yield place, self._walk(_with_part(tasks[place], number, n_parts))
+
+    def _walk(self, task: Task) -> Outcome:
         assert isinstance(task.folds, Folds)  # why_not saw to it
         outcome = walk(task, task.folds)
         reason = self.why_not_auto(task)
         if reason is not None:
             outcome.notes.append(f"single-pass training was evaluated: {reason}")
         return outcome
+
+
+def _with_part(task: Task, number: int, n_parts: int) -> Task:
+    return task if n_parts == 1 else replace(task, progress=part(task.progress, number, n_parts))
 
 
 _EXACT = (BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB)

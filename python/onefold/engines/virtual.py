@@ -7,6 +7,7 @@ fitted to follows from the one fit to all rows (see `onefold.reference.virtual` 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -24,8 +26,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 from .. import _core
 from ..data import as_classes, as_rows, as_values
 from ..folds import Folds, Splits
-from ..progress import reporter
-from .base import Outcome, Task
+from ..progress import Report, part, reporter
+from .base import Outcome, Task, Together
 
 __all__ = ["System", "Virtual", "read", "system"]
 
@@ -48,6 +50,14 @@ class Reading:
     def intercept(self) -> bool:
         """Whether there is an intercept."""
         return bool(getattr(self.final, "fit_intercept", False))
+
+    def family(self) -> tuple[Any, ...]:
+        """Everything but the penalty, to be compared."""
+        kernel = [getattr(self.final, name, None) for name in ("kernel", "gamma", "degree")]
+        others = [getattr(self.final, name, None) for name in ("coef0", "kernel_params")]
+        classes = getattr(self.final, "class_weight", None)
+        kind = type(self.final) if hasattr(self.final, "kernel") else is_classifier(self.final)
+        return (kind, self.scaler, self.intercept, *kernel, *map(repr, others), repr(classes))
 
 
 def read(estimator: Any) -> Reading | str:
@@ -83,16 +93,16 @@ class System:
     weights: Floats | None
     classes: NDArray[Any] | None = None
 
-    def alphas(self) -> Floats:
+    def alphas(self, reading: Reading) -> Floats:
         """The penalty of every output."""
-        alpha = np.asarray(self.reading.alpha, dtype=np.float64).ravel()
+        alpha = np.asarray(reading.alpha, dtype=np.float64).ravel()
         if alpha.size not in (1, self.targets.shape[1]):
             outputs = self.targets.shape[1]
             raise ValueError(f"alpha has {alpha.size} values for {outputs} outputs")
         return np.broadcast_to(alpha, self.targets.shape[1])
 
     def predict(
-        self, folds: Folds | Splits, alphas: Floats, *, n_jobs: int | None, progress: bool
+        self, folds: Folds | Splits, alphas: Floats, *, n_jobs: int | None, progress: bool | Report
     ) -> Floats:
         """Held-out predictions: test row × penalty × output."""
         with reporter(progress, unit="folds") as report:
@@ -102,7 +112,7 @@ class System:
             return _core.virtual_predict(*self._data(folds), self.model(alphas), **jobs)[0]
 
     def errors(
-        self, folds: Folds | Splits, alphas: Floats, *, n_jobs: int | None, progress: bool
+        self, folds: Folds | Splits, alphas: Floats, *, n_jobs: int | None, progress: bool | Report
     ) -> tuple[Floats, Floats, Floats]:
         """Mean squared errors, their standard errors, and sums: penalty × output each."""
         with reporter(progress, unit="folds") as report:
@@ -157,7 +167,7 @@ def _gram(final: KernelRidge, X: Any) -> Floats:
     return np.ascontiguousarray(gram, dtype=np.float64)
 
 
-class Virtual:
+class Virtual(Together):
     """Virtual k-fold: exact, whatever the folds."""
 
     name = "virtual"
@@ -183,23 +193,59 @@ class Virtual:
         """It is exact."""
         return None
 
-    def run(self, task: Task) -> Outcome:
-        """Predict every fold."""
-        start = time.perf_counter()
-        reading = read(task.estimator)
-        assert not isinstance(reading, str), "why_not has been asked"
-        data = system(reading, task.X, task.y, task.weights)
-        alphas, which = np.unique(data.alphas(), return_inverse=True)
-        predicted = data.predict(task.folds, alphas, n_jobs=task.n_jobs, progress=task.progress)
-        values = predicted[:, which, np.arange(len(which))]
+    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
+        """Predict every fold; tasks that differ in the penalty only share one decomposition."""
+        families = list(_families(tasks))
+        for number, places in enumerate(families):
+            progress = part(tasks[0].progress, number, len(families))
+            family = [tasks[place] for place in places]
+            outcomes = _run_family(family, progress if len(families) > 1 else tasks[0].progress)
+            yield from zip(places, outcomes, strict=True)
+
+
+LARGEST = 2**27
+"""Predictions that are held at a time at most."""
+
+
+def _families(tasks: Sequence[Task]) -> Iterator[list[int]]:
+    """The places of tasks that differ in the penalty only, in lots that memory can hold."""
+    families: dict[Any, list[int]] = {}
+    for place, task in enumerate(tasks):
+        families.setdefault(_reading(task).family(), []).append(place)
+    n_outputs = max(1, np.size(tasks[0].y) // len(tasks[0].y))
+    size = max(1, LARGEST // (len(tasks[0].folds.rows) * n_outputs))
+    for places in families.values():
+        yield from (places[start : start + size] for start in range(0, len(places), size))
+
+
+def _reading(task: Task) -> Reading:
+    reading = read(task.estimator)
+    assert not isinstance(reading, str), "why_not has been asked"
+    return reading
+
+
+def _run_family(tasks: list[Task], progress: bool | Report) -> Iterator[Outcome]:
+    start = time.perf_counter()
+    task = tasks[0]
+    data = system(_reading(task), task.X, task.y, task.weights)
+    each = np.stack([data.alphas(_reading(task)) for task in tasks])
+    alphas, which = np.unique(each, return_inverse=True)
+    predicted = data.predict(task.folds, alphas, n_jobs=task.n_jobs, progress=progress)
+    seconds = time.perf_counter() - start
+    read_classes = None if data.classes is None else _Classes.of(task, data.classes)
+    for number, own in enumerate(which.reshape(each.shape)):
+        values = predicted[:, own, np.arange(len(own))]
         answers = {"predict": values[:, 0] if np.ndim(task.y) == 1 else values}
-        if data.classes is not None:
-            answers = _classify(task, values, data.classes)
-        return Outcome(
+        if read_classes is not None:
+            answers = read_classes.classify(values)
+        cost = {"rows_evaluated": len(values)}
+        if number == 0:
+            cost = {"fits": 1, "rows_fed": len(data.targets)} | cost
+        yield Outcome(
             answers=answers,
             classes=data.classes,
-            cost={"fits": 1, "rows_fed": len(data.targets), "rows_evaluated": len(values)},
-            fit_time=time.perf_counter() - start,
+            cost=cost,
+            fit_time=seconds / len(tasks),
         )
 
 
@@ -224,12 +270,25 @@ def _absent(folds: Folds | Splits, codes: NDArray[Any], n_classes: int) -> NDArr
     return np.asarray(present == 0)
 
 
-def _classify(task: Task, values: Floats, classes: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Classes from values; a class that a training set does not hold cannot be predicted."""
-    if len(classes) == 2:
-        values = values[:, 0]
-        return {"predict": classes[(values > 0).astype(int)], "decision_function": values}
-    absent = _absent(task.folds, as_classes(task.y, len(task.y))[0], len(classes))
-    rows = np.repeat(absent, np.diff(task.folds.starts), axis=0)
-    values[rows] = np.finfo(np.float64).min
-    return {"predict": classes[values.argmax(axis=1)], "decision_function": values}
+@dataclass(frozen=True)
+class _Classes:
+    """How decision values are read as classes."""
+
+    classes: NDArray[Any]
+    absent: NDArray[np.bool_] | None
+    """Test row × class: whether its training set does not hold the class, if there are several."""
+
+    @classmethod
+    def of(cls, task: Task, classes: NDArray[Any]) -> _Classes:
+        if len(classes) == 2:
+            return cls(classes, None)
+        absent = _absent(task.folds, as_classes(task.y, len(task.y))[0], len(classes))
+        return cls(classes, np.repeat(absent, np.diff(task.folds.starts), axis=0))
+
+    def classify(self, values: Floats) -> dict[str, NDArray[Any]]:
+        """Classes from values; a class that a training set does not hold cannot be predicted."""
+        if self.absent is None:
+            values = values[:, 0]
+            return {"predict": self.classes[(values > 0).astype(int)], "decision_function": values}
+        values[self.absent] = np.finfo(np.float64).min
+        return {"predict": self.classes[values.argmax(axis=1)], "decision_function": values}

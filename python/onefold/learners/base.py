@@ -62,6 +62,9 @@ class NativeEstimator(BaseEstimator):
         """Check targets: what the native model takes, and how many classes or outputs there are."""
         return None, 0
 
+    def _take_over_targets(self, other: Self) -> None:
+        """Learn from ``other``, of the same kind, what it has seen in the targets."""
+
     def _rows(self, X: Any, *, reset: bool) -> Any:
         return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
 
@@ -198,6 +201,9 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
             raise ValueError(f"y[{place}] is {label!r}: not among the classes {known}")
         return codes.astype(np.uint32), len(self.classes_)
 
+    def _take_over_targets(self, other: Self) -> None:
+        self.classes_ = other.classes_
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely class of each row.
 
@@ -223,6 +229,9 @@ class NativeRegressor(RegressorMixin, NativeEstimator):
         values = as_values(y, n_samples)
         self._is_single = np.asarray(y).ndim == 1
         return values, values.shape[1]
+
+    def _take_over_targets(self, other: Self) -> None:
+        self._is_single = other._is_single
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         return {"predict": outputs[:, 0] if self._is_single else outputs}

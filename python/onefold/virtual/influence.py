@@ -86,7 +86,7 @@ def diagnostics(
     if reading.scaler is not None or isinstance(reading.final, (KernelRidge, RidgeClassifier)):
         raise ValueError("estimator must be LinearRegression or Ridge, with nothing before it")
     data = system(reading, X, y, as_weights(sample_weight, len(y)))
-    alphas = np.unique(data.alphas())
+    alphas = np.unique(data.alphas(data.reading))
     if len(alphas) != 1:
         raise ValueError(f"alpha must be one penalty for all outputs, got {alphas.tolist()}")
     leverages, residuals, left_out = _core.virtual_diagnostics(

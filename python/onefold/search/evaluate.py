@@ -1,0 +1,148 @@
+"""All candidates, each by the engine that suits it, the tasks of an engine in one call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..assemble import pooled_scores, score_columns
+from ..engines import Engine, Outcome, Task, choose, report_failures, warn_of_refits
+from ..engines.refit import fit_all
+from .watch import OutOfTime, Watch
+
+__all__ = ["Candidate", "Evaluation", "evaluate"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Candidate:
+    """What is known of a candidate when its folds are done. The predictions are not kept."""
+
+    columns: dict[str, Floats]
+    """Times and scores of every fold, as `onefold.cross_validate` names them."""
+    pooled: dict[str, float]
+    """Scores of all held-out answers together, of metrics that some fold leaves undefined."""
+    method: str
+    cost: dict[str, int]
+
+
+@dataclass
+class Evaluation:
+    """What became of all candidates."""
+
+    candidates: dict[int, Candidate] = field(default_factory=dict)
+    """Those that are finished, by place."""
+    notes: list[str] = field(default_factory=list)
+    stopped: str | None = None
+    """Why it ended before all were finished, if it did."""
+    outcomes: list[Outcome] = field(default_factory=list)
+    """Without answers: what failed is reported at the end, of all candidates together."""
+
+
+def evaluate(
+    tasks: list[Task], watch: Watch, *, method: str, return_when_interrupted: bool
+) -> Evaluation:
+    """Cross-validate candidates that differ in their estimators only."""
+    found = Evaluation()
+    n_folds = len(tasks[0].folds)
+    plan = _plan(tasks, method)
+    n_done = 0
+    said: list[warnings.WarningMessage] = []
+    try:
+        for engine, places in plan:
+            progress = watch.during(n_done * n_folds, len(places) * n_folds)
+            group = [replace(tasks[place], progress=progress) for place in places]
+            watch.check()
+            for number, name, outcome in _run(engine, group, found.notes, method == "auto"):
+                place = places[number]
+                with warnings.catch_warnings(record=True) as own:
+                    warnings.simplefilter("always")
+                    found.candidates[place] = _judge(tasks[place], outcome, name, found.notes)
+                said.extend(own)
+                found.outcomes.append(replace(outcome, answers={}))
+                watch.check()
+            n_done += len(places)
+    except OutOfTime:
+        found.stopped = "the time budget was used up"
+    except KeyboardInterrupt:
+        if not return_when_interrupted or not found.candidates:
+            raise
+        found.stopped = "it was interrupted"
+    _say_once(said)
+    report_failures(found.outcomes, len(found.candidates) * n_folds, tasks[0].error_score)
+    if len(found.candidates) == len(tasks):
+        found.stopped = None
+    found.notes = list(dict.fromkeys(found.notes))
+    return found
+
+
+def _plan(tasks: list[Task], method: str) -> list[tuple[Engine, list[int]]]:
+    """Group the places of tasks by the engine that does them."""
+    groups: dict[str, tuple[Engine, list[int]]] = {}
+    why: dict[str, str] = {}
+    for place, task in enumerate(tasks):
+        engine, reasons = choose(method, task)
+        groups.setdefault(engine.name, (engine, []))[1].append(place)
+        if engine.name == "refit" and not why:
+            why = reasons
+    if "refit" in groups:
+        places = groups["refit"][1]
+        warn_of_refits(tasks[places[0]], why, len(places) * len(tasks[0].folds))
+    return list(groups.values())
+
+
+def _run(
+    engine: Engine, tasks: list[Task], notes: list[str], fall_back: bool
+) -> Iterator[tuple[int, str, Outcome]]:
+    """Yield the number, the engine's name and the outcome of every task.
+
+    A task that an engine fails to do is refitted: what fails then is recorded fold by fold, as
+    scikit-learn does, and does not take the other candidates with it.
+    """
+    done = set()
+    try:
+        for number, outcome in engine.run_many(tasks):
+            done.add(number)
+            yield number, engine.name, outcome
+        return
+    except _FAILURES:
+        if tasks[0].error_score == "raise":
+            raise
+    for number in (number for number in range(len(tasks)) if number not in done):
+        task = tasks[number]
+        try:
+            [(_, outcome)] = engine.run_many([task])
+            yield number, engine.name, outcome
+        except _FAILURES as error:
+            if not fall_back and engine.name != "refit":
+                raise
+            notes.append(f"{engine.name}: {error}; such candidates were refitted")
+            yield number, "refit", next(fit_all([task]))
+
+
+_FAILURES = (ValueError, TypeError, ArithmeticError)
+"""What an engine raises of a candidate that cannot be fitted."""
+
+
+def _judge(task: Task, outcome: Outcome, method: str, notes: list[str]) -> Candidate:
+    columns = score_columns(task, outcome)
+    names = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
+    undefined = [name for name in names if np.isnan(columns[f"test_{name}"]).any()]
+    pooled: dict[str, float] = {}
+    if undefined and outcome.answers:
+        scores, remarks = pooled_scores(task, outcome, undefined)
+        pooled = {name: scores[name] for name in undefined}
+        notes.extend(remarks)
+    notes.extend(outcome.notes)
+    return Candidate(columns, pooled, method, outcome.cost)
+
+
+def _say_once(said: list[warnings.WarningMessage]) -> None:
+    """Give every warning of the scoring once, however many candidates and folds caused it."""
+    for warning in {(w.category, str(w.message)): w for w in said}.values():
+        warnings.warn(warning.message, warning.category, stacklevel=4)

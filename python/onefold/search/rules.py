@@ -1,0 +1,117 @@
+"""Which candidate to take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Simpler", "one_standard_error", "order_of"]
+
+Floats = NDArray[np.float64]
+Params = Mapping[str, Any]
+Simpler = Callable[[Params], Any]
+"""A key of the parameters: the smaller, the simpler."""
+
+_LARGER = (
+    "alpha alpha_1 alpha_2 l1_ratio lambda_1 lambda_2 reg_alpha reg_covar reg_lambda "
+    "ccp_alpha epsilon min_child_weight min_impurity_decrease "
+    "min_samples_leaf min_samples_split n_neighbors nu shrinkage smoothing var_smoothing "
+    "min_weight_fraction_leaf bandwidth length_scale"
+).split()
+_SMALLER = (
+    "C aggressiveness degree gamma k max_depth max_features max_iter max_leaf_nodes "
+    "n_bins n_clusters n_components n_estimators n_knots num_leaves"
+).split()
+_KNOWN = dict.fromkeys(_LARGER, "larger") | dict.fromkeys(_SMALLER, "smaller")
+"""Which values of well-known parameters make a simpler model."""
+
+
+def order_of(simpler: Any, params: list[dict[str, Any]]) -> tuple[Simpler, str]:
+    """Read what is simpler: a key of parameters, and how to say it.
+
+    Parameters
+    ----------
+    simpler : callable, dict or None
+        A key of the parameters, the smaller the simpler; or ``"smaller"`` or ``"larger"`` for each
+        parameter, the most important first; or nothing, for parameters that are well known.
+    params : list of dict
+        The candidates.
+
+    Examples
+    --------
+    >>> from onefold.search.rules import order_of
+    >>> key, said = order_of(None, [{"ridge__alpha": 1}, {"ridge__alpha": 10}])
+    >>> said, min([{"ridge__alpha": 1}, {"ridge__alpha": 10}], key=key)
+    ('larger ridge__alpha', {'ridge__alpha': 10})
+    """
+    if callable(simpler):
+        return simpler, f"by {getattr(simpler, '__name__', simpler)!s}"
+    varied = [name for name in dict.fromkeys(k for p in params for k in p) if _varies(name, params)]
+    if simpler is None:
+        ways = {name: _KNOWN.get(name.rpartition("__")[2], "") for name in varied}
+        unknown = [name for name, way in ways.items() if not way]
+        if unknown:
+            raise ValueError(
+                f"rule='one_se' does not know what makes {', '.join(unknown)} simpler: "
+                f"pass simpler={{{unknown[0]!r}: 'smaller'}} or 'larger', or a key of the params"
+            )
+    elif isinstance(simpler, Mapping) and set(simpler.values()) <= {"smaller", "larger"}:
+        ways = dict(simpler)
+        unknown = [name for name in ways if not any(name in p for p in params)]
+        if unknown:
+            raise ValueError(f"simpler names {unknown[0]!r}, which no candidate has")
+    else:
+        raise ValueError(
+            "simpler must be a callable or a dict of parameters with 'smaller' or 'larger', "
+            f"got {simpler!r}"
+        )
+    signs = {name: 1 if way == "smaller" else -1 for name, way in ways.items()}
+
+    def key(own: Params) -> tuple[float, ...]:
+        return tuple(sign * _number(name, own.get(name)) for name, sign in signs.items())
+
+    return key, ", then ".join(f"{way} {name}" for name, way in ways.items())
+
+
+def _varies(name: str, params: list[dict[str, Any]]) -> bool:
+    return len({repr(own.get(name)) for own in params}) > 1
+
+
+def _number(name: str, value: Any) -> float:
+    """A value to be ordered; None is no limit."""
+    if value is None:
+        return float("inf")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"simpler: {name}={value!r} cannot be ordered; pass a key of the params"
+        ) from None
+
+
+def one_standard_error(scores: Floats, keys: list[Any]) -> int:
+    """Return the simplest candidate within one standard error of the best.
+
+    Breiman, Friedman, Olshen and Stone, *Classification and regression trees* (1984), section
+    3.4.3: the standard error is that of the best candidate.
+
+    Parameters
+    ----------
+    scores : array of shape (n_candidates, n_folds)
+        The larger the better.
+    keys : list
+        What is smaller is simpler; of two that are equally simple the better is taken.
+    """
+    n_folds = scores.shape[1]
+    if n_folds < 2:
+        raise ValueError("rule='one_se' needs two test sets or more to tell a standard error")
+    means = scores.mean(axis=1)
+    if np.isnan(means).all():
+        raise ValueError("rule='one_se' needs a score on every test set of some candidate")
+    best = int(np.nanargmax(means))
+    limit = means[best] - scores[best].std(ddof=1) / np.sqrt(n_folds)
+    near = np.flatnonzero(means >= limit).tolist()
+    return int(min(near, key=lambda place: (keys[place], -means[place], place)))

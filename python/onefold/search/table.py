@@ -1,0 +1,85 @@
+"""``cv_results_``, column by column as scikit-learn has it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.model_selection._search import _yield_masked_array_for_each_param
+
+from .evaluate import Candidate
+
+__all__ = ["Table", "tabulate"]
+
+Floats = NDArray[np.float64]
+
+
+class Table(dict[str, Any]):
+    """The columns, and which metrics in them are pooled."""
+
+    pooled: list[str]
+
+
+def tabulate(params: list[dict[str, Any]], candidates: list[Candidate]) -> Table:
+    """Make the table of all candidates that are finished."""
+    table = Table()
+    table.pooled = []
+    for time in ("fit_time", "score_time"):
+        seconds = _matrix(candidates, time)
+        table[f"mean_{time}"] = seconds.mean(axis=1)
+        table[f"std_{time}"] = seconds.std(axis=1)
+    table |= dict(_yield_masked_array_for_each_param(params))
+    table["params"] = params
+    # A candidate whose fits failed knows nothing of the metrics that a callable would have named.
+    columns = max((candidate.columns for candidate in candidates), key=len)
+    for metric in (key[5:] for key in columns if key.startswith("test_")):
+        _add_scores(table, candidates, f"test_{metric}")
+        table[f"rank_test_{metric}"] = _ranks(table[f"mean_test_{metric}"])
+        if f"train_{metric}" in columns:
+            _add_scores(table, candidates, f"train_{metric}")
+    return table
+
+
+def _matrix(candidates: list[Candidate], column: str) -> Floats:
+    """A column of all candidates: candidate × fold."""
+    n_folds = len(candidates[0].columns["fit_time"])
+    missing = np.full(n_folds, np.nan)
+    return np.stack([candidate.columns.get(column, missing) for candidate in candidates])
+
+
+def _add_scores(table: Table, candidates: list[Candidate], column: str) -> None:
+    scores = _matrix(candidates, column)
+    for fold, own in enumerate(np.ascontiguousarray(scores.T)):
+        table[f"split{fold}_{column}"] = own
+    means = scores.mean(axis=1)
+    kind, metric = column.split("_", 1)
+    if kind == "test" and np.isnan(scores).all(axis=0).any():
+        # No candidate has a score on some fold: the metric is not defined there.
+        pooled = np.array([candidate.pooled.get(metric, np.nan) for candidate in candidates])
+        if not np.isnan(pooled).all():
+            means = pooled
+            table.pooled.append(metric)
+            warnings.warn(
+                f"{metric} is not defined on every test set; candidates are compared by the "
+                f"{metric} of all held-out predictions together",
+                UndefinedMetricWarning,
+                stacklevel=4,
+            )
+    if not np.isfinite(means).all():
+        warnings.warn(
+            f"One or more of the {kind} scores are non-finite: {means}", UserWarning, stacklevel=4
+        )
+    table[f"mean_{column}"] = means
+    table[f"std_{column}"] = scores.std(axis=1)
+
+
+def _ranks(means: Floats) -> NDArray[np.int32]:
+    """1 for the best; candidates without a score share the last place."""
+    if np.isnan(means).all():
+        return np.ones(len(means), dtype=np.int32)
+    filled = np.where(np.isnan(means), np.nanmin(means) - 1, means)
+    return np.asarray(rankdata(-filled, method="min"), dtype=np.int32)
