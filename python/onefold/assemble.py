@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from .engines import Outcome, Task
 from .folds import partitions
 from .result import CVResult
-from .scoring import HeldOut, Scorer, losses, metric_of, per_sample, score_held_out
+from .scoring import HeldOut, Scorer, losses, metric_of, per_sample, score_held_out, sign_of
 
 __all__ = ["assemble", "pooled_scores", "score_columns"]
 
@@ -109,7 +109,8 @@ def _fold_scores(task: Task, outcome: Outcome) -> dict[str, Floats]:
             )
             scores[name] = np.full(len(task.folds), np.nan)
         elif _is_plain_r2(scorer, task, outcome, y):
-            scores[name] = _fold_r2(outcome.answers["predict"], y, weights, starts)
+            r2 = _fold_r2(outcome.answers["predict"], y, weights, starts)
+            scores[name] = sign_of(scorer) * r2
         else:
             scores |= _one_by_one(name, scorer, task, outcome, y, weights)
     return scores

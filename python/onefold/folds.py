@@ -81,7 +81,7 @@ def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Spli
     if not 2 <= n_folds <= n_samples:
         raise ValueError(
             f"cv={n_folds}: the number of folds must be from 2 to the number of samples, "
-            f"{n_samples}"
+            f"n_samples={n_samples}"
         )
     if not classifier or not _are_classes(y):
         return Folds.contiguous(n_samples, n_folds)

@@ -44,6 +44,7 @@ __all__ = [
     "per_sample",
     "resolve_scoring",
     "score_held_out",
+    "sign_of",
 ]
 
 Scorer = Callable[..., Any]
@@ -243,7 +244,13 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> Floa
         return _own_sample_scores(estimator, answers)
     if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
         return None
-    return _MEANS[metric](answers["predict"], np.asarray(y))
+    values = _MEANS[metric](answers["predict"], np.asarray(y))
+    return None if values is None else sign_of(scorer) * values
+
+
+def sign_of(scorer: Scorer) -> int:
+    """−1 of a scorer that turns a metric round, so that the larger is the better."""
+    return int(getattr(scorer, "_sign", 1))
 
 
 def _right(prediction: Any, y: Any) -> Floats | None:
@@ -252,10 +259,10 @@ def _right(prediction: Any, y: Any) -> Floats | None:
 
 _MEANS: dict[Any, Callable[[Any, Any], Floats | None]] = {
     accuracy_score: _right,
-    mean_squared_error: lambda prediction, y: -_over_outputs(np.square(prediction - y)),
-    mean_absolute_error: lambda prediction, y: -_over_outputs(np.abs(prediction - y)),
+    mean_squared_error: lambda prediction, y: _over_outputs(np.square(prediction - y)),
+    mean_absolute_error: lambda prediction, y: _over_outputs(np.abs(prediction - y)),
 }
-"""Metrics that are means over samples, as scores: the larger the better."""
+"""Metrics that are means over samples."""
 
 
 def losses(estimator: Any, y: Any, answers: Answers) -> tuple[str, Floats] | None:

@@ -148,7 +148,7 @@ def test_folds_and_splits_pickle():
 @pytest.mark.parametrize(
     ("cv", "message"),
     [
-        (31, "cv=31: the number of folds must be from 2 to the number of samples, 30"),
+        (31, "cv=31: the number of folds must be from 2 to the number of samples, n_samples=30"),
         (1, "cv=1: the number of folds"),
         (-3, "cv=-3"),
         (15, "cv=15: class 'a' has only 10 samples, fewer than folds"),

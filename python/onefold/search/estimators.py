@@ -139,8 +139,6 @@ class _Search:
             classifier=is_classifier(self.estimator),
         )
         self.n_splits_ = len(folds)
-        if self.n_splits_ == 0:
-            raise ValueError("No fits were performed: the cv iterator is empty")
         n_samples = _num_samples(X)
         scorers = resolve_scoring(self.estimator, self.scoring)
         asks = not all(is_mean(scorer, self.estimator) for scorer in scorers.values())

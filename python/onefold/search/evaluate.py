@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
 
 from ..assemble import pooled_scores, score_columns
 from ..engines import Engine, Outcome, Task, choose, report_failures, warn_of_refits
@@ -62,8 +63,10 @@ def evaluate(
                 place = places[number]
                 with warnings.catch_warnings(record=True) as own:
                     warnings.simplefilter("always")
-                    found.candidates[place] = _judge(tasks[place], outcome, name, found.notes)
-                said.extend(own)
+                    candidate = _judge(tasks[place], outcome, name, found.notes)
+                found.candidates[place] = candidate
+                # Pooled scores come with a warning of their own.
+                said += [w for w in own if not (candidate.pooled and w.category is UndefinedMetricWarning)]
                 found.outcomes.append(replace(outcome, answers={}))
                 watch.check()
             n_done += len(places)
@@ -111,7 +114,7 @@ def _run(
             yield number, engine.name, outcome
         return
     except _FAILURES:
-        if tasks[0].error_score == "raise":
+        if not fall_back and engine.name != "refit":
             raise
     for number in (number for number in range(len(tasks)) if number not in done):
         task = tasks[number]
@@ -119,8 +122,6 @@ def _run(
             [(_, outcome)] = engine.run_many([task])
             yield number, engine.name, outcome
         except _FAILURES as error:
-            if not fall_back and engine.name != "refit":
-                raise
             notes.append(f"{engine.name}: {error}; such candidates were refitted")
             yield number, "refit", next(fit_all([task]))
 

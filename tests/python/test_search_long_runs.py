@@ -1,0 +1,195 @@
+"""Long searches: one bar, Ctrl-C, a time budget, and what is left of a search that was stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.linear_model import Ridge
+
+import onefold
+from onefold.learners import Pegasos
+from onefold.search.watch import Watch
+
+X = np.random.default_rng(0).normal(size=(60, 4))
+y = X[:, 0] + 0.1 * X[:, 1]
+
+
+class Slow(RegressorMixin, BaseEstimator):
+    """Takes its time, or is interrupted, in every fit."""
+
+    def __init__(self, value=0, seconds=0.0, interrupted_at=None):
+        self.value = value
+        self.seconds = seconds
+        self.interrupted_at = interrupted_at
+
+    def fit(self, X, y):
+        time.sleep(self.seconds)
+        if self.interrupted_at == self.value:
+            raise KeyboardInterrupt
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), float(self.value))
+
+
+def slow_search(**keywords):
+    estimator = Slow(seconds=keywords.pop("seconds", 0.0), interrupted_at=keywords.pop("at", None))
+    return onefold.GridSearchCV(
+        estimator, {"value": [0, 1, 2, 3]}, cv=3, method="refit", **keywords
+    )
+
+
+def test_ctrl_c_raises_unless_the_rest_is_wanted():
+    with pytest.raises(KeyboardInterrupt):
+        slow_search(at=2).fit(X, y)
+    search = slow_search(at=2, on_interrupt="return").fit(X, y)
+    assert search.partial_
+    assert search.cv_results_["params"] == [{"value": 0}, {"value": 1}]
+    assert search.best_params_ == {"value": 0}
+    assert search.predict(X).tolist() == [0.0] * 60
+    assert "it was interrupted, 2 of 4 candidates are finished" in search.result_.notes[0]
+    assert "note   partial" in repr(search.result_)
+    assert search.compare().candidate.tolist() == [0, 1]
+
+
+def test_ctrl_c_raises_when_nothing_is_finished():
+    with pytest.raises(KeyboardInterrupt):
+        slow_search(at=0, on_interrupt="return").fit(X, y)
+
+
+def test_a_time_budget_ends_the_search_in_order():
+    search = slow_search(seconds=0.05, time_budget=0.25).fit(X, y)
+    assert search.partial_
+    assert 1 <= len(search.cv_results_["params"]) < 4
+    assert "the time budget was used up" in search.result_.notes[0]
+    assert hasattr(search, "best_estimator_")
+    enough = slow_search(time_budget=60).fit(X, y)
+    assert not enough.partial_
+    assert len(enough.cv_results_["params"]) == 4
+    with pytest.raises(TimeoutError, match="none of 4 candidates was finished in time"):
+        slow_search(seconds=0.2, time_budget=0.01).fit(X, y)
+
+
+def test_a_time_budget_stops_native_work_at_once():
+    rows = np.random.default_rng(0).normal(size=(20_000, 20))
+    search = onefold.GridSearchCV(
+        Pegasos(), {"alpha": np.logspace(-4, 0, 64)}, cv="loo", method="refit", time_budget=0.3
+    )
+    start = time.monotonic()
+    with pytest.raises(TimeoutError):
+        search.fit(rows, rows[:, 0] > 0)
+    assert time.monotonic() - start < 5
+
+
+def test_candidates_that_were_finished_before_the_end_are_kept():
+    # The watch looks at the clock between the candidates of an engine, too.
+    class Ticking(Watch):
+        looks = 0
+
+        def check(self):
+            self.looks += 1
+            if self.looks > 4:
+                raise onefold.search.watch.OutOfTime
+
+    from onefold.engines import Task
+    from onefold.folds import resolve_cv
+    from onefold.scoring import resolve_scoring
+    from onefold.search.evaluate import evaluate
+
+    folds = resolve_cv(3, X)
+    tasks = [
+        Task(estimator=Ridge(alpha), X=X, y=y, folds=folds, scorers=resolve_scoring(Ridge(), None))
+        for alpha in (0.1, 1, 10, 100, 1000)
+    ]
+    watch = Ticking(None, 15, None)
+    found = evaluate(tasks, watch, method="virtual", return_when_interrupted=False)
+    assert sorted(found.candidates) == [0, 1, 2, 3]
+    assert found.stopped == "the time budget was used up"
+
+
+@pytest.mark.parametrize("grid", [{"alpha": [0.1, 1, 10]}, {"alpha": [0.1], "positive": [True]}])
+def test_one_bar_over_the_whole_search(capsys, grid):
+    keywords = {"cv": 4, "error_score": "raise"}
+    if "positive" in grid:
+        keywords["method"] = "refit"
+    onefold.GridSearchCV(Ridge(), grid, **keywords).fit(X, y)
+    assert capsys.readouterr().err == ""
+    onefold.GridSearchCV(Ridge(), grid, progress=True, **keywords).fit(X, y)
+    shown = capsys.readouterr().err
+    total = 4.0 * len(grid["alpha"])
+    assert f"{total:.1f}/{total:.1f} " in shown or f"{total:.2f}/{total:.2f} " in shown
+    assert shown.count("search") == shown.count("search:")
+
+
+def test_the_bar_counts_all_engines_and_parties():
+    reports = []
+    watch = Watch(lambda done, total: reports.append((done, total)), 100, None)
+    report = watch.during(20, 40)
+    report(0, 10)
+    report(5, 10)
+    report(10, 10)
+    assert reports == [(20, 100), (40, 100), (60, 100)]
+    assert Watch(None, 100, None).during(0, 10) is False
+
+
+NATIVE = """
+    import numpy as np, onefold
+    from onefold.learners import Pegasos
+    X = np.random.default_rng(0).normal(size=(100_000, 20))
+    y = X[:, 0] > 0
+    search = onefold.GridSearchCV(
+        Pegasos(), {{"alpha": np.logspace(-6, 0, 16)}}, cv="loo", method="refit", n_jobs={n_jobs})
+    print("started", flush=True)
+    try:
+        search.fit(X, y)
+    except KeyboardInterrupt:
+        print("stopped", flush=True)
+"""
+
+PYTHON = """
+    import time, numpy as np, onefold
+    from sklearn.base import BaseEstimator, RegressorMixin
+
+    class Slow(RegressorMixin, BaseEstimator):
+        def __init__(self, value=0):
+            self.value = value
+
+        def fit(self, X, y):
+            time.sleep(0.01 if self.value == 0 else 1000)
+            return self
+
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    X = np.zeros((20, 2))
+    search = onefold.GridSearchCV(
+        Slow(), {{"value": [0, 1]}}, cv=2, method="refit", on_interrupt="return", n_jobs={n_jobs})
+    print("started", flush=True)
+    search.fit(X, np.arange(20.0))
+    print("stopped", flush=True)
+    assert search.partial_ and len(search.cv_results_["params"]) == 1
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
+@pytest.mark.parametrize(("script", "n_jobs"), [(NATIVE, 2), (PYTHON, 1), (PYTHON, 2)])
+def test_ctrl_c_ends_a_search_within_a_moment(script, n_jobs):
+    code = textwrap.dedent(script.format(n_jobs=n_jobs))
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "started\n"
+        time.sleep(2.5)
+        assert process.poll() is None, "the search must still be going on"
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "stopped\n"
+        assert time.monotonic() - start < 2
+        assert process.wait() == 0
