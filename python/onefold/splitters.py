@@ -35,7 +35,7 @@ class MonteCarlo:
     >>> for train, test in MonteCarlo(2, test_size=2, random_state=0).split([[0]] * 5):
     ...     print(train, test)
     [1 3 4] [2 0]
-    [1 2 0] [3 4]
+    [1 4 3] [0 2]
     """
 
     def __init__(
@@ -68,9 +68,7 @@ class MonteCarlo:
         if self.stratify and y is None:
             raise ValueError("stratify=True needs y")
         kind = StratifiedShuffleSplit if self.stratify else ShuffleSplit
-        draws = kind(
-            self.get_n_splits(), test_size=self.test_size, random_state=self.random_state
-        )
+        draws = kind(self.get_n_splits(), test_size=self.test_size, random_state=self.random_state)
         # Only y and the number of rows matter, and X may be anything.
         yield from draws.split(np.empty((_num_samples(X), 0)), y)
 

@@ -18,6 +18,16 @@ def test_the_first_example_prints_what_the_readme_shows():
     assert printed.getvalue() == shown
 
 
+def test_the_search_prints_what_the_readme_shows():
+    text = README.read_text(encoding="utf-8")
+    section = text[text.index("## Model selection") :]
+    code, shown = re.search(r"```python\n(.*?)```\s+```text\n(.*?)```", section, re.S).groups()
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(code, {})
+    assert printed.getvalue() == shown
+
+
 def test_the_readme_shows_the_two_commands():
     text = README.read_text(encoding="utf-8")
     assert "make demo" in text

@@ -63,9 +63,7 @@ def test_algorithm_3_is_one_call():
 
 
 def test_algorithm_4_is_one_call():
-    assert_same_choice(
-        one_call("loo"), *selection.leave_one_out(ridge, squared, ALPHAS, len(y))
-    )
+    assert_same_choice(one_call("loo"), *selection.leave_one_out(ridge, squared, ALPHAS, len(y)))
 
 
 @pytest.mark.parametrize("stratify", [False, True])
@@ -148,9 +146,7 @@ def test_what_is_simpler_is_known_or_asked_for():
 
 def test_comparisons_are_paired_and_corrected():
     search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=5).fit(X, y)
-    scores = np.stack(
-        [sk.cross_val_score(Ridge(alpha), X, y, cv=5) for alpha in ALPHAS]
-    )
+    scores = np.stack([sk.cross_val_score(Ridge(alpha), X, y, cv=5) for alpha in ALPHAS])
     table = search.compare()
     assert table.to == search.best_index_
     best = scores[search.best_index_]
@@ -314,9 +310,7 @@ def test_native_learners_walk_together_and_get_what_they_get_alone(order, n_jobs
     ).fit(X, labels)
     scores = search.result_.scores()
     for alpha, own in zip(alphas, scores, strict=True):
-        alone = onefold.cross_validate(
-            Pegasos(alpha), X, labels, cv=8, random_state=3, **options
-        )
+        alone = onefold.cross_validate(Pegasos(alpha), X, labels, cv=8, random_state=3, **options)
         np.testing.assert_array_equal(own, alone["test_score"])
     cost = search.result_.cost
     assert cost["rows_fed"] == 20 * alone.cost["rows_fed"]

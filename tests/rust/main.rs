@@ -13,7 +13,11 @@ mod naive_bayes;
 mod pegasos;
 mod rows;
 mod sets;
+<<<<<<< HEAD
 mod svm;
+=======
+mod several;
+>>>>>>> 055f54f (Describe model selection; test learners that walk together)
 mod textbook;
 mod tree;
 mod virtual_cv;

@@ -26,7 +26,7 @@ from ..svm import (
     gamma_of_scale,
     warn_of_gap,
 )
-from .base import Outcome, Task
+from .base import OneByOne, Outcome, Task
 
 __all__ = ["Seeded"]
 
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
-class Seeded:
+class Seeded(OneByOne):
     """Solve the dual of every fold from a feasible start near its solution.
 
     Options

@@ -15,7 +15,7 @@ parameters of least risk, and the risks. `onefold.GridSearchCV` does each of the
 ...     return (prediction - y[rows]) ** 2
 >>> f, R = cross_validation(slope, squared, [0.0, 100.0], 6, F=3)
 >>> int(np.argmin(R)), f(np.array([2])).round(2)
-(0, array([2.01]))
+(0, array([2.]))
 """
 
 from __future__ import annotations

@@ -41,11 +41,11 @@ class Comparison:
     >>> X, y = load_diabetes(return_X_y=True)
     >>> search = onefold.GridSearchCV(Ridge(), {"alpha": [0.01, 1, 100]}, cv=10).fit(X, y)
     >>> search.compare()
-    score of each candidate minus that of candidate 0, {'alpha': 0.01}, on 10 test sets
-      candidate  mean     difference  std_error  corrected_error        t       p  params
-              0   0.4585      0.0000     0.0000           0.0000      nan     nan  {'alpha': 0.01}
-              1   0.4096     -0.0489     0.0130           0.0188  -2.5966  0.0289  {'alpha': 1}
-              2   0.0089     -0.4496     0.0471           0.0684  -6.5709  0.0001  {'alpha': 100}
+    score of each candidate minus that of candidate 0, alpha=0.01, on 10 test sets
+      candidate     mean  difference  std_error  corrected_error        t       p  params
+              0   0.4629      0.0000     0.0000           0.0000      nan     nan  alpha=0.01
+              1   0.4054     -0.0575     0.0213           0.0310  -1.8552  0.0965  alpha=1
+              2  -0.0140     -0.4769     0.0398           0.0578  -8.2517  0.0000  alpha=100
     """
 
     metric: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import sklearn.model_selection as theirs
@@ -76,7 +76,7 @@ class _Search:
     def _candidates(self) -> list[Params]:
         raise NotImplementedError
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self: Any, X: Any, y: Any = None, **params: Any) -> Any:
         """Evaluate all candidates, choose one, and fit it to all rows.
 

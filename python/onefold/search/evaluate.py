@@ -66,7 +66,11 @@ def evaluate(
                     candidate = _judge(tasks[place], outcome, name, found.notes)
                 found.candidates[place] = candidate
                 # Pooled scores come with a warning of their own.
-                said += [w for w in own if not (candidate.pooled and w.category is UndefinedMetricWarning)]
+                said += [
+                    w
+                    for w in own
+                    if not (candidate.pooled and w.category is UndefinedMetricWarning)
+                ]
                 found.outcomes.append(replace(outcome, answers={}))
                 watch.check()
             n_done += len(places)

@@ -62,7 +62,7 @@ def nested_cross_validate(
     >>> search = onefold.GridSearchCV(Ridge(), {"alpha": [0.01, 0.1, 1]}, cv=5)
     >>> result = onefold.nested_cross_validate(search, X, y, cv=5)
     >>> [chosen["alpha"] for chosen in result["best_params"]], round(result.mean, 3)
-    ([0.01, 0.1, 0.01, 0.1, 0.1], 0.479)
+    ([0.1, 0.01, 0.1, 0.1, 0.1], 0.48)
     """
     if not isinstance(search, BaseSearchCV):
         raise TypeError(f"search must be a GridSearchCV, a RandomizedSearchCV or such: {search!r}")

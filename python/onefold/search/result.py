@@ -32,7 +32,7 @@ class SearchResult:
     >>> grid = {"alpha": [0.01, 0.1, 1, 10]}
     >>> onefold.GridSearchCV(Ridge(), grid, cv=10).fit(X, y).result_
     SearchResult: 4 candidates, 10 folds of 442 samples, method='virtual'
-      best   candidate 0, alpha=0.01: score 0.4585 ± 0.0482 (mean ± standard error)
+      best   candidate 1, alpha=0.1: score 0.4633 ± 0.0442 (mean ± standard error)
       cost   fits 1, rows_fed 442, rows_evaluated 1768
     """
 

@@ -15,17 +15,34 @@ Params = Mapping[str, Any]
 Simpler = Callable[[Params], Any]
 """A key of the parameters: the smaller, the simpler."""
 
-_LARGER = (
-    "alpha alpha_1 alpha_2 l1_ratio lambda_1 lambda_2 reg_alpha reg_covar reg_lambda "
-    "ccp_alpha epsilon min_child_weight min_impurity_decrease "
-    "min_samples_leaf min_samples_split n_neighbors nu shrinkage smoothing var_smoothing "
-    "min_weight_fraction_leaf bandwidth length_scale"
-).split()
-_SMALLER = (
-    "C aggressiveness degree gamma k max_depth max_features max_iter max_leaf_nodes "
-    "n_bins n_clusters n_components n_estimators n_knots num_leaves"
-).split()
-_KNOWN = dict.fromkeys(_LARGER, "larger") | dict.fromkeys(_SMALLER, "smaller")
+_KNOWN = {
+    "C": "smaller",
+    "aggressiveness": "smaller",
+    "alpha": "larger",
+    "bandwidth": "larger",
+    "ccp_alpha": "larger",
+    "degree": "smaller",
+    "epsilon": "larger",
+    "gamma": "smaller",
+    "k": "smaller",
+    "l1_ratio": "larger",
+    "length_scale": "larger",
+    "max_depth": "smaller",
+    "max_features": "smaller",
+    "max_iter": "smaller",
+    "max_leaf_nodes": "smaller",
+    "min_impurity_decrease": "larger",
+    "min_samples_leaf": "larger",
+    "min_samples_split": "larger",
+    "n_clusters": "smaller",
+    "n_components": "smaller",
+    "n_estimators": "smaller",
+    "n_knots": "smaller",
+    "n_neighbors": "larger",
+    "reg_covar": "larger",
+    "smoothing": "larger",
+    "var_smoothing": "larger",
+}
 """Which values of well-known parameters make a simpler model."""
 
 
