@@ -77,10 +77,7 @@ pub trait Rows: Sync {
         let mut blocks = 0..self.n_rows().div_ceil(BLOCK);
         let wrong = |block: usize| {
             let rows = block * BLOCK..self.n_rows().min((block + 1) * BLOCK);
-            monitor
-                .check()
-                .and_then(|()| check_block(self, rows))
-                .err()
+            monitor.check().and_then(|()| check_block(self, rows)).err()
         };
         let first = if has_company() {
             blocks.into_par_iter().find_map_first(wrong)

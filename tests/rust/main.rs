@@ -13,11 +13,8 @@ mod naive_bayes;
 mod pegasos;
 mod rows;
 mod sets;
-<<<<<<< HEAD
-mod svm;
-=======
 mod several;
->>>>>>> 055f54f (Describe model selection; test learners that walk together)
+mod svm;
 mod textbook;
 mod tree;
 mod virtual_cv;
