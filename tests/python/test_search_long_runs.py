@@ -140,13 +140,14 @@ def test_the_bar_counts_all_engines_and_parties():
 
 
 NATIVE = """
-    import numpy as np, onefold
+    import numpy as np, onefold, pathlib
     from onefold.learners import Pegasos
     X = np.random.default_rng(0).normal(size=(100_000, 20))
     y = X[:, 0] > 0
     search = onefold.GridSearchCV(
         Pegasos(), {{"alpha": np.logspace(-6, 0, 16)}}, cv="loo", method="refit", n_jobs={n_jobs})
-    print("started", flush=True)
+    for number in range({n_jobs}):
+        pathlib.Path({folder!r}, str(number)).touch()
     try:
         search.fit(X, y)
     except KeyboardInterrupt:
@@ -154,7 +155,7 @@ NATIVE = """
 """
 
 PYTHON = """
-    import time, numpy as np, onefold
+    import os, pathlib, time, numpy as np, onefold
     from sklearn.base import BaseEstimator, RegressorMixin
 
     class Slow(RegressorMixin, BaseEstimator):
@@ -162,7 +163,9 @@ PYTHON = """
             self.value = value
 
         def fit(self, X, y):
-            time.sleep(0.01 if self.value == 0 else 1000)
+            if self.value == 1:
+                pathlib.Path({folder!r}, str(os.getpid())).touch()
+                time.sleep(1000)
             return self
 
         def predict(self, X):
@@ -171,7 +174,6 @@ PYTHON = """
     X = np.zeros((20, 2))
     search = onefold.GridSearchCV(
         Slow(), {{"value": [0, 1]}}, cv=2, method="refit", on_interrupt="return", n_jobs={n_jobs})
-    print("started", flush=True)
     search.fit(X, np.arange(20.0))
     print("stopped", flush=True)
     assert search.partial_ and len(search.cv_results_["params"]) == 1
@@ -180,13 +182,16 @@ PYTHON = """
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
 @pytest.mark.parametrize(("script", "n_jobs"), [(NATIVE, 2), (PYTHON, 1), (PYTHON, 2)])
-def test_ctrl_c_ends_a_search_within_a_moment(script, n_jobs):
-    code = textwrap.dedent(script.format(n_jobs=n_jobs))
+def test_ctrl_c_ends_a_search_within_a_moment(script, n_jobs, tmp_path):
+    code = textwrap.dedent(script.format(n_jobs=n_jobs, folder=str(tmp_path)))
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout.readline() == "started\n"
-        time.sleep(2.5)
+        # Every worker leaves a file when it is where it will stay for long.
+        while len(list(tmp_path.iterdir())) < n_jobs:
+            assert process.poll() is None, "the search must still be going on"
+            time.sleep(0.05)
+        time.sleep(1)
         assert process.poll() is None, "the search must still be going on"
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
