@@ -20,9 +20,15 @@ try:
 except ImportError:  # a build without the reader
     load_libsvm = None
 
-__all__ = ["covtype", "news20", "spread", "years"]
+__all__ = ["a9a", "covtype", "news20", "spread", "years"]
 
 OPENERS = {".xz": lzma.open, ".bz2": bz2.open}
+
+
+def a9a(n_rows):
+    """The first rows of the Adult set, as CSR rows of 123 indicators."""
+    X, y = _read("a9a", 123)
+    return X[:n_rows], y[:n_rows]
 
 
 def covtype(seed=0, *, centre=True, constant=True):

@@ -1,0 +1,173 @@
+"""Grid searches against scikit-learn's, ours and theirs in one run.
+
+    python benches/peers/search.py [--only ridge pegasos plain svc] [--quick] [--write]
+
+Both sides may use two threads or processes. Where scikit-learn takes minutes, a few of its
+candidates are timed and the rest is reckoned: the table says which. ONEFOLD_DATA names the folder
+with covtype and a9a; the parts `ridge` and `plain` need no data.
+"""
+
+import argparse
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from common import data
+from common.report import Figures, machine, write
+from common.timing import race, seconds
+
+import onefold
+from onefold.learners import Pegasos
+
+
+def ridge(figures, quick):
+    """One decomposition for all penalties of a ridge regression."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100_000, 50))
+    y = X @ rng.standard_normal(50) + 5 * rng.standard_normal(100_000)
+    alphas = np.logspace(-2, 5, 50)
+    few = alphas[:: 25 if quick else 10]
+    theirs = GridSearchCV(Ridge(), {"alpha": few}, cv=10, n_jobs=2)
+    ours = onefold.GridSearchCV(Ridge(), {"alpha": alphas}, cv=10, n_jobs=2)
+    same = onefold.GridSearchCV(Ridge(), {"alpha": few}, cv=10, n_jobs=2)
+    best = race(3, ours=lambda: ours.fit(X, y), theirs=lambda: theirs.fit(X, y))
+    taken = best["theirs"] * len(alphas) / len(few)
+    apart = np.abs(
+        same.fit(X, y).cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"]
+    ).max()
+    figures.at_least(
+        "Ridge, 50 penalties, 10 folds, 100 000 × 50, faster than scikit-learn",
+        taken / best["ours"],
+        100,
+        detail=f"{taken:.1f} s ({len(few)} of 50 candidates timed) / {best['ours']:.3f} s; "
+        f"{ours.result_.cost['fits']} decomposition; scores differ by {apart:.0e} at most",
+    )
+
+
+def pegasos(figures, quick):
+    """All candidates of a native learner in one walk of the tree."""
+    X, y = data.covtype()
+    alphas = np.logspace(-7, -2, 32)
+    few = alphas[[12, 20]]
+    sgd = SGDClassifier(max_iter=1, tol=None, fit_intercept=False, random_state=0)
+    theirs = GridSearchCV(sgd, {"alpha": few}, cv=20, n_jobs=2, refit=False)
+    learner = Pegasos(fit_intercept=False)
+    grid = {"alpha": alphas}
+    keywords = {"cv": 20, "n_jobs": 2}
+    ours = onefold.GridSearchCV(learner, grid, **keywords)
+    shuffled = onefold.GridSearchCV(learner, grid, options={"order": "random"}, **keywords)
+    best = race(1 if quick else 3, ours=lambda: ours.fit(X, y), shuffled=lambda: shuffled.fit(X, y))
+    # Their search takes most of a minute: once is enough.
+    taken = seconds(lambda: theirs.fit(X, y)) * len(alphas) / len(few)
+    cost = ours.result_.cost
+    read = cost["rows_read"] / len(y)
+    detail = f"{taken:.0f} s ({len(few)} of 32 candidates timed) / {{:.2f}} s; "
+    figures.at_least(
+        "Pegasos, 32 penalties, 20 folds, covtype, faster than scikit-learn's SGD",
+        taken / best["ours"],
+        50,
+        detail=detail.format(best["ours"])
+        + f"learners are fed {cost['rows_fed'] / len(y):.0f} n rows, {read:.0f} n are read",
+    )
+    figures.at_least(
+        "… rows in random order, as SGD has them",
+        taken / best["shuffled"],
+        detail=detail.format(best["shuffled"])
+        + f"best score {shuffled.best_score_:.4f}, theirs of two {theirs.best_score_:.4f}",
+    )
+    alone = partial(onefold.cross_val_score, learner, X, y, **keywords)
+    one = min(seconds(alone) for _ in range(3))
+    figures.at_least(
+        "… 32 candidates together faster than one after the other",
+        32 * one / best["ours"],
+        detail=f"32 × {one:.3f} s / {best['ours']:.2f} s, with the fit to all rows",
+    )
+
+
+def plain(figures, quick):
+    """An estimator without an engine costs what it costs in scikit-learn."""
+    cases = {
+        "decision tree, 10 000 × 30": (
+            DecisionTreeClassifier(random_state=0),
+            {"max_depth": [4, 8, 12]},
+            (10_000, 30),
+        ),
+        "logistic regression, 500 × 10": (
+            LogisticRegression(),
+            {"C": np.logspace(-3, 3, 20)},
+            (500, 10),
+        ),
+    }
+    for name, (estimator, grid, shape) in cases.items():
+        X, y = make_classification(*shape, random_state=0)
+        for n_jobs in (1, 2):
+            keywords = {"cv": 5, "n_jobs": n_jobs}
+            theirs = GridSearchCV(estimator, grid, **keywords)
+            ours = onefold.GridSearchCV(estimator, grid, method="refit", **keywords)
+            best = race(
+                3 if quick else 10,
+                ours=lambda ours=ours, X=X, y=y: ours.fit(X, y),
+                theirs=lambda theirs=theirs, X=X, y=y: theirs.fit(X, y),
+            )
+            figures.at_most(
+                f"no engine: {name}, n_jobs={n_jobs}, against scikit-learn",
+                best["ours"] / best["theirs"],
+                1.05,
+                detail=f"{best['ours']:.3f} s / {best['theirs']:.3f} s",
+            )
+
+
+def svc(figures, quick):
+    """A grid of kernels and costs of a support vector machine."""
+    X, y = data.a9a(1_000 if quick else 5_000)
+    grid = {"C": [0.1, 1, 10, 100, 1000], "gamma": [0.001, 0.01, 0.05, 0.1, 0.5]}
+    keywords = {"cv": StratifiedKFold(5), "n_jobs": 2}
+    theirs = GridSearchCV(SVC(), grid, **keywords)
+    ours = onefold.GridSearchCV(SVC(), grid, **keywords)
+    own = seconds(lambda: ours.fit(X, y))
+    taken = seconds(lambda: theirs.fit(X, y))
+    apart = ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"]
+    figures.at_least(
+        f"SVC, 5 × 5 grid, 5 folds, first {len(y):,} rows of a9a, faster than scikit-learn",
+        taken / own,
+        20,
+        detail=f"{taken:.1f} s / {own:.2f} s by {ours.result_.methods[0]!r}; "
+        f"chosen {ours.best_params_}, theirs {theirs.best_params_}",
+    )
+    figures.at_most("… mean scores differ by", np.abs(apart).max(), 1e-3, unit="")
+
+
+PARTS = {"ridge": ridge, "pegasos": pegasos, "plain": plain, "svc": svc}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller data")
+    parser.add_argument("--write", action="store_true", help="write benches/results/search.md")
+    arguments = parser.parse_args()
+    # The peers' warnings are not what is measured here.
+    warnings.simplefilter("ignore")
+    described = machine()
+    print(described)
+    figures = Figures()
+    for name in arguments.only:
+        PARTS[name](figures, arguments.quick)
+    print(figures.summary())
+    if arguments.write:
+        text = ["# Searches: ours and theirs in one run", described + ".", figures.markdown()]
+        write("search.md", "\n\n".join([*text, figures.summary()]))
+
+
+if __name__ == "__main__":
+    main()
