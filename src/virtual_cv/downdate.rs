@@ -13,6 +13,47 @@ use super::problem::{Cv, Held};
 use crate::data::Rows;
 use crate::{Monitor, Result};
 
+/// The part of a sum of squared errors that must be left when all that cancels has cancelled: about
+/// ten digits of it are right then.
+const LEFT: f64 = 1e-5;
+
+/// The fits of one fold, a column a λ and output.
+pub(super) struct Downdated {
+    pub(super) fitted: Fitted,
+    theta: Mat<f64>,
+    /// Σ bbᵀ over the test rows with b = (z, 1, y − level), where they are what was removed and
+    /// have no weights.
+    held_out: Option<Mat<f64>>,
+}
+
+impl Downdated {
+    /// Squared errors of the held-out predictions, summed, from the sums alone: y − level − θᵀ(z, 1)
+    /// is uᵀb with u = (−θ, 1), so its squares are uᵀ(Σ bbᵀ)u. `None` where that cannot be told, or
+    /// would lose too many digits.
+    pub(super) fn squared_errors(&self) -> Option<Vec<f64>> {
+        let sums = self.held_out.as_ref()?;
+        let n = self.theta.nrows();
+        let q = sums.nrows() - n;
+        let u = Mat::from_fn(n + q, self.theta.ncols(), |i, c| {
+            if i < n {
+                -self.theta[(i, c)]
+            } else {
+                f64::from(i - n == c % q)
+            }
+        });
+        let along = linalg::product(sums.as_ref(), u.as_ref());
+        (0..u.ncols())
+            .map(|c| {
+                let (u, along) = (u.col(c), along.col(c));
+                let total: f64 = u.iter().zip(along.iter()).map(|(u, a)| u * a).sum();
+                // The terms come to at most (Σ |u_i|·√M_ii)² together.
+                let root: f64 = (0..n + q).map(|i| u[i].abs() * sums[(i, i)].sqrt()).sum();
+                (total > LEFT * root * root).then_some(total)
+            })
+            .collect()
+    }
+}
+
 impl<R: Rows> Primal<'_, R> {
     /// Fits one fold for every λ; `None` where it must be fitted by itself.
     pub(super) fn downdate(
@@ -21,7 +62,7 @@ impl<R: Rows> Primal<'_, R> {
         held: &Held<'_>,
         fold: usize,
         monitor: &Monitor,
-    ) -> Result<Option<Fitted>> {
+    ) -> Result<Option<Downdated>> {
         // Sum over the removed rows or over the training rows, whichever are fewer.
         let is_removed = held.repeated.is_none() && 2 * held.removed.len() <= cv.n_samples();
         let sums = match self.sums.folds.get(fold) {
@@ -72,16 +113,17 @@ impl<R: Rows> Primal<'_, R> {
                 }
             }
         }
-        Ok(Some(Fitted::new(
-            self.sums.frame.shift.clone(),
-            self.coefficients(&theta),
-        )))
+        let is_test = matches!(cv, Cv::Folds(_)) && self.problem.root_weights.is_none();
+        Ok(Some(Downdated {
+            fitted: Fitted::new(self.sums.frame.shift.clone(), self.coefficients(&theta)),
+            theta,
+            held_out: (is_removed && is_test).then(|| linalg::mirrored(sums)),
+        }))
     }
 
     /// Σ w·bbᵀ with b = (z, 1, y), from the same sum with (x, y, 1).
     fn rotate(&self, sums: &Mat<f64>) -> Mat<f64> {
-        let mut sums = sums.clone();
-        linalg::mirror(&mut sums);
+        let sums = linalg::mirrored(sums.clone());
         let to = self.to_coordinates();
         let half = linalg::product(to.as_ref(), sums.as_ref());
         linalg::product(half.as_ref(), to.transpose())

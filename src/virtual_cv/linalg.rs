@@ -52,6 +52,12 @@ pub(super) fn mirror(a: &mut Mat<f64>) {
     }
 }
 
+/// A symmetric matrix from its lower triangle.
+pub(super) fn mirrored(mut a: Mat<f64>) -> Mat<f64> {
+    mirror(&mut a);
+    a
+}
+
 /// The eigenvalues of a symmetric matrix in increasing order, and its eigenvectors as columns;
 /// `None` when the iteration does not converge, which takes a value that is not finite.
 pub(super) fn eigen(a: &Mat<f64>) -> Option<(Vec<f64>, Mat<f64>)> {

@@ -249,9 +249,13 @@ impl<R: Rows> Foldable for Problem<'_, R> {
                 if cv.n_removed(fold) < primal.n_coordinates() {
                     return eliminate::folds(&primal, cv, fold..fold + 1, sink, &hard);
                 }
-                match primal.downdate(cv, &cv.held(fold), fold, monitor)? {
-                    Some(fitted) => self.give(&fitted, cv, fold, sink),
-                    None => hard(fold, sink)?,
+                let Some(found) = primal.downdate(cv, &cv.held(fold), fold, monitor)? else {
+                    return hard(fold, sink);
+                };
+                let is_summed = sink.wants_errors_only();
+                match is_summed.then(|| found.squared_errors()).flatten() {
+                    Some(squares) => sink.take_squared_errors(fold, &squares),
+                    None => self.give(&found.fitted, cv, fold, sink),
                 }
                 Ok(())
             })

@@ -17,6 +17,15 @@ pub(super) trait Sink: Send + Sized {
     /// Takes the predictions of one fold: a column a test row, in it λ after λ, output after output.
     fn take(&mut self, fold: usize, predictions: MatRef<'_, f64>);
 
+    /// Whether sums of squared errors will do.
+    fn wants_errors_only(&self) -> bool {
+        false
+    }
+
+    /// Takes, in place of predictions, the sums of their squared errors: λ after λ, output after
+    /// output.
+    fn take_squared_errors(&mut self, _fold: usize, _squares: &[f64]) {}
+
     /// Whether coefficients are wanted too.
     fn wants_coefficients(&self) -> bool {
         false
@@ -210,6 +219,14 @@ impl Sink for Sums<'_> {
     fn join(mut self, right: Self) -> Self {
         self.errors.merge(&right.errors);
         self
+    }
+
+    fn wants_errors_only(&self) -> bool {
+        true
+    }
+
+    fn take_squared_errors(&mut self, fold: usize, squares: &[f64]) {
+        self.errors.add(squares, self.cv.test(fold).len() as f64);
     }
 
     fn take(&mut self, fold: usize, predictions: MatRef<'_, f64>) {

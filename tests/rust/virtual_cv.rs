@@ -182,6 +182,31 @@ fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
 }
 
 #[test]
+fn errors_that_sums_cannot_tell_come_from_the_predictions() {
+    let data = data(40, 3, 9);
+    let rows = Dense::new(&data.x, 40, 3).expect("valid");
+    // Errors a billion times smaller than the targets, far from zero: sums of squares cancel.
+    let noise = |i: usize| 1e-7 * (i as f64).sin();
+    let y: Vec<f64> = (0..40)
+        .map(|i| 1e3 + data.x[3 * i] - 2.0 * data.x[3 * i + 1] + noise(i))
+        .collect();
+    let weights: Vec<f64> = (0..40).map(|i| 1.0 + f64::from(i % 3)).collect();
+    let folds = Folds::contiguous(40, 4).expect("valid");
+    let (cv, monitor) = (Cv::Folds(&folds), Monitor::new());
+    for (targets, weights) in [(&y, None), (&data.y, Some(&weights[..])), (&data.y, None)] {
+        let problem = Problem::new(&rows, targets, 1, weights).expect("valid");
+        let model = ridge(&[0.0, 1.0], true);
+        let found = predict(&problem, &model, cv, &monitor).expect("determined");
+        let summed = errors(&problem, &model, cv, &monitor).expect("determined");
+        for alpha in 0..2 {
+            let square = |i: usize| (targets[i] - found.values[2 * i + alpha]).powi(2);
+            let total: f64 = (0..40).map(square).sum();
+            assert!((summed.total[alpha] / total - 1.0).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
 fn errors_are_those_of_the_predictions() {
     let data = data(40, 3, 9);
     let rows = Dense::new(&data.x, 40, 3).expect("valid");

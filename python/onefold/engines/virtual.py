@@ -132,10 +132,12 @@ class System:
         return self.rows, self.targets, self.weights, folds
 
 
-def system(reading: Reading, X: Any, y: Any, weights: Floats | None) -> System:
+def system(
+    reading: Reading, X: Any, y: Any, weights: Floats | None, *, n_jobs: int | None = None
+) -> System:
     """Convert the data for an estimator that has been read."""
     final = reading.final
-    rows = _gram(final, X) if isinstance(final, KernelRidge) else as_rows(X)
+    rows = _gram(final, X) if isinstance(final, KernelRidge) else as_rows(X, n_jobs=n_jobs)
     n_samples = rows.shape[0]
     if not isinstance(final, RidgeClassifier):
         return System(reading, rows, as_values(y, n_samples), weights)
@@ -227,7 +229,7 @@ def _reading(task: Task) -> Reading:
 def _run_family(tasks: list[Task], progress: bool | Report) -> Iterator[Outcome]:
     start = time.perf_counter()
     task = tasks[0]
-    data = system(_reading(task), task.X, task.y, task.weights)
+    data = system(_reading(task), task.X, task.y, task.weights, n_jobs=task.n_jobs)
     each = np.stack([data.alphas(_reading(task)) for task in tasks])
     alphas, which = np.unique(each, return_inverse=True)
     predicted = data.predict(task.folds, alphas, n_jobs=task.n_jobs, progress=progress)

@@ -107,6 +107,6 @@ def ridge_path(
     grid = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(f"alphas must be a list of penalties, got shape {grid.shape}")
-    data = system(reading, X, y, as_weights(sample_weight, len(y)))
+    data = system(reading, X, y, as_weights(sample_weight, len(y)), n_jobs=n_jobs)
     folds = resolve_cv(cv, X, y, groups=groups)
     return RidgePath(grid, *data.errors(folds, grid, n_jobs=n_jobs, progress=progress))
