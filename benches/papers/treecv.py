@@ -4,8 +4,8 @@
 
 needs a release build (``make .venv/bench``), covtype.libsvm.xz and YearPredictionMSD.5k.xz. On two
 quiet cores a repetition of Table 2 should take some ten seconds and a round of Figure 2 some five
-minutes; ``--rows 20000`` makes both small, to try things out. ``--write`` puts treecv-paper.md,
-treecv-figure2.png and treecv-figure2.csv into benches/results.
+minutes; ``--rows 20000`` makes both small, to try things out. ``--write`` puts treecv-table2.md,
+treecv-figure2.md, treecv-figure2.png and treecv-figure2.csv into benches/results.
 
 P. Joulani, A. György, Cs. Szepesvári, *Fast cross-validation for incremental learning*, IJCAI 2015,
 section 5.
@@ -193,31 +193,47 @@ def main():
     parser.add_argument("--rounds", type=int, default=1, help="of Figure 2; the best time counts")
     parser.add_argument("--rows", type=int, help="use only that many rows")
     parser.add_argument("--write", action="store_true", help="write into benches/results")
+    parser.add_argument("--only", choices=("table2", "figure2"), help="one part alone")
     arguments = parser.parse_args()
     if arguments.repetitions < 2:
         parser.error("--repetitions must be at least 2: one has no spread")
-    title = ["# TreeCV, section 5: Table 2 and Figure 2", machine() + ".", OPEN]
-    print("\n\n".join(title))
     X, y = data.covtype()
     X, y = X[: arguments.rows], y[: arguments.rows]
-    sections = pegasos_section(X, y, arguments.repetitions)
+    if arguments.only != "figure2":
+        table_2(X, y, arguments)
+    if arguments.only != "table2":
+        figure_2(X, y, arguments)
+
+
+def table_2(X, y, arguments):
+    sections = ["# TreeCV, section 5: Table 2", machine() + ".", OPEN]
+    sections += pegasos_section(X, y, arguments.repetitions)
     if LeastSquaresSGD is None:
         sections.append("LSQSGD is skipped: this build has no LeastSquaresSGD.")
     else:
         sections += lsqsgd_section(arguments.repetitions)
     print("\n\n".join(sections))
+    if arguments.write:
+        write("treecv-table2.md", "\n\n".join(sections))
 
+
+def figure_2(X, y, arguments):
     learners = {"Pegasos": (Pegasos(1e-6), X, y)}
     if LeastSquaresSGD is not None:
         years_X, years_y = data.years()
         n = arguments.rows or 463_715
         drawn = np.random.default_rng(0).integers(len(years_y), size=n)
         learners["LSQSGD"] = (LeastSquaresSGD(n**-0.5), years_X[drawn], years_y[drawn])
+    title = [
+        "# TreeCV, section 5: Figure 2",
+        machine() + ".",
+        "![running times](treecv-figure2.png)",
+    ]
     points = measure(learners, arguments.rounds, progress)
-    figure = ["## Figure 2", "![running times](treecv-figure2.png)", summary(points)]
-    print("\n\n".join(figure))
+    sections = [*title, summary(points)]
+    print("\n\n".join(sections))
     if arguments.write:
-        write("treecv-paper.md", "\n\n".join([*title, *sections, *figure]))
+        write("treecv-figure2.md", "\n\n".join(sections))
         write("treecv-figure2.csv", points_as_csv(points))
         draw(points, "treecv-figure2.png")
 
