@@ -1,6 +1,6 @@
 """The native part of onefold, checked against the extension by mypy.stubtest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
@@ -289,11 +289,19 @@ class _Settings(Protocol):
     @property
     def shrinking(self) -> bool: ...
     @property
-    def seeding(self) -> str: ...
-    @property
     def memory_mb(self) -> float | None: ...
     @property
     def class_weights(self) -> _Floats | None: ...
+    @property
+    def n_jobs(self) -> int: ...
+
+class _Effort(Protocol):
+    """How machines are cross-validated, whatever the candidate."""
+
+    @property
+    def seeding(self) -> str: ...
+    @property
+    def memory_mb(self) -> float | None: ...
     @property
     def n_jobs(self) -> int: ...
 
@@ -302,6 +310,10 @@ def svm_decide(
     X: Any, support_vectors: Any, model: dict[str, Any], settings: _Settings
 ) -> _Floats: ...
 def svm_kfold(
-    examples: _Examples, folds: Folds | Splits, settings: _Settings, progress: _Report | None = None
-) -> dict[str, Any]: ...
+    examples: _Examples,
+    folds: Folds | Splits,
+    candidates: Sequence[_Settings],
+    effort: _Effort,
+    progress: _Report | None = None,
+) -> list[dict[str, Any]]: ...
 def svm_vote(decisions: _Floats, n_classes: int) -> NDArray[np.uint64]: ...

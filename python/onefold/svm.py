@@ -44,7 +44,6 @@ class Settings:
     tol: float
     max_iter: int | None
     shrinking: bool
-    seeding: str = "cold"
     memory_mb: float | None = None
     class_weights: Floats | None = None
     """Weights of the classes for all samples, then for each fold; None where all are 1."""

@@ -8,10 +8,10 @@ use pyo3::types::PyDict;
 use super::convert::{ExamplesArg, RowsArg, cost_by_name, dense, to_matrix, with_examples};
 use super::run::run;
 use super::tree::ResamplingArg;
-use crate::data::{Examples, Rows};
+use crate::data::Rows;
 use crate::folds::Resampling;
 use crate::svm::kernel::Kernel;
-use crate::svm::kfold::{self, Plan, Study};
+use crate::svm::kfold::{self, Candidate, Outcome, Plan};
 use crate::svm::machine::Costs;
 use crate::svm::memory::Budget;
 use crate::svm::model::{self, Decider};
@@ -33,7 +33,6 @@ pub(super) struct Settings<'py> {
     tol: f64,
     max_iter: Option<u64>,
     shrinking: bool,
-    seeding: String,
     memory_mb: Option<f64>,
     /// Weights of the classes for all samples, then for each round; nothing where all are 1.
     class_weights: Option<PyReadonlyArray2<'py, f64>>,
@@ -68,26 +67,14 @@ impl Settings<'_> {
         }
     }
 
-    fn study<'a, R: Rows>(
-        &'a self,
-        examples: &'a Examples<'a, R>,
-        kernels: &'a [Kernel],
-    ) -> PyResult<Study<'a, R>> {
+    fn candidate(&self) -> PyResult<Candidate<'_>> {
         let classes = self.class_weights.as_ref();
         let classes = classes.map(PyReadonlyArray2::as_slice).transpose()?;
-        Ok(Study {
-            examples,
+        Ok(Candidate {
+            kernels: self.kernels()?,
             costs: Costs::new(self.c, classes.unwrap_or_default())?,
             epsilon: self.epsilon,
-            kernels,
-        })
-    }
-
-    fn plan(&self) -> Result<Plan> {
-        Ok(Plan {
-            seeding: self.seeding.parse()?,
             options: Options::new(self.tol, self.max_iter, self.shrinking)?,
-            budget: Budget::new(self.memory_mb)?,
         })
     }
 }
@@ -99,11 +86,11 @@ pub(super) fn svm_fit<'py>(
     examples: ExamplesArg<'_>,
     settings: Settings<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (kernels, plan) = (settings.kernels()?, settings.plan()?);
+    let candidate = settings.candidate()?;
+    let budget = Budget::new(settings.memory_mb)?;
     let model = with_examples!(&examples, |examples| {
-        let study = settings.study(&examples, &kernels)?;
         run(py, settings.n_jobs, None, |monitor| {
-            model::fit(&study, &plan, monitor)
+            model::fit(&examples, &candidate, budget, monitor)
         })?
     });
     let found = PyDict::new(py);
@@ -177,27 +164,47 @@ fn decisions<R: Rows + Send>(
     })
 }
 
-/// Cross-validates machines; a dictionary of held-out decisions, predicted classes and counters.
+/// How a cross-validation is done, whatever the candidate: the attributes of the facade's `Effort`.
+#[derive(FromPyObject)]
+pub(super) struct Effort {
+    seeding: String,
+    memory_mb: Option<f64>,
+    n_jobs: usize,
+}
+
+/// Cross-validates candidates; for each a dictionary of held-out decisions and counters.
 #[pyfunction]
-#[pyo3(signature = (examples, folds, settings, progress=None))]
+#[pyo3(signature = (examples, folds, candidates, effort, progress=None))]
 pub(super) fn svm_kfold<'py>(
     py: Python<'py>,
     examples: ExamplesArg<'_>,
     folds: ResamplingArg<'_>,
-    settings: Settings<'_>,
+    candidates: Vec<Settings<'_>>,
+    effort: Effort,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let (kernels, plan) = (settings.kernels()?, settings.plan()?);
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let candidates = candidates.iter().map(Settings::candidate);
+    let candidates = candidates.collect::<PyResult<Vec<_>>>()?;
+    let plan = Plan {
+        seeding: effort.seeding.parse()?,
+        budget: Budget::new(effort.memory_mb)?,
+    };
     let folds: &dyn Resampling = match &folds {
         ResamplingArg::Folds(folds) => &folds.0,
         ResamplingArg::Splits(splits) => &splits.0,
     };
-    let outcome = with_examples!(&examples, |examples| {
-        let study = settings.study(&examples, &kernels)?;
-        run(py, settings.n_jobs, progress, |monitor| {
-            kfold::kfold(&study, folds, &plan, monitor)
+    let outcomes = with_examples!(&examples, |examples| {
+        run(py, effort.n_jobs, progress, |monitor| {
+            kfold::kfold(&examples, &candidates, folds, &plan, monitor)
         })?
     });
+    outcomes
+        .into_iter()
+        .map(|outcome| described(py, outcome))
+        .collect()
+}
+
+fn described(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     let found = PyDict::new(py);
     found.set_item("cost", cost_by_name(py, outcome.cost)?)?;
     found.set_item("iterations", outcome.iterations.into_pyarray(py))?;
@@ -205,10 +212,8 @@ pub(super) fn svm_kfold<'py>(
     found.set_item("gap", outcome.gap)?;
     found.set_item("seeding_seconds", outcome.seeding.as_secs_f64())?;
     found.set_item("rule", outcome.rule.name())?;
-    found.set_item(
-        "decisions",
-        to_matrix(py, outcome.decisions, outcome.n_machines)?,
-    )?;
+    let decisions = to_matrix(py, outcome.decisions, outcome.n_machines)?;
+    found.set_item("decisions", decisions)?;
     Ok(found)
 }
 

@@ -1,41 +1,44 @@
-//! k-fold cross-validation of support vector machines on one kernel matrix.
+//! k-fold cross-validation of support vector machines, of one candidate or of a whole grid.
 //!
 //! # Method
-//! Every machine (one a pair of classes) is solved once for its [origin](super::seeding): on all
-//! samples, or on the first training set. Every other round starts from that solution, so rounds
-//! are independent: they run in parallel, and the number of threads changes nothing. The decision
-//! values of a round's test samples are read off its gradient; samples of other classes than the
-//! machine's own take one pass over its support vectors.
+//! Candidates differ in their kernel, in C, in ε and in the weights of the classes. What they share
+//! is computed once: distances give the RBF matrix of every γ, inner products that of every
+//! polynomial, sigmoid and linear kernel. Candidates with one and the same kernel form a *path* of
+//! increasing C, and every round goes along the whole path (see [`rounds`](super::rounds)), so that
+//! one kernel matrix is in memory at a time.
 //!
 //! Where the kernel differs between rounds (scikit-learn's `gamma="scale"` depends on the training
 //! set), they share distances or inner products instead of the kernel matrix itself.
+//!
+//! # Cost
+//! n kernel rows for a lone kernel; for several, n rows of distances and n rows of inner products at
+//! most, and a pass over these for each kernel.
 
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
-
-use rayon::prelude::*;
+use std::time::Duration;
 
 use super::gram::Gram;
 use super::kernel::Kernel;
-use super::machine::{Costs, Machine, Machines};
+use super::machine::{Costs, Machines};
 use super::memory::Budget;
-use super::seeding::{self, Move, Origin, Seeding};
-use super::smo::{self, Bounds, Dual, Options, Solution, Start};
+use super::rounds::{Holder, Member, Run};
+use super::seeding::Seeding;
+use super::smo::Options;
 use crate::data::{Examples, Rows};
 use crate::folds::Resampling;
 use crate::{Cost, Error, Monitor, Result};
 
-/// What is learned from what.
-#[derive(Clone, Copy, Debug)]
-pub struct Study<'a, R> {
-    /// The samples.
-    pub examples: &'a Examples<'a, R>,
-    /// What their errors cost.
+/// What is learned from the samples.
+#[derive(Clone, Debug)]
+pub struct Candidate<'a> {
+    /// One kernel, or that of all samples followed by one a round.
+    pub kernels: Vec<Kernel>,
+    /// What errors cost.
     pub costs: Costs<'a>,
     /// Errors of a regression up to this size cost nothing.
     pub epsilon: f64,
-    /// One kernel, or that of all samples followed by one a round.
-    pub kernels: &'a [Kernel],
+    /// When the solver ends.
+    pub options: Options,
 }
 
 /// How it is done.
@@ -43,13 +46,11 @@ pub struct Study<'a, R> {
 pub struct Plan {
     /// Where folds start.
     pub seeding: Seeding,
-    /// When they end.
-    pub options: Options,
     /// What kernel values may take.
     pub budget: Budget,
 }
 
-/// What a cross-validation found.
+/// What the cross-validation of a candidate found.
 #[derive(Debug)]
 pub struct Outcome {
     /// For every held-out row, round after round, the decision of every machine.
@@ -66,19 +67,19 @@ pub struct Outcome {
     pub seeding: Duration,
     /// The rule that was used.
     pub rule: Seeding,
-    /// Counters.
+    /// Counters. Kernel rows are counted for the first candidate that needed them.
     pub cost: Cost,
 }
 
-/// Cross-validates the machines of a study.
+/// Cross-validates every candidate on the same rounds.
 pub fn kfold<R: Rows + Debug>(
-    study: &Study<'_, R>,
+    examples: &Examples<'_, R>,
+    candidates: &[Candidate<'_>],
     rounds: &dyn Resampling,
     plan: &Plan,
     monitor: &Monitor,
-) -> Result<Outcome> {
-    let machines = Machines::new(study.examples.targets(), study.epsilon)?;
-    let n = study.examples.rows().n_rows();
+) -> Result<Vec<Outcome>> {
+    let n = examples.rows().n_rows();
     if rounds.n_samples() != n {
         return Err(Error::Shape {
             what: "cv",
@@ -86,373 +87,120 @@ pub fn kfold<R: Rows + Debug>(
             found: rounds.n_samples(),
         });
     }
-    let rule = plan.seeding.resolve(rounds.n_splits());
-    let needs_whole = matches!(rule.origin(), Origin::Whole | Origin::Better);
-    let solves = machines.list.len() * (rounds.n_splits() + usize::from(needs_whole));
-    monitor.expect(solves as u64);
-    let is_shared = study.kernels.len() == 1;
-    let (base, budget) = if is_shared {
-        (study.kernels[0], plan.budget)
-    } else {
-        (study.kernels[0].base(), plan.budget.share(2))
+    let members: Vec<Member<'_>> = candidates
+        .iter()
+        .map(|candidate| {
+            let machines = Machines::new(examples.targets(), candidate.epsilon)?;
+            Ok(Member {
+                candidate,
+                machines,
+            })
+        })
+        .collect::<Result<_>>()?;
+    let Some(first) = members.first() else {
+        return Ok(vec![]);
     };
-    let gram = Gram::new(
-        study.examples.rows(),
-        &machines.order,
-        base,
-        budget,
-        monitor,
-    )?;
-    let places = machines.places();
+    let places = first.machines.places();
     let run = Run {
-        study,
+        examples,
         rounds,
-        plan,
-        machines: &machines,
         places: &places,
-        rule,
+        rule: plan.seeding.resolve(rounds.n_splits()),
         monitor,
     };
-    let found = if is_shared {
-        run.with(|_| Ok(Holder::Shared(&gram)))?
-    } else {
-        let share = plan
-            .budget
-            .share(2)
-            .share(rayon::current_num_threads() as u64);
-        run.with(|set| {
-            let kernel = study.kernels[set];
-            Gram::derive(&gram, kernel, share, monitor).map(|gram| Holder::Own(Box::new(gram)))
-        })?
-    };
-    Ok(run.gather(&found, gram.rows_computed()))
-}
-
-/// A kernel matrix that rounds share, or one of their own.
-enum Holder<'a> {
-    Shared(&'a Gram<'a>),
-    Own(Box<Gram<'a>>),
-}
-
-impl<'a> Holder<'a> {
-    fn gram(&'a self) -> &'a Gram<'a> {
-        match self {
-            Self::Shared(gram) => gram,
-            Self::Own(gram) => gram,
-        }
+    let n_solves: usize = members.iter().map(|member| run.n_solves(member)).sum();
+    monitor.expect(n_solves as u64);
+    let mut outcomes: Vec<Option<Outcome>> = members.iter().map(|_| None).collect();
+    for family in families(&members) {
+        family.run(&run, plan.budget, &mut outcomes)?;
     }
+    Ok(outcomes.into_iter().flatten().collect())
 }
 
-/// A machine solved on some training set.
-#[derive(Clone, Debug)]
-struct Known {
-    solution: Solution,
-    bounds: Bounds,
-    seeding: Duration,
+/// Candidates whose kernels have one base.
+struct Family<'a> {
+    base: Kernel,
+    /// The paths of candidates of one kernel.
+    paths: Vec<Path<'a>>,
 }
 
-/// Where the rounds of a machine start, and what was solved to find out.
-#[derive(Debug)]
-struct Camp {
-    /// The solution they start from and the rule that makes the starts; none for cold starts.
-    origin: Option<(Known, Seeding)>,
-    /// Rounds that are solved already.
-    solved: Vec<(usize, Known)>,
-    /// The solution of all samples, where one was needed.
-    whole: Option<Known>,
-}
+/// Candidates of one kernel, by increasing C, each with its number.
+type Path<'a> = Vec<(usize, &'a Member<'a>)>;
 
-/// One machine in one round.
-#[derive(Debug)]
-struct Fold {
-    decisions: Vec<f64>,
-    iterations: u64,
-    rows_read: u64,
-    gap: f64,
-    seeding: Duration,
-}
-
-/// Everything that stays the same while the rounds run.
-struct Run<'a, R> {
-    study: &'a Study<'a, R>,
-    rounds: &'a dyn Resampling,
-    plan: &'a Plan,
-    machines: &'a Machines,
-    places: &'a [usize],
-    rule: Seeding,
-    monitor: &'a Monitor,
-}
-
-impl<R: Rows + Debug> Run<'_, R> {
-    /// Runs all machines; `grams(set)` is the kernel matrix of all samples (0) or a round (1, …).
-    fn with<'g>(&self, grams: impl Fn(usize) -> Result<Holder<'g>> + Sync) -> Result<Found> {
-        let camps = self.camps(&|round, from| {
-            let holder = grams(round.map_or(0, |round| round + 1))?;
-            let costs = self.costs(round);
-            let machines = self.machines.list.par_iter().enumerate();
-            machines
-                .map(|(at, machine)| {
-                    let from = from.map(|(known, rule)| (&known[at], rule));
-                    self.solve(&machine.dual(holder.gram()), machine.bounds(&costs), from)
-                })
-                .collect()
-        })?;
-        let rounds = (0..self.rounds.n_splits()).into_par_iter();
-        let folds = rounds.map(|round| {
-            let holder = grams(round + 1)?;
-            let costs = self.costs(Some(round));
-            let machines = self.machines.list.par_iter().zip(&camps);
-            machines
-                .map(|(machine, camp)| self.fold(machine, holder.gram(), round, &costs, camp))
-                .collect()
+fn families<'a>(members: &'a [Member<'a>]) -> Vec<Family<'a>> {
+    let mut families: Vec<Family<'a>> = vec![];
+    for (number, member) in members.iter().enumerate() {
+        let kernels = &member.candidate.kernels;
+        let base = kernels[0].base();
+        let at = families.iter().position(|family| family.base == base);
+        let at = at.unwrap_or_else(|| {
+            families.push(Family {
+                base,
+                paths: vec![],
+            });
+            families.len() - 1
         });
-        Ok(Found {
-            folds: folds.collect::<Result<_>>()?,
-            wholes: camps.into_iter().filter_map(|camp| camp.whole).collect(),
-        })
-    }
-
-    /// Finds out where every machine's rounds start. `solve(round, from)` solves all machines.
-    fn camps(&self, solve: &Stage<'_>) -> Result<Vec<Camp>> {
-        match self.rule.origin() {
-            Origin::Nothing => Ok(self.machines.list.iter().map(|_| Camp::nowhere()).collect()),
-            Origin::Whole => Ok(solve(None, None)?
-                .into_iter()
-                .map(|whole| Camp::at_whole(whole, self.rule))
-                .collect()),
-            Origin::FirstFold => Ok(solve(Some(0), None)?
-                .into_iter()
-                .map(|first| Camp::at_first(first, self.rule))
-                .collect()),
-            Origin::Better => scout(solve),
+        let paths = &mut families[at].paths;
+        let same = |path: &&mut Path<'_>| path[0].1.candidate.kernels == *kernels;
+        match paths.iter_mut().find(same) {
+            Some(path) => path.push((number, member)),
+            None => paths.push(vec![(number, member)]),
         }
     }
-
-    /// What errors cost in a round, or with all samples.
-    fn costs(&self, round: Option<usize>) -> Vec<f64> {
-        let times = round.map_or_else(
-            || vec![1.0; self.rounds.n_samples()],
-            |round| self.times(round),
-        );
-        let set = round.map_or(0, |round| round + 1);
-        let order = &self.machines.order;
-        self.study.costs.of(self.study.examples, order, set, &times)
+    for path in families.iter_mut().flat_map(|family| &mut family.paths) {
+        path.sort_by(|a, b| {
+            let c = |member: &Member<'_>| member.candidate.costs.c();
+            c(a.1).total_cmp(&c(b.1))
+        });
     }
+    families
+}
 
-    /// How often each row is in the training set of a round.
-    fn times(&self, round: usize) -> Vec<f64> {
-        let mut times = vec![0.0; self.rounds.n_samples()];
-        for &row in self.rounds.training(round).into_iter().flatten() {
-            times[row] += 1.0;
-        }
-        times
-    }
-
-    /// Solves a machine, from another solution where there is one.
-    fn solve(
+impl Family<'_> {
+    /// Runs all paths over one matrix of the base, or over that of the only kernel there is.
+    fn run<R: Rows + Debug>(
         &self,
-        dual: &Dual<'_>,
-        bounds: Bounds,
-        from: Option<(&Known, Seeding)>,
-    ) -> Result<Known> {
-        let clock = Instant::now();
-        let (start, rows_read) = self.start(dual, &bounds, from);
-        let seeding = clock.elapsed();
-        let mut solution = smo::solve(dual, &bounds, start, &self.plan.options, self.monitor)?;
-        solution.rows_read += rows_read;
-        self.monitor.advance(1)?;
-        Ok(Known {
-            solution,
-            bounds,
-            seeding,
-        })
-    }
-
-    fn start(
-        &self,
-        dual: &Dual<'_>,
-        bounds: &Bounds,
-        from: Option<(&Known, Seeding)>,
-    ) -> (Start, u64) {
-        let Some((known, rule)) = from else {
-            return (Start::cold(dual), 0);
+        run: &Run<'_, R>,
+        budget: Budget,
+        outcomes: &mut [Option<Outcome>],
+    ) -> Result<()> {
+        let kernels = |path: &Path<'_>| path[0].1.candidate.kernels.clone();
+        let lone = match &self.paths[..] {
+            [path] => kernels(path).len() == 1,
+            _ => false,
         };
-        let is_shared = self.study.kernels.len() == 1;
-        let other = (!is_shared).then(|| known.solution.over(dual, &known.bounds));
-        let seed = seeding::seed(
-            rule,
-            &Move {
-                dual,
-                previous: other.as_ref().unwrap_or(&known.solution),
-                before: &known.bounds,
-                after: bounds,
-            },
-        );
-        (seed.start, seed.rows_read)
-    }
-
-    fn fold(
-        &self,
-        machine: &Machine,
-        gram: &Gram<'_>,
-        round: usize,
-        costs: &[f64],
-        camp: &Camp,
-    ) -> Result<Fold> {
-        let dual = machine.dual(gram);
-        let solved = camp.solved.iter().find(|(solved, _)| *solved == round);
-        let known = if let Some((_, known)) = solved {
-            known.clone()
+        let (kernel, share) = if lone {
+            (kernels(&self.paths[0])[0], budget)
         } else {
-            let from = camp.origin.as_ref().map(|(known, rule)| (known, *rule));
-            self.solve(&dual, machine.bounds(costs), from)?
+            (self.base, budget.share(2))
         };
-        let solution = &known.solution;
-        let (decisions, rows_read) = self.decisions(machine, &dual, solution, round);
-        Ok(Fold {
-            decisions,
-            iterations: solution.iterations,
-            rows_read: solution.rows_read + rows_read,
-            gap: solution.gap,
-            seeding: known.seeding,
-        })
-    }
-
-    /// Decision values of a round's test samples, and the kernel rows read for them.
-    fn decisions(
-        &self,
-        machine: &Machine,
-        dual: &Dual<'_>,
-        solution: &Solution,
-        round: usize,
-    ) -> (Vec<f64>, u64) {
-        let test = self
-            .rounds
-            .held_out(round)
-            .iter()
-            .map(|&row| self.places[row]);
-        let test: Vec<usize> = test.collect();
-        let mut decisions = vec![solution.intercept; test.len()];
-        let mut strangers = vec![];
-        for (decision, &sample) in decisions.iter_mut().zip(&test) {
-            match machine.variable(sample) {
-                Some(variable) => *decision = solution.decision(dual, variable),
-                None => strangers.push((decision, sample)),
+        let order = &self.paths[0][0].1.machines.order;
+        let gram = Gram::new(run.examples.rows(), order, kernel, share, run.monitor)?;
+        let mut counted = 0;
+        for path in &self.paths {
+            let members: Vec<&Member<'_>> = path.iter().map(|(_, member)| *member).collect();
+            let kernels = kernels(path);
+            let derive = |kernel, share| {
+                let gram = Gram::derive(&gram, kernel, share, run.monitor)?;
+                Ok(Holder::Own(Box::new(gram)))
+            };
+            let found = if lone {
+                run.along(&members, |_| Ok(Holder::Shared(&gram)))?
+            } else if let [kernel] = kernels[..] {
+                let own = derive(kernel, share)?;
+                run.along(&members, |_| Ok(Holder::Shared(own.gram())))?
+            } else {
+                let share = share.share(rayon::current_num_threads() as u64);
+                run.along(&members, |set| derive(kernels[set], share))?
+            };
+            for ((number, _), mut outcome) in path.iter().zip(found) {
+                let computed = gram.rows_computed() - counted;
+                counted += computed;
+                outcome.cost.kernel_rows = computed;
+                outcome.cost.cache_hits = outcome.cost.cache_hits.saturating_sub(computed);
+                outcomes[*number] = Some(outcome);
             }
         }
-        if strangers.is_empty() {
-            return (decisions, 0);
-        }
-        let mut rows_read = 0;
-        for (variable, &beta) in solution.beta.iter().enumerate().filter(|(_, b)| **b != 0.0) {
-            let row = dual.gram().row(dual.sample(variable));
-            rows_read += 1;
-            for (decision, sample) in &mut strangers {
-                **decision += beta * f64::from(row[*sample]);
-            }
-        }
-        (decisions, rows_read)
+        Ok(())
     }
-
-    /// Puts the parts together.
-    fn gather(&self, found: &Found, kernel_rows: u64) -> Outcome {
-        let n_machines = self.machines.list.len();
-        let folds = || found.folds.iter().flatten();
-        let mut decisions = vec![];
-        for (round, machines) in found.folds.iter().enumerate() {
-            for at in 0..self.rounds.held_out(round).len() {
-                decisions.extend(machines.iter().map(|fold| fold.decisions[at]));
-            }
-        }
-        let total = |machines: &Vec<Fold>| machines.iter().map(|fold| fold.iterations).sum();
-        let iterations: Vec<u64> = found.folds.iter().map(total).collect();
-        let wholes = || found.wholes.iter().map(|known| &known.solution);
-        let whole_iterations = wholes().map(|solution| solution.iterations).sum();
-        let rows_read = folds().map(|fold| fold.rows_read).sum::<u64>()
-            + wholes().map(|solution| solution.rows_read).sum::<u64>();
-        Outcome {
-            cost: Cost {
-                fits: (folds().count() + found.wholes.len()) as u64,
-                rows_evaluated: (decisions.len() / n_machines) as u64,
-                kernel_rows,
-                cache_hits: rows_read.saturating_sub(kernel_rows),
-                smo_iterations: whole_iterations + iterations.iter().sum::<u64>(),
-                ..Cost::default()
-            },
-            decisions,
-            n_machines,
-            iterations,
-            whole_iterations,
-            gap: folds().map(|fold| fold.gap).fold(0.0, f64::max),
-            seeding: folds().map(|fold| fold.seeding).sum(),
-            rule: self.rule,
-        }
-    }
-}
-
-/// What the rounds of all machines came to.
-#[derive(Debug)]
-struct Found {
-    /// Round by round, machine by machine.
-    folds: Vec<Vec<Fold>>,
-    /// Solutions of all samples.
-    wholes: Vec<Known>,
-}
-
-/// Solves all machines on a round's training set or on all samples, from solutions of another set.
-type Stage<'a> =
-    dyn Fn(Option<usize>, Option<(&[Known], Seeding)>) -> Result<Vec<Known>> + Sync + 'a;
-
-impl Camp {
-    fn nowhere() -> Self {
-        Self {
-            origin: None,
-            solved: vec![],
-            whole: None,
-        }
-    }
-
-    fn at_whole(whole: Known, rule: Seeding) -> Self {
-        Self {
-            origin: Some((whole.clone(), rule)),
-            solved: vec![],
-            whole: Some(whole),
-        }
-    }
-
-    fn at_first(first: Known, rule: Seeding) -> Self {
-        Self {
-            origin: Some((first.clone(), rule)),
-            solved: vec![(0, first)],
-            whole: None,
-        }
-    }
-}
-
-/// Measures two rules on a round each, and goes on with the one that took fewer iterations.
-///
-/// The first round is solved from nothing. From its solution start the second round, by SIR, and
-/// the solution of all samples, where nobody leaves; from that one the third round, by withdrawal.
-/// The three rounds are wanted anyway: what is risked is the solution of all samples.
-fn scout(solve: &Stage<'_>) -> Result<Vec<Camp>> {
-    let firsts = solve(Some(0), None)?;
-    let from_first = Some((&firsts[..], Seeding::Sir));
-    let (seconds, wholes) = rayon::join(|| solve(Some(1), from_first), || solve(None, from_first));
-    let (seconds, wholes) = (seconds?, wholes?);
-    let thirds = solve(Some(2), Some((&wholes, Seeding::Withdraw)))?;
-    let machines = firsts.into_iter().zip(seconds).zip(wholes).zip(thirds);
-    let camp = |(((first, second), whole), third): (((Known, Known), Known), Known)| {
-        let sir_won = second.solution.iterations <= third.solution.iterations;
-        let origin = if sir_won {
-            (first.clone(), Seeding::Sir)
-        } else {
-            (whole.clone(), Seeding::Withdraw)
-        };
-        Camp {
-            origin: Some(origin),
-            solved: vec![(0, first), (1, second), (2, third)],
-            whole: Some(whole),
-        }
-    };
-    Ok(machines.map(camp).collect())
 }

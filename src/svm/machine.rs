@@ -120,6 +120,11 @@ impl<'a> Costs<'a> {
         }
     }
 
+    /// C.
+    pub(super) fn c(&self) -> f64 {
+        self.c
+    }
+
     /// The costs in the order of the machines, of the whole training set (0) or a round's (1, …),
     /// where `times` says how often each row is in it.
     pub(super) fn of<R: Rows>(

@@ -9,7 +9,7 @@
 //! | [`seeding`] | starts of a fold from the solution of another |
 //! | [`machine`] | one machine a pair of classes, or one for a regression |
 //! | [`multiclass`] | pairs of classes, and their vote |
-//! | [`kfold`] | cross-validation on one kernel matrix |
+//! | [`kfold`] | cross-validation of candidates on one set of kernel values |
 //! | [`model`] | fitted machines, and their decisions for new rows |
 
 #![allow(clippy::doc_markdown)] // β_T and K_XT are formulas, not code
@@ -23,6 +23,7 @@ pub mod model;
 pub mod multiclass;
 mod passes;
 mod regression;
+mod rounds;
 pub mod seeding;
 pub mod smo;
 mod state;

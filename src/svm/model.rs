@@ -7,11 +7,12 @@ use rayon::prelude::*;
 
 use super::gram::Gram;
 use super::kernel::{self, Kernel, Panel, Partners, WIDTH};
-use super::kfold::{Plan, Study};
+use super::kfold::Candidate;
 use super::machine::Machines;
+use super::memory::Budget;
 use super::multiclass::pairs;
 use super::smo::{self, Solution, Start};
-use crate::data::Rows;
+use crate::data::{Examples, Rows};
 use crate::{Error, Monitor, Result};
 
 /// Support vectors and their coefficients, laid out as LIBSVM does.
@@ -33,28 +34,27 @@ pub struct Model {
     pub gap: f64,
 }
 
-/// Fits the machines of a study to all samples.
-pub fn fit<R: Rows + Debug>(study: &Study<'_, R>, plan: &Plan, monitor: &Monitor) -> Result<Model> {
-    let machines = Machines::new(study.examples.targets(), study.epsilon)?;
-    let n = study.examples.rows().n_rows();
+/// Fits the machines of a candidate to all samples.
+pub fn fit<R: Rows + Debug>(
+    examples: &Examples<'_, R>,
+    candidate: &Candidate<'_>,
+    budget: Budget,
+    monitor: &Monitor,
+) -> Result<Model> {
+    let machines = Machines::new(examples.targets(), candidate.epsilon)?;
     monitor.expect(machines.list.len() as u64);
-    let gram = Gram::new(
-        study.examples.rows(),
-        &machines.order,
-        study.kernels[0],
-        plan.budget,
-        monitor,
-    )?;
-    let costs = study
-        .costs
-        .of(study.examples, &machines.order, 0, &vec![1.0; n]);
+    let (rows, order) = (examples.rows(), &machines.order);
+    let gram = Gram::new(rows, order, candidate.kernels[0], budget, monitor)?;
+    let once = vec![1.0; rows.n_rows()];
+    let costs = candidate.costs.of(examples, order, 0, &once);
     let solutions: Vec<Solution> = machines
         .list
         .par_iter()
         .map(|machine| {
             let dual = machine.dual(&gram);
             let bounds = machine.bounds(&costs);
-            let solution = smo::solve(&dual, &bounds, Start::cold(&dual), &plan.options, monitor)?;
+            let start = Start::cold(&dual);
+            let solution = smo::solve(&dual, &bounds, start, &candidate.options, monitor)?;
             monitor.advance(1)?;
             Ok(solution)
         })

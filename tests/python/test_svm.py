@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
+    ParameterGrid,
     ShuffleSplit,
     StratifiedKFold,
     cross_val_predict,
@@ -23,6 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import onefold
+from onefold.engines.base import Task
+from onefold.engines.seeded import Seeded
 from onefold.reference import svm as reference
 from onefold.svm import SVC, SVR
 
@@ -256,6 +259,73 @@ def test_auto_is_never_much_worse_than_cold(name, k):
     }
     # 5 %; the small linear problem takes some 300 iterations in all, give or take a few dozen.
     assert counts["auto"] <= 1.05 * counts["cold"] + (40 if name == "linear" else 0)
+
+
+# Whole grids
+
+
+def grid(template, parameters, X, y, **keywords):
+    """Tasks that differ in the parameters of their estimator only."""
+    folds = onefold.Folds.from_labels(np.arange(len(y)) % 5, 5)
+    return [
+        Task(
+            estimator=clone(template).set_params(**one),
+            X=X,
+            y=y,
+            folds=folds,
+            scorers={},
+            **keywords,
+        )
+        for one in ParameterGrid(parameters)
+    ]
+
+
+def iterations(outcomes):
+    return sum(outcome.cost.get("smo_iterations", 0) for outcome in outcomes)
+
+
+GRIDS = {
+    "kernels": (SVC(gamma=0.1), {"kernel": ["rbf", "linear", "poly"], "C": [0.1, 1, 3]}),
+    "no definite kernel": (SVC(gamma=0.1), {"kernel": ["sigmoid"], "C": [0.1, 1, 9]}),
+    "gammas": (SVC(), {"gamma": [0.01, 0.1, "scale"], "C": [10, 1]}),
+    "weights": (SVC(gamma=0.1), {"class_weight": [None, "balanced", {0: 3}], "C": [1, 4]}),
+    "several classes": (SVC(gamma=0.1), {"C": [1, 10, 100]}),
+    "regression": (SVR(gamma=0.1), {"epsilon": [0.0, 0.2], "C": [0.1, 1, 10]}),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_grid_finds_what_its_candidates_find_alone(name):
+    template, parameters = GRIDS[name]
+    if name == "regression":
+        X, y = regression()
+    else:
+        X, y = noisy(classes=3 if name == "several classes" else 2)
+    tasks = grid(template.set_params(tol=1e-7), parameters, X, y)
+    together = Seeded().run_many(tasks)
+    assert len(together) == len(tasks)
+    answer = "predict" if name == "regression" else "decision_function"
+    for task, outcome in zip(tasks, together, strict=True):
+        alone = Seeded().run(task)
+        np.testing.assert_allclose(outcome.answers[answer], alone.answers[answer], atol=1e-4)
+        assert outcome.notes
+        assert outcome.fit_time > 0
+
+
+def test_a_grid_shares_kernel_values_and_solutions():
+    X, y = noisy()
+    parameters = {"gamma": [0.01, 0.1, 1.0], "C": [0.1, 1, 10, 100, 1000]}
+    tasks = grid(SVC(), parameters, X, y)
+    together = Seeded().run_many(tasks)
+    alone = [Seeded().run(task) for task in tasks]
+    cold = Seeded().run_many(grid(SVC(), parameters, X, y, options={"seeding": "cold"}))
+    assert sum(outcome.cost.get("kernel_rows", 0) for outcome in together) == len(y)
+    assert sum(outcome.cost["kernel_rows"] for outcome in alone) == len(tasks) * len(y)
+    assert iterations(together) < iterations(alone) < iterations(cold)
+
+
+def test_a_grid_of_nothing():
+    assert Seeded().run_many([]) == []
 
 
 # The engine against scikit-learn's own cross-validation

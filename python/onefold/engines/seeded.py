@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -72,29 +74,68 @@ class Seeded(OneByOne):
 
     def run(self, task: Task) -> Outcome:
         """Solve every fold, and read the held-out decisions off the solutions."""
+        return self.run_many([task])[0]
+
+    def run_many(self, tasks: Sequence[Task]) -> list[Outcome]:
+        """Do tasks that differ in their estimator only, on one set of kernel values.
+
+        Kernels of one kind share distances or inner products. Where only C differs, a fold starts
+        from its solution for the last C or from that of another fold, whichever is nearer.
+        """
+        if not tasks:
+            return []
         start = time.perf_counter()
-        X = as_rows(task.X)
-        targets, classes = _targets(task, X.shape[0])
+        shared = tasks[0]
+        X = as_rows(shared.X)
+        targets, classes = _targets(shared, X.shape[0])
+        settings = [
+            Settings.of(
+                task.estimator,
+                _gammas(task, X),
+                class_weights=_class_weights(task, classes),
+            )
+            for task in tasks
+        ]
         n_classes = 0 if classes is None else len(classes)
-        settings = Settings.of(
-            task.estimator,
-            _gammas(task, X),
+        examples = (X, targets, n_classes, shared.weights)
+        with reporter(shared.progress, unit="machines") as report:
+            found = _core.svm_kfold(examples, shared.folds, settings, Effort.of(shared), report)
+        # Candidates share most of the work: each gets an equal part of the time.
+        seconds = (time.perf_counter() - start) / len(tasks)
+        return [
+            _outcome(task, classes, one, seconds) for task, one in zip(tasks, found, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How machines are cross-validated, whatever the candidate."""
+
+    seeding: str
+    memory_mb: float | None
+    n_jobs: int
+
+    @classmethod
+    def of(cls, task: Task) -> Effort:
+        """Read the options of a task."""
+        default = getattr(task.estimator, "memory_mb", None)
+        return cls(
             seeding=task.options.get("seeding", "auto"),
-            memory_mb=task.options.get("memory_mb", getattr(task.estimator, "memory_mb", None)),
-            class_weights=_class_weights(task, classes),
+            memory_mb=task.options.get("memory_mb", default),
             n_jobs=effective_n_jobs(task.n_jobs),
         )
-        examples = (X, targets, n_classes, task.weights)
-        with reporter(task.progress, unit="machines") as report:
-            found = _core.svm_kfold(examples, task.folds, settings, report)
-        warn_of_gap(found["gap"], settings.tol, int(task.estimator.max_iter))
-        return Outcome(
-            answers=_answers(task.estimator, found["decisions"], classes),
-            classes=classes,
-            cost=found["cost"],
-            fit_time=time.perf_counter() - start,
-            notes=_notes(found, settings.tol),
-        )
+
+
+def _outcome(task: Task, classes: Any, found: dict[str, Any], seconds: float) -> Outcome:
+    estimator = task.estimator
+    warn_of_gap(found["gap"], float(estimator.tol), int(estimator.max_iter))
+    return Outcome(
+        answers=_answers(estimator, found["decisions"], classes),
+        classes=classes,
+        cost=found["cost"],
+        fit_time=seconds,
+        notes=_notes(found, float(estimator.tol)),
+    )
 
 
 def _targets(task: Task, n_samples: int) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -38,12 +38,13 @@ mod withdraw;
 use std::str::FromStr;
 
 use super::smo::{Bounds, Dual, Solution, Start};
+use super::state::intercept;
 use crate::Error;
 
 /// How folds are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeding {
-    /// SIR or withdrawal, whichever takes fewer iterations on a fold of this very problem.
+    /// Cold, SIR or withdrawal, for every fold the one that leaves least to do.
     Auto,
     /// β = 0.
     Cold,
@@ -96,38 +97,30 @@ impl FromStr for Seeding {
     }
 }
 
-/// The solution that the folds of one machine start from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// None.
-    Nothing,
-    /// That of all samples.
-    Whole,
-    /// That of the first fold.
-    FirstFold,
-    /// Whichever of the two serves better.
-    Better,
-}
-
-/// Below this many folds, trying two rules costs more than the better of them saves.
-const FEW_FOLDS: usize = 6;
+/// From this many folds on, the solution of all samples is worth its price to `auto`: folds that
+/// start from it differ from it by one test set, and not by two.
+const MANY_FOLDS: usize = 20;
 
 impl Seeding {
     /// The rule for a number of folds: two training sets of two folds have nothing in common.
     pub(super) fn resolve(self, n_folds: usize) -> Self {
         match self {
             Self::Auto if n_folds <= 2 => Self::Cold,
-            Self::Auto if n_folds < FEW_FOLDS => Self::Sir,
             rule => rule,
         }
     }
 
-    pub(super) fn origin(self) -> Origin {
+    /// Whether folds start from the solution of the first.
+    pub(super) fn needs_first(self) -> bool {
+        matches!(self, Self::Auto | Self::Ato | Self::Mir | Self::Sir)
+    }
+
+    /// Whether they start from the solution of all samples.
+    pub(super) fn needs_whole(self, n_folds: usize) -> bool {
         match self {
-            Self::Cold => Origin::Nothing,
-            Self::Avg | Self::Top | Self::Withdraw => Origin::Whole,
-            Self::Ato | Self::Mir | Self::Sir => Origin::FirstFold,
-            Self::Auto => Origin::Better,
+            Self::Auto => n_folds >= MANY_FOLDS,
+            Self::Avg | Self::Top | Self::Withdraw => true,
+            Self::Cold | Self::Ato | Self::Mir | Self::Sir => false,
         }
     }
 }
@@ -177,6 +170,55 @@ pub struct Seed {
     pub start: Start,
     /// Kernel rows read for its gradient.
     pub rows_read: u64,
+}
+
+impl Seed {
+    /// β = 0.
+    pub(super) fn cold(dual: &Dual<'_>) -> Self {
+        Self {
+            start: Start::cold(dual),
+            rows_read: 0,
+        }
+    }
+
+    /// How many variables want to move: their gradient is off the margin, and there is room.
+    pub(super) fn violators(&self, bounds: &Bounds, tolerance: f64) -> usize {
+        let Start { beta, gradient } = &self.start;
+        let margin = intercept(beta, gradient, bounds);
+        let wants = |&v: &usize| {
+            let (lower, upper) = bounds.range(v);
+            let excess = gradient[v] - margin;
+            (excess > tolerance && beta[v] < upper) || (excess < -tolerance && beta[v] > lower)
+        };
+        (0..beta.len()).filter(wants).count()
+    }
+
+    /// The dual objective.
+    pub(super) fn objective(&self, dual: &Dual<'_>) -> f64 {
+        dual.objective(&self.start.beta, &self.start.gradient)
+    }
+}
+
+/// The start of a machine from its solution with another C, which has the linear term `linear`.
+///
+/// β times the ratio of the two C is in the boxes and has the sum 0, unless the weights of the
+/// classes differ, too. Its gradient is known without a kernel row.
+pub(super) fn scale(
+    dual: &Dual<'_>,
+    bounds: &Bounds,
+    (solution, linear): (&Solution, &[f64]),
+    factor: f64,
+) -> Seed {
+    let scaled: Vec<f64> = solution.beta.iter().map(|b| factor * b).collect();
+    let before = solution.gradient.iter().zip(linear).zip(dual.linear());
+    let mut gradient: Vec<f64> = before.map(|((g, p), new)| new - factor * (p - g)).collect();
+    let mut beta = scaled.clone();
+    feasible::restore(&mut beta, bounds);
+    let rows_read = dual.shift(&scaled, &beta, &mut gradient);
+    Seed {
+        start: Start { beta, gradient },
+        rows_read,
+    }
 }
 
 /// The start of a rule, feasible and with its gradient.
