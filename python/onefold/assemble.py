@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ from .folds import partitions
 from .result import CVResult
 from .scoring import HeldOut, Scorer, losses, metric_of, per_sample, score_held_out, sign_of
 
-__all__ = ["assemble", "pooled_scores", "score_columns"]
+__all__ = ["HeldTargets", "assemble", "pooled_scores", "score_columns"]
 
 Floats = NDArray[np.float64]
 
@@ -53,13 +54,40 @@ def assemble(task: Task, outcome: Outcome, *, method: str, return_indices: bool)
     )
 
 
-def score_columns(task: Task, outcome: Outcome) -> dict[str, Any]:
+class HeldTargets:
+    """Targets and weights in test order: the same for all candidates of a search."""
+
+    def __init__(self, task: Task) -> None:
+        self.y = _held_out(task.y, task)
+        self.weights = _held_out(task.score_weights, task)
+        self.starts = task.folds.starts
+
+    @cached_property
+    def spread(self) -> Floats:
+        """The variance of the targets of every fold."""
+        y = np.asarray(self.y, dtype=np.float64)
+        means = np.repeat(self.fold_means(y), np.diff(self.starts))
+        return self.fold_means(np.square(y - means))
+
+    def fold_means(self, values: Floats) -> Floats:
+        """Weighted means of every fold."""
+        sizes = np.diff(self.starts)
+        if self.weights is None:
+            return np.asarray(np.add.reduceat(values, self.starts[:-1]) / sizes)
+        totals = np.add.reduceat(self.weights, self.starts[:-1])
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.add.reduceat(values * self.weights, self.starts[:-1]) / totals)
+
+
+def score_columns(
+    task: Task, outcome: Outcome, targets: HeldTargets | None = None
+) -> dict[str, Any]:
     """Times and scores of every fold, under the names scikit-learn gives them."""
     start = time.perf_counter()
     if outcome.test_scores is not None:
         test = _by_metric(outcome.test_scores, task.error_score)
     else:
-        test = _fold_scores(task, outcome)
+        test = _fold_scores(task, outcome, targets or HeldTargets(task))
         outcome.score_time = time.perf_counter() - start
     columns: dict[str, Any] = {
         "fit_time": _per_fold(outcome.fit_time, len(task.folds)),
@@ -89,73 +117,56 @@ def _held_out(values: Any, task: Task) -> Any:
     return None if values is None else _safe_indexing(values, task.folds.rows)
 
 
-def _fold_scores(task: Task, outcome: Outcome) -> dict[str, Floats]:
+def _fold_scores(task: Task, outcome: Outcome, targets: HeldTargets) -> dict[str, Floats]:
     """Scores of every fold from an engine's answers."""
-    y, weights = _held_out(task.y, task), _held_out(task.score_weights, task)
-    starts = task.folds.starts
     scores: dict[str, Floats] = {}
     for name, scorer in task.scorers.items():
-        values = per_sample(scorer, task.estimator, y, outcome.answers)
+        values = per_sample(scorer, task.estimator, targets.y, outcome.answers)
+        metric = metric_of(scorer, task.estimator)
         if values is not None:
-            scores[name] = _fold_means(values, weights, starts)
-        elif (
-            metric_of(scorer, task.estimator) in (r2_score, roc_auc_score)
-            and (np.diff(starts) == 1).all()
-        ):
+            scores[name] = targets.fold_means(values)
+        elif metric in (r2_score, roc_auc_score) and (np.diff(targets.starts) == 1).all():
             warnings.warn(
                 "R² and AUC are not defined for a single sample; see the result's pooled score",
                 UndefinedMetricWarning,
                 stacklevel=5,
             )
             scores[name] = np.full(len(task.folds), np.nan)
-        elif _is_plain_r2(scorer, task, outcome, y):
-            r2 = _fold_r2(outcome.answers["predict"], y, weights, starts)
-            scores[name] = sign_of(scorer) * r2
+        elif metric is r2_score and _is_plain_r2(scorer, outcome, targets):
+            scores[name] = sign_of(scorer) * _fold_r2(outcome.answers["predict"], targets)
         else:
-            scores |= _one_by_one(name, scorer, task, outcome, y, weights)
+            scores |= _one_by_one(name, scorer, task, outcome, targets)
     return scores
 
 
-def _is_plain_r2(scorer: Scorer, task: Task, outcome: Outcome, y: Any) -> bool:
-    """Whether the scorer is R² of one output on test sets of two samples or more."""
+def _is_plain_r2(scorer: Scorer, outcome: Outcome, targets: HeldTargets) -> bool:
+    """Whether R² is that of one output on test sets of two samples or more."""
+    y = targets.y
     return (
-        metric_of(scorer, task.estimator) is r2_score
-        and not getattr(scorer, "_kwargs", None)
+        not getattr(scorer, "_kwargs", None)
         and isinstance(y, np.ndarray)
         and y.ndim == 1
         and y.dtype.kind in "fiu"
         and "predict" in outcome.answers
-        and np.diff(task.folds.starts).min() > 1
+        and bool(np.diff(targets.starts).min() > 1)
     )
 
 
-def _fold_r2(
-    prediction: Floats, y: NDArray[Any], weights: Floats | None, starts: NDArray[np.int64]
-) -> Floats:
+def _fold_r2(prediction: Floats, targets: HeldTargets) -> Floats:
     """R² of all folds in a few passes, as scikit-learn defines it: 1 where nothing is left."""
-    sizes = np.diff(starts)
-    means = np.repeat(_fold_means(np.asarray(y, dtype=np.float64), weights, starts), sizes)
-    left = _fold_means(np.square(y - prediction), weights, starts)
-    spread = _fold_means(np.square(y - means), weights, starts)
+    left = targets.fold_means(np.square(targets.y - prediction))
     with np.errstate(divide="ignore", invalid="ignore"):
-        scores = 1.0 - left / spread
-    scores[spread == 0.0] = 0.0
+        scores = 1.0 - left / targets.spread
+    scores[targets.spread == 0.0] = 0.0
     scores[left == 0.0] = 1.0
     return np.asarray(scores)
 
 
-def _fold_means(values: Floats, weights: Floats | None, starts: NDArray[np.int64]) -> Floats:
-    if weights is None:
-        return np.asarray(np.add.reduceat(values, starts[:-1]) / np.diff(starts))
-    totals = np.add.reduceat(weights, starts[:-1])
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.add.reduceat(values * weights, starts[:-1]) / totals)
-
-
 def _one_by_one(
-    name: str, scorer: Scorer, task: Task, outcome: Outcome, y: Any, weights: Floats | None
+    name: str, scorer: Scorer, task: Task, outcome: Outcome, targets: HeldTargets
 ) -> dict[str, Floats]:
     """Scores of every fold by a scorer that wants to see each of them."""
+    y, weights = targets.y, targets.weights
     folds = []
     # scikit-learn's scorers take answers for what they are and never look at the rows.
     X = None if hasattr(scorer, "_accept_sample_weight") else task.X

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ..assemble import pooled_scores, score_columns
+from ..assemble import HeldTargets, pooled_scores, score_columns
 from ..engines import Engine, Outcome, Task, choose, report_failures, warn_of_refits
 from ..engines.refit import fit_all
 from .watch import OutOfTime, Watch
@@ -54,6 +54,7 @@ def evaluate(
     plan = _plan(tasks, method)
     n_done = 0
     said: list[warnings.WarningMessage] = []
+    targets = HeldTargets(tasks[0])
     try:
         for engine, places in plan:
             progress = watch.during(n_done * n_folds, len(places) * n_folds)
@@ -63,7 +64,7 @@ def evaluate(
                 place = places[number]
                 with warnings.catch_warnings(record=True) as own:
                     warnings.simplefilter("always")
-                    candidate = _judge(tasks[place], outcome, name, found.notes)
+                    candidate = _judge(tasks[place], outcome, name, targets, found.notes)
                 found.candidates[place] = candidate
                 # Pooled scores come with a warning of their own.
                 said += [
@@ -134,8 +135,10 @@ _FAILURES = (ValueError, TypeError, ArithmeticError)
 """What an engine raises of a candidate that cannot be fitted."""
 
 
-def _judge(task: Task, outcome: Outcome, method: str, notes: list[str]) -> Candidate:
-    columns = score_columns(task, outcome)
+def _judge(
+    task: Task, outcome: Outcome, method: str, targets: HeldTargets, notes: list[str]
+) -> Candidate:
+    columns = score_columns(task, outcome, targets)
     names = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
     undefined = [name for name in names if np.isnan(columns[f"test_{name}"]).any()]
     pooled: dict[str, float] = {}
