@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import sklearn
 import sklearn.model_selection as sk
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -170,6 +171,22 @@ def test_sample_weights_equal_scikit_learn():
     expected = clone(scaled).set_params(ridge__alpha=1)
     expected.fit(X, y, ridge__sample_weight=weights)
     np.testing.assert_allclose(found.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_metadata_routing_equals_scikit_learn(scaled):
+    X, y = regression()
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = Ridge().set_fit_request(sample_weight=True)
+        estimator.set_score_request(sample_weight=True)
+        grid = {"alpha": [0.1, 1]}
+        if scaled:
+            scaler = StandardScaler().set_fit_request(sample_weight=True)
+            estimator, grid = make_pipeline(scaler, estimator), {"ridge__alpha": [0.1, 1]}
+        fit = {"sample_weight": weights}
+        ours = search(estimator, grid, cv=3, fit=fit)
+        assert_same_table(ours, sk.GridSearchCV(estimator, grid, cv=3).fit(X, y, **fit))
 
 
 def test_groups_and_fit_parameters_reach_their_places():

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
@@ -187,6 +188,8 @@ class Virtual(Together):
             return f"it passes no {', '.join(sorted(task.fit_params))} to fit"
         if reading.scaler is not None and reading.scaler[0] and sp.issparse(task.X):
             return "StandardScaler(with_mean=True) takes no sparse rows"
+        if reading.scaler is not None and task.weights is not None and _routes():
+            return "metadata routing says which steps get weights"
         if isinstance(reading.final, RidgeClassifier):
             return _why_not_classes(task)
         return None
@@ -249,6 +252,10 @@ def _run_family(tasks: list[Task], progress: bool | Report) -> Iterator[Outcome]
             cost=cost,
             fit_time=seconds / len(tasks),
         )
+
+
+def _routes() -> bool:
+    return bool(get_config()["enable_metadata_routing"])
 
 
 def _why_not_classes(task: Task) -> str | None:

@@ -24,8 +24,10 @@ Floats = NDArray[np.float64]
 class Candidate:
     """What is known of a candidate when its folds are done. The predictions are not kept."""
 
-    columns: dict[str, Floats]
-    """Times and scores of every fold, as `onefold.cross_validate` names them."""
+    scores: dict[str, Floats]
+    """Scores of every fold, as `onefold.cross_validate` names them."""
+    times: dict[str, tuple[float, float]]
+    """Mean and standard deviation over the folds of ``fit_time`` and ``score_time``."""
     pooled: dict[str, float]
     """Scores of all held-out answers together, of metrics that some fold leaves undefined."""
     method: str
@@ -138,16 +140,23 @@ _FAILURES = (ValueError, TypeError, ArithmeticError)
 def _judge(
     task: Task, outcome: Outcome, method: str, targets: HeldTargets, notes: list[str]
 ) -> Candidate:
-    columns = score_columns(task, outcome, targets)
-    names = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
-    undefined = [name for name in names if np.isnan(columns[f"test_{name}"]).any()]
+    scores = score_columns(task, outcome, targets)
+    times = {name: scores.pop(name) for name in ("fit_time", "score_time")}
+    names = [key.removeprefix("test_") for key in scores if key.startswith("test_")]
+    undefined = [name for name in names if np.isnan(scores[f"test_{name}"]).any()]
     pooled: dict[str, float] = {}
     if undefined and outcome.answers:
-        scores, remarks = pooled_scores(task, outcome, undefined)
-        pooled = {name: scores[name] for name in undefined}
+        together, remarks = pooled_scores(task, outcome, undefined)
+        pooled = {name: together[name] for name in undefined}
         notes.extend(remarks)
     notes.extend(outcome.notes)
-    return Candidate(columns, pooled, method, outcome.cost)
+    return Candidate(
+        scores,
+        {name: (seconds.mean(), seconds.std()) for name, seconds in times.items()},
+        pooled,
+        method,
+        outcome.cost,
+    )
 
 
 def _say_once(said: list[warnings.WarningMessage]) -> None:

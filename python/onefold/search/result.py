@@ -119,13 +119,16 @@ class SearchResult:
         if to is None:
             to = self.best if self.best is not None else int(np.argmax(scores.mean(axis=1)))
         n_test = len(self.folds.rows) / len(self.folds)
-        n_train = np.mean([len(self.folds.train(i)) for i in range(min(len(self.folds), 100))])
+        n_train = self.folds.n_samples - n_test
+        if isinstance(self.folds, Splits):
+            sizes = [len(self.folds.train(split)) for split in range(len(self.folds))]
+            n_train = float(np.mean(sizes))
         return compare(
             scores,
             to=to,
             metric=name,
             params=self.table["params"],
-            sizes=(n_test, float(n_train)),
+            sizes=(n_test, n_train),
         )
 
     def __repr__(self) -> str:

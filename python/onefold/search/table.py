@@ -28,14 +28,13 @@ def tabulate(params: list[dict[str, Any]], candidates: list[Candidate]) -> Table
     """Make the table of all candidates that are finished."""
     table = Table()
     table.pooled = []
-    for time in ("fit_time", "score_time"):
-        seconds = _matrix(candidates, time)
-        table[f"mean_{time}"] = seconds.mean(axis=1)
-        table[f"std_{time}"] = seconds.std(axis=1)
+    for name in ("fit_time", "score_time"):
+        table[f"mean_{name}"] = np.array([candidate.times[name][0] for candidate in candidates])
+        table[f"std_{name}"] = np.array([candidate.times[name][1] for candidate in candidates])
     table |= dict(_yield_masked_array_for_each_param(params))
     table["params"] = params
     # A candidate whose fits failed knows nothing of the metrics that a callable would have named.
-    columns = max((candidate.columns for candidate in candidates), key=len)
+    columns = max((candidate.scores for candidate in candidates), key=len)
     for metric in (key[5:] for key in columns if key.startswith("test_")):
         _add_scores(table, candidates, f"test_{metric}")
         table[f"rank_test_{metric}"] = _ranks(table[f"mean_test_{metric}"])
@@ -46,9 +45,9 @@ def tabulate(params: list[dict[str, Any]], candidates: list[Candidate]) -> Table
 
 def _matrix(candidates: list[Candidate], column: str) -> Floats:
     """A column of all candidates: candidate × fold."""
-    n_folds = len(candidates[0].columns["fit_time"])
-    missing = np.full(n_folds, np.nan)
-    return np.stack([candidate.columns.get(column, missing) for candidate in candidates])
+    known = [candidate.scores[column] for candidate in candidates if column in candidate.scores]
+    missing = np.full(len(known[0]), np.nan)
+    return np.stack([candidate.scores.get(column, missing) for candidate in candidates])
 
 
 def _add_scores(table: Table, candidates: list[Candidate], column: str) -> None:
