@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 from .assemble import assemble, score_columns
 from .data import as_weights
 from .engines import Outcome, Task, choose, report_failures, warn_of_refits
-from .folds import Folds, resolve_cv
+from .folds import Folds, partitions, resolve_cv
 from .result import CVResult
 from .scoring import RESPONSES, resolve_scoring
 
@@ -291,7 +291,7 @@ def _evaluate(
         required=required,
         **keywords,
     )
-    engine, reasons = choose(method, task)
+    engine, reasons = choose(method, task, partitions(folds))
     if engine.name == "refit":
         warn_of_refits(task, reasons, len(folds))
     outcome = engine.run(task)

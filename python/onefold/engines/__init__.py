@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 
-from ..folds import Folds, partitions
+from ..folds import Folds
 from .base import Engine, Outcome, Task
 from .merge import Merge
 from .refit import Refit, report_failures, weight_name
@@ -34,8 +34,15 @@ class RefitWarning(UserWarning):
     """No engine applies to the estimator, so every fold is fitted from scratch."""
 
 
-def choose(method: str, task: Task) -> tuple[Engine, dict[str, str]]:
+def choose(method: str, task: Task, parts: list[Folds] | None) -> tuple[Engine, dict[str, str]]:
     """Pick the engine that ``method`` names, or the first that applies for ``"auto"``.
+
+    Parameters
+    ----------
+    method : str
+    task : Task
+    parts : list of Folds or None
+        What `partitions` says of the folds of the task, and so of all tasks of a search.
 
     Returns
     -------
@@ -43,7 +50,6 @@ def choose(method: str, task: Task) -> tuple[Engine, dict[str, str]]:
     reasons : dict of str
         Why those that ``"auto"`` would have preferred do not apply, by name.
     """
-    parts = partitions(task.folds)
     if isinstance(task.folds, Folds) or parts is None:
         return _choose(method, task)
     # Repeated k-fold: an engine that needs a partition gets one after the other.

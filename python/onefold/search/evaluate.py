@@ -13,6 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from ..assemble import HeldTargets, pooled_scores, score_columns
 from ..engines import Engine, Outcome, Task, choose, report_failures, warn_of_refits
 from ..engines.refit import fit_all
+from ..folds import partitions
 from .watch import OutOfTime, Watch
 
 __all__ = ["Candidate", "Evaluation", "evaluate"]
@@ -95,8 +96,9 @@ def _plan(tasks: list[Task], method: str) -> list[tuple[Engine, list[int]]]:
     """Group the places of tasks by the engine that does them."""
     groups: dict[str, tuple[Engine, list[int]]] = {}
     why: dict[str, str] = {}
+    parts = partitions(tasks[0].folds)
     for place, task in enumerate(tasks):
-        engine, reasons = choose(method, task)
+        engine, reasons = choose(method, task, parts)
         groups.setdefault(engine.name, (engine, []))[1].append(place)
         if engine.name == "refit" and not why:
             why = reasons
