@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..svm import (
     gamma_of_scale,
     warn_of_gap,
 )
-from .base import OneByOne, Outcome, Task
+from .base import Outcome, Task, Together
 
 __all__ = ["Seeded"]
 
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
-class Seeded(OneByOne):
+class Seeded(Together):
     """Solve the dual of every fold from a feasible start near its solution.
 
     Options
@@ -72,18 +72,12 @@ class Seeded(OneByOne):
         """It finds what refits find, to the tolerance of the estimator."""
         return None
 
-    def run(self, task: Task) -> Outcome:
-        """Solve every fold, and read the held-out decisions off the solutions."""
-        return self.run_many([task])[0]
-
-    def run_many(self, tasks: Sequence[Task]) -> list[Outcome]:
-        """Do tasks that differ in their estimator only, on one set of kernel values.
+    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
+        """Solve every fold of every task on one set of kernel values, and read the decisions off.
 
         Kernels of one kind share distances or inner products. Where only C differs, a fold starts
         from its solution for the last C or from that of another fold, whichever is nearer.
         """
-        if not tasks:
-            return []
         start = time.perf_counter()
         shared = tasks[0]
         X = as_rows(shared.X)
@@ -102,9 +96,8 @@ class Seeded(OneByOne):
             found = _core.svm_kfold(examples, shared.folds, settings, Effort.of(shared), report)
         # Candidates share most of the work: each gets an equal part of the time.
         seconds = (time.perf_counter() - start) / len(tasks)
-        return [
-            _outcome(task, classes, one, seconds) for task, one in zip(tasks, found, strict=True)
-        ]
+        for place, (task, one) in enumerate(zip(tasks, found, strict=True)):
+            yield place, _outcome(task, classes, one, seconds)
 
 
 @dataclass(frozen=True)
