@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 use super::convert::{ExamplesArg, RowsArg, cost_by_name, dense, to_matrix, with_examples};
 use super::run::run;
@@ -172,17 +172,19 @@ pub(super) struct Effort {
     n_jobs: usize,
 }
 
-/// Cross-validates candidates; for each a dictionary of held-out decisions and counters.
+/// Cross-validates candidates. Appends to `found` the number of each that was finished, whatever
+/// happens to the others, and a dictionary of held-out decisions and counters.
 #[pyfunction]
-#[pyo3(signature = (examples, folds, candidates, effort, progress=None))]
+#[pyo3(signature = (examples, folds, candidates, effort, found, progress=None))]
 pub(super) fn svm_kfold<'py>(
     py: Python<'py>,
     examples: ExamplesArg<'_>,
     folds: ResamplingArg<'_>,
     candidates: Vec<Settings<'_>>,
     effort: Effort,
+    found: &Bound<'py, PyList>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
+) -> PyResult<()> {
     let candidates = candidates.iter().map(Settings::candidate);
     let candidates = candidates.collect::<PyResult<Vec<_>>>()?;
     let plan = Plan {
@@ -193,15 +195,18 @@ pub(super) fn svm_kfold<'py>(
         ResamplingArg::Folds(folds) => &folds.0,
         ResamplingArg::Splits(splits) => &splits.0,
     };
-    let outcomes = with_examples!(&examples, |examples| {
+    let mut outcomes = vec![];
+    let ended = with_examples!(&examples, |examples| {
         run(py, effort.n_jobs, progress, |monitor| {
-            kfold::kfold(&examples, &candidates, folds, &plan, monitor)
-        })?
+            let mut finished = |number, outcome| outcomes.push((number, outcome));
+            kfold::kfold(&examples, &candidates, folds, &plan, monitor, &mut finished)
+        })
     });
-    outcomes
-        .into_iter()
-        .map(|outcome| described(py, outcome))
-        .collect()
+    // What is finished is not lost when the rest is interrupted.
+    for (number, outcome) in outcomes {
+        found.append((number, described(py, outcome)?))?;
+    }
+    ended
 }
 
 fn described(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {

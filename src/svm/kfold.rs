@@ -71,14 +71,18 @@ pub struct Outcome {
     pub cost: Cost,
 }
 
-/// Cross-validates every candidate on the same rounds.
+/// Told of every candidate that is finished: its number, and what was found.
+pub type Finished<'a> = dyn FnMut(usize, Outcome) + Send + 'a;
+
+/// Cross-validates every candidate on the same rounds. Candidates of one kernel finish together.
 pub fn kfold<R: Rows + Debug>(
     examples: &Examples<'_, R>,
     candidates: &[Candidate<'_>],
     rounds: &dyn Resampling,
     plan: &Plan,
     monitor: &Monitor,
-) -> Result<Vec<Outcome>> {
+    finished: &mut Finished<'_>,
+) -> Result<()> {
     let n = examples.rows().n_rows();
     if rounds.n_samples() != n {
         return Err(Error::Shape {
@@ -98,7 +102,7 @@ pub fn kfold<R: Rows + Debug>(
         })
         .collect::<Result<_>>()?;
     let Some(first) = members.first() else {
-        return Ok(vec![]);
+        return Ok(());
     };
     let places = first.machines.places();
     let run = Run {
@@ -110,11 +114,10 @@ pub fn kfold<R: Rows + Debug>(
     };
     let n_solves: usize = members.iter().map(|member| run.n_solves(member)).sum();
     monitor.expect(n_solves as u64);
-    let mut outcomes: Vec<Option<Outcome>> = members.iter().map(|_| None).collect();
     for family in families(&members) {
-        family.run(&run, plan.budget, &mut outcomes)?;
+        family.run(&run, plan.budget, finished)?;
     }
-    Ok(outcomes.into_iter().flatten().collect())
+    Ok(())
 }
 
 /// Candidates whose kernels have one base.
@@ -162,7 +165,7 @@ impl Family<'_> {
         &self,
         run: &Run<'_, R>,
         budget: Budget,
-        outcomes: &mut [Option<Outcome>],
+        finished: &mut Finished<'_>,
     ) -> Result<()> {
         let kernels = |path: &Path<'_>| path[0].1.candidate.kernels.clone();
         let lone = match &self.paths[..] {
@@ -198,7 +201,7 @@ impl Family<'_> {
                 counted += computed;
                 outcome.cost.kernel_rows = computed;
                 outcome.cost.cache_hits = outcome.cost.cache_hits.saturating_sub(computed);
-                outcomes[*number] = Some(outcome);
+                finished(*number, outcome);
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,14 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import Ridge
 
 import onefold
+from onefold.engines import Task
+from onefold.engines.seeded import Seeded
+from onefold.folds import resolve_cv
 from onefold.learners import Pegasos
-from onefold.search.watch import Watch
+from onefold.scoring import resolve_scoring
+from onefold.search.evaluate import evaluate
+from onefold.search.watch import OutOfTime, Watch
+from onefold.svm import SVC
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 y = X[:, 0] + 0.1 * X[:, 1]
@@ -96,12 +103,7 @@ def test_candidates_that_were_finished_before_the_end_are_kept():
         def check(self):
             self.looks += 1
             if self.looks > 4:
-                raise onefold.search.watch.OutOfTime
-
-    from onefold.engines import Task
-    from onefold.folds import resolve_cv
-    from onefold.scoring import resolve_scoring
-    from onefold.search.evaluate import evaluate
+                raise OutOfTime
 
     folds = resolve_cv(3, X)
     tasks = [
@@ -112,6 +114,49 @@ def test_candidates_that_were_finished_before_the_end_are_kept():
     found = evaluate(tasks, watch, method="virtual", return_when_interrupted=False)
     assert sorted(found.candidates) == [0, 1, 2, 3]
     assert found.stopped == "the time budget was used up"
+
+
+class After:
+    """Progress that ends the work when so much of it is done."""
+
+    def __init__(self, share):
+        self.share = share
+
+    def __call__(self, done, total):
+        if done >= self.share * total:
+            raise OutOfTime
+
+
+def test_machines_that_were_finished_before_the_end_are_kept():
+    rows = np.random.default_rng(0).normal(size=(1500, 5))
+    labels = rows[:, 0] + np.random.default_rng(1).normal(size=1500) > 0
+    folds = resolve_cv(3, rows)
+    easy, hard = SVC(C=0.1, gamma=0.1), SVC(C=1e7, gamma=0.2, tol=1e-9)
+    tasks = [
+        Task(
+            estimator=svc,
+            X=rows,
+            y=labels,
+            folds=folds,
+            scorers=resolve_scoring(svc, None),
+            progress=After(0.5),
+        )
+        for svc in (easy, hard)
+    ]
+    running = Seeded().run_many(tasks)
+    place, outcome = next(running)
+    assert place == 0
+    with pytest.raises(OutOfTime):
+        next(running)
+    alone = Seeded().run(replace(tasks[0], progress=False))
+    np.testing.assert_array_equal(outcome.answers["predict"], alone.answers["predict"])
+
+
+def test_the_end_of_the_time_is_told_once():
+    watch = Watch(None, 1, time.monotonic() - 1)
+    with pytest.raises(OutOfTime):
+        watch.check()
+    watch.check()
 
 
 @pytest.mark.parametrize("grid", [{"alpha": [0.1, 1, 10]}, {"alpha": [0.1], "positive": [True]}])

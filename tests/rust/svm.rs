@@ -334,7 +334,21 @@ fn cross_validate(
         .num_threads(n_threads)
         .build()
         .expect("starts");
-    pool.install(|| kfold(&examples, candidates, &folds, &plan, &Monitor::new()).expect("runs"))
+    let mut found: Vec<_> = candidates.iter().map(|_| None).collect();
+    pool.install(|| {
+        let mut finished = |number: usize, outcome| found[number] = Some(outcome);
+        let monitor = Monitor::new();
+        kfold(
+            &examples,
+            candidates,
+            &folds,
+            &plan,
+            &monitor,
+            &mut finished,
+        )
+        .expect("runs");
+    });
+    found.into_iter().flatten().collect()
 }
 
 #[test]

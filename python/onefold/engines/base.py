@@ -107,7 +107,8 @@ class Engine(Protocol):
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Do tasks that differ in their estimators only, and share what can be shared.
 
-        Yields the place of a task and its outcome, in any order, as soon as it is known.
+        Yields the place of a task and its outcome, in any order, as soon as it is known. What is
+        finished when the work is interrupted is not lost: it comes before the exception.
         """
         ...
 

@@ -92,12 +92,21 @@ class Seeded(Together):
         ]
         n_classes = 0 if classes is None else len(classes)
         examples = (X, targets, n_classes, shared.weights)
+        found: list[tuple[int, dict[str, Any]]] = []
+        stopped: BaseException | None = None
         with reporter(shared.progress, unit="machines") as report:
-            found = _core.svm_kfold(examples, shared.folds, settings, Effort.of(shared), report)
+            try:
+                effort = Effort.of(shared)
+                _core.svm_kfold(examples, shared.folds, settings, effort, found, report)
+            except BaseException as error:  # what is finished is given before it is raised again
+                stopped = error
         # Candidates share most of the work: each gets an equal part of the time.
-        seconds = (time.perf_counter() - start) / len(tasks)
-        for place, (task, one) in enumerate(zip(tasks, found, strict=True)):
-            yield place, _outcome(task, classes, one, seconds)
+        seconds = (time.perf_counter() - start) / max(len(found), 1)
+        for place, one in found:
+            notes = _notes(one, tasks[place], alone=len(tasks) == 1)
+            yield place, _outcome(tasks[place], classes, one, seconds, notes)
+        if stopped is not None:
+            raise stopped
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,9 @@ class Effort:
         )
 
 
-def _outcome(task: Task, classes: Any, found: dict[str, Any], seconds: float) -> Outcome:
+def _outcome(
+    task: Task, classes: Any, found: dict[str, Any], seconds: float, notes: list[str]
+) -> Outcome:
     estimator = task.estimator
     warn_of_gap(found["gap"], float(estimator.tol), int(estimator.max_iter))
     return Outcome(
@@ -127,7 +138,7 @@ def _outcome(task: Task, classes: Any, found: dict[str, Any], seconds: float) ->
         classes=classes,
         cost=found["cost"],
         fit_time=seconds,
-        notes=_notes(found, float(estimator.tol)),
+        notes=notes,
     )
 
 
@@ -150,13 +161,16 @@ def _answers(estimator: Any, decisions: Floats, classes: Any) -> dict[str, NDArr
     }
 
 
-def _notes(found: dict[str, Any], tol: float) -> list[str]:
-    iterations = found["iterations"]
-    notes = [
-        f"seeding {found['rule']}: {iterations.min()} to {iterations.max()} SMO iterations a fold, "
-        f"{found['whole_iterations']} for all samples; "
-        f"{found['seeding_seconds']:.3g} s for the starts"
-    ]
+def _notes(found: dict[str, Any], task: Task, *, alone: bool) -> list[str]:
+    notes = []
+    if alone:
+        iterations = found["iterations"]
+        notes.append(
+            f"seeding {found['rule']}: {iterations.min()} to {iterations.max()} SMO iterations "
+            f"a fold, {found['whole_iterations']} for all samples; "
+            f"{found['seeding_seconds']:.3g} s for the starts"
+        )
+    tol = float(task.estimator.tol)
     if found["gap"] >= tol:
         notes.append(f"not converged: the gap is {found['gap']:.3g}, above tol={tol:g}")
     return notes

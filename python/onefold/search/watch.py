@@ -34,6 +34,7 @@ class Watch:
         self._report = report
         self._n_fits = n_fits
         self._deadline = deadline
+        self._is_told = False
 
     @classmethod
     @contextmanager
@@ -44,9 +45,14 @@ class Watch:
             yield cls(report, n_fits, deadline)
 
     def check(self) -> None:
-        """Raise `OutOfTime` if it is time."""
-        if self._deadline is not None and time.monotonic() >= self._deadline:
-            raise OutOfTime
+        """Raise `OutOfTime` if it is time; but once only.
+
+        Whoever it is raised to ends its work. An engine gives what it has finished first.
+        """
+        if self._deadline is None or self._is_told or time.monotonic() < self._deadline:
+            return
+        self._is_told = True
+        raise OutOfTime
 
     def during(self, first: int, n_fits: int) -> bool | Report:
         """Make the progress of an engine that has ``n_fits`` to do, after ``first`` others."""
