@@ -1,11 +1,12 @@
 """k-fold cross-validation of SVMs: ours against LIBSVM, scikit-learn and scikit-learn-intelex.
 
 Same folds, C, γ and tolerance, in one run. LIBSVM and scikit-learn train every fold from nothing;
-two of their folds are timed and multiplied by k / 2, which favours nobody: folds cost about the
-same. Accuracies are of all folds where all are run, and of the two otherwise.
+some of their folds (two by default) are timed and multiplied, which favours nobody: folds cost
+about the same. Accuracies are of all folds where all are run, and of the timed ones otherwise.
 
     ONEFOLD_DATA=… python benches/peers/svm.py            subsets, below five minutes
-    ONEFOLD_DATA=… python benches/peers/svm.py --full     all rows; LIBSVM takes an hour
+    ONEFOLD_DATA=… python benches/peers/svm.py --full     all rows; peers take a quarter of an hour
+    … --data a9a --peers libsvm-official --timed-folds 1  only these
 """
 
 import argparse
@@ -31,7 +32,6 @@ CASES = [
     ("w8a", 64, 7.8125, 10, 6000),
 ]
 CACHE_MB = 8000
-TIMED_FOLDS = 2
 
 
 def load(file, n_rows):
@@ -52,7 +52,7 @@ def libsvm(X, y, C, gamma, folds):
         model = svm_train(svm_problem(y[train], X[train]), parameter)
         return np.array(svm_predict([], X[test], model, "-q")[0])
 
-    return timed(fold, y, folds)
+    return timed(fold, folds)
 
 
 def scikit_learn(X, y, C, gamma, folds, module=sklearn.svm):
@@ -60,7 +60,7 @@ def scikit_learn(X, y, C, gamma, folds, module=sklearn.svm):
         model = module.SVC(C=C, gamma=gamma, cache_size=CACHE_MB)
         return model.fit(X[train], y[train]).predict(X[test])
 
-    return timed(fold, y, folds)
+    return timed(fold, folds)
 
 
 def intelex(X, y, C, gamma, folds):
@@ -69,13 +69,11 @@ def intelex(X, y, C, gamma, folds):
     return scikit_learn(X, y, C, gamma, folds, sklearnex.svm)
 
 
-def timed(fold, y, folds):
-    """Seconds for all folds, as a multiple of those that are timed, and their predictions."""
-    pairs = folds[:TIMED_FOLDS]
+def timed(fold, folds):
+    """Seconds a fold, and the predictions."""
     start = time.perf_counter()
-    predictions = [fold(train, test) for train, test in pairs]
-    seconds = (time.perf_counter() - start) * len(folds) / len(pairs)
-    return seconds, predictions
+    predictions = [fold(train, test) for train, test in folds]
+    return (time.perf_counter() - start) / len(folds), predictions
 
 
 def ours(X, y, C, gamma, folds, n_jobs):
@@ -90,6 +88,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="all rows")
     parser.add_argument("--n-jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--data", help="only these files, with commas")
+    parser.add_argument("--peers", help="only these peers, with commas")
+    parser.add_argument("--timed-folds", type=int, default=2, help="of the peers")
     arguments = parser.parse_args()
     if "ONEFOLD_DATA" not in os.environ:
         sys.exit("set ONEFOLD_DATA to the folder with a9a, w8a and madelon.libsvm.xz")
@@ -102,20 +103,30 @@ def main():
             peers[name] = peer
         else:
             print(f"{name} is not installed: left out")
+    if arguments.peers is not None:
+        peers = {name: peers[name] for name in arguments.peers.split(",") if name}
     for file, C, gamma, k, quick in CASES:
+        if arguments.data is not None and file not in arguments.data.split(","):
+            continue
         X, y = load(file, None if arguments.full else quick)
         cv = StratifiedKFold(k, shuffle=True, random_state=0)
         folds = list(cv.split(X, y))
         seconds, result = ours(X, y, C, gamma, folds, arguments.n_jobs)
         print(f"{file}, {X.shape[0]} rows, C={C}, gamma={gamma}, k={k}")
-        print(f"  ours {seconds:.2f} s on {arguments.n_jobs} threads, accuracy {result.pooled:.4f}")
+        print(
+            f"  ours {seconds:.2f} s on {arguments.n_jobs} threads, accuracy {result.pooled:.4f}, "
+            f"{result.cost['smo_iterations']} iterations",
+            flush=True,
+        )
         for name, peer in peers.items():
-            theirs, predictions = peer(X, y, C, gamma, folds)
+            theirs, predictions = peer(X, y, C, gamma, folds[: arguments.timed_folds])
+            theirs *= k
             pairs = zip(folds, predictions, strict=False)
             same = [np.mean(result.predictions[test] == p) for (_, test), p in pairs]
             print(
-                f"  {name} {theirs:.2f} s ({TIMED_FOLDS} of {k} folds timed): "
-                f"{theirs / seconds:.1f} times ours, {np.mean(same):.2%} of predictions equal"
+                f"  {name} {theirs:.2f} s ({arguments.timed_folds} of {k} folds timed): "
+                f"{theirs / seconds:.1f} times ours, {np.mean(same):.2%} of predictions equal",
+                flush=True,
             )
 
 

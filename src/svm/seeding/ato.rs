@@ -6,11 +6,14 @@
 //! meets a bound and no gradient crosses b (11); what meets one changes its part. Variables of T
 //! that satisfy their condition (5) join the training set.
 //!
-//! β_R is zero only when some η is 1, and each step before that may change a single part. So the
-//! number of steps is limited; after the last one, what is left of β_R is dropped.
+//! β_R is zero only when some η is 1, and each step before that may change a single part: there may
+//! be as many as variables, with a system of equations each. (The paper calls that unbounded, and
+//! spends more time on it than on the solver.) So the number of steps is limited; after the last
+//! one, what is left of β_R goes where [`withdraw`](super::withdraw) sends it.
 
 use super::Move;
 use super::least_squares::{self, Operator};
+use super::withdraw::withdraw;
 
 /// Steps before the rest is left to the solver.
 const STEPS: usize = 30;
@@ -36,9 +39,7 @@ pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
         }
         path.advance();
     }
-    for v in path.members(Part::Leaving) {
-        path.beta[v] = 0.0;
-    }
+    withdraw(step, &path.members(Part::Leaving), &mut path.beta);
     path.beta
 }
 

@@ -8,19 +8,24 @@ use super::feasible::hand_over;
 
 pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
     let mut beta = step.previous.beta.clone();
+    withdraw(step, &step.leaving(), &mut beta);
+    beta
+}
+
+/// Hands the β of the listed variables over.
+pub(super) fn withdraw(step: &Move<'_>, leaving: &[usize], beta: &mut [f64]) {
     let side = |positive: bool| -> Vec<usize> {
         (0..beta.len())
             .filter(|&v| step.after.is_open(v) && step.after.is_positive(v) == positive)
             .collect()
     };
     let sides = [side(false), side(true)];
-    for v in step.leaving() {
+    for &v in leaving {
         let amount = std::mem::take(&mut beta[v]);
         if amount != 0.0 {
             let same_side = &sides[usize::from(amount > 0.0)];
             let candidates = step.dual.similarities(v, same_side);
-            hand_over(&mut beta, step.after, amount, &candidates);
+            hand_over(beta, step.after, amount, &candidates);
         }
     }
-    beta
 }
