@@ -1,4 +1,4 @@
-"""k-fold cross-validation of SVMs: ours against LIBSVM, scikit-learn and scikit-learn-intelex.
+"""k-fold cross-validation of SVMs: ours, LIBSVM, scikit-learn and scikit-learn-intelex.
 
 Same folds, C, γ and tolerance, in one run. LIBSVM and scikit-learn train every fold from nothing;
 some of their folds (two by default) are timed and multiplied, which favours nobody: folds cost
@@ -13,7 +13,10 @@ import argparse
 import importlib.util
 import lzma
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -53,6 +56,23 @@ def libsvm(X, y, C, gamma, folds):
         return np.array(svm_predict([], X[test], model, "-q")[0])
 
     return timed(fold, folds)
+
+
+def svm_train(X, y, C, gamma, folds):
+    """Run LIBSVM's own programs. They read files, which takes them a second or so."""
+    with tempfile.TemporaryDirectory() as folder:
+        train_file, test_file, model, output = (str(Path(folder, name)) for name in "abcd")
+        seconds, predictions = 0.0, []
+        for train, test in folds:
+            onefold.dump_libsvm(X[train], y[train], train_file, zero_based=False)
+            onefold.dump_libsvm(X[test], y[test], test_file, zero_based=False)
+            options = ["-q", "-c", str(C), "-g", str(gamma), "-m", str(CACHE_MB)]
+            start = time.perf_counter()
+            subprocess.run(["svm-train", *options, train_file, model], check=True)
+            subprocess.run(["svm-predict", "-q", test_file, model, output], check=True)
+            seconds += time.perf_counter() - start
+            predictions.append(np.loadtxt(output))
+        return seconds / len(folds), predictions
 
 
 def scikit_learn(X, y, C, gamma, folds, module=sklearn.svm):
@@ -103,6 +123,10 @@ def main():
             peers[name] = peer
         else:
             print(f"{name} is not installed: left out")
+    if shutil.which("svm-train"):
+        peers["svm-train"] = svm_train
+    else:
+        print("svm-train is not installed (Debian: libsvm-tools): left out")
     if arguments.peers is not None:
         peers = {name: peers[name] for name in arguments.peers.split(",") if name}
     for file, C, gamma, k, quick in CASES:
