@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use bytemuck::Pod;
 use memmap2::MmapMut;
 
 /// Bytes from which a block has memory of its own: the size of a huge page.
@@ -11,31 +12,31 @@ const LARGE: usize = 1 << 21;
 /// there are any. A block of hundreds of megabytes is filled several times faster than by page
 /// faults of 4 KB, and numbers read in any order find their addresses translated.
 #[derive(Debug)]
-pub struct Block {
-    memory: Memory,
+pub struct Block<T = f64> {
+    memory: Memory<T>,
 }
 
 #[derive(Debug)]
-enum Memory {
-    Small(Vec<f64>),
+enum Memory<T> {
+    Small(Vec<T>),
     /// So many numbers, and perhaps room that is not used.
     Large(MmapMut, usize),
 }
 
-impl Block {
+impl<T: Pod> Block<T> {
     /// `n` zeros.
     pub fn new(n: usize) -> Self {
         Self::zeroed(n).unwrap_or_else(|| Self {
-            memory: Memory::Small(vec![0.0; n]),
+            memory: Memory::Small(vec![T::zeroed(); n]),
         })
     }
 
     /// `n` zeros, or `None` if there is not enough memory.
-    pub(super) fn zeroed(n: usize) -> Option<Self> {
-        let n_bytes = n.checked_mul(size_of::<f64>())?;
+    pub(crate) fn zeroed(n: usize) -> Option<Self> {
+        let n_bytes = n.checked_mul(size_of::<T>())?;
         if n_bytes < LARGE {
             return Some(Self {
-                memory: Memory::Small(vec![0.0; n]),
+                memory: Memory::Small(vec![T::zeroed(); n]),
             });
         }
         // Whole huge pages are what the system aligns.
@@ -49,7 +50,7 @@ impl Block {
     }
 }
 
-impl Clone for Block {
+impl<T: Pod> Clone for Block<T> {
     fn clone(&self) -> Self {
         match &self.memory {
             Memory::Small(numbers) => Self {
@@ -64,11 +65,11 @@ impl Clone for Block {
     }
 }
 
-impl Deref for Block {
-    type Target = [f64];
+impl<T: Pod> Deref for Block<T> {
+    type Target = [T];
 
     #[inline(always)]
-    fn deref(&self) -> &[f64] {
+    fn deref(&self) -> &[T] {
         match &self.memory {
             Memory::Small(numbers) => numbers,
             Memory::Large(memory, n) => &bytemuck::cast_slice(memory)[..*n],
@@ -76,9 +77,9 @@ impl Deref for Block {
     }
 }
 
-impl DerefMut for Block {
+impl<T: Pod> DerefMut for Block<T> {
     #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [f64] {
+    fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
             Memory::Small(numbers) => numbers,
             Memory::Large(memory, n) => &mut bytemuck::cast_slice_mut(memory)[..*n],
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn starts_with_zeros_and_keeps_what_is_written() {
         for n in [1, 1000, LARGE / 8 - 1, LARGE / 8, LARGE / 8 + 1] {
-            let mut block = Block::new(n);
+            let mut block = Block::<f64>::new(n);
             assert_eq!(block.len(), n);
             assert!(block.iter().all(|&number| number == 0.0));
             block[n - 1] = 2.5;
@@ -101,8 +102,8 @@ mod tests {
             block[n - 1] = 3.5;
             assert_eq!((copy.len(), copy[n - 1], block[n - 1]), (n, 2.5, 3.5));
         }
-        assert!(Block::new(0).is_empty());
-        assert!(Block::zeroed(usize::MAX).is_none());
-        assert!(Block::zeroed(usize::MAX / 8).is_none());
+        assert!(Block::<f32>::new(0).is_empty());
+        assert!(Block::<f32>::zeroed(usize::MAX).is_none());
+        assert!(Block::<f64>::zeroed(usize::MAX / 8).is_none());
     }
 }

@@ -26,7 +26,7 @@ use rayon::prelude::*;
 
 use super::kernel::{self, Kernel, Panel, Partners, WIDTH};
 use super::memory::Budget;
-use crate::data::{Row as _, Rows};
+use crate::data::{Block, Row as _, Rows};
 use crate::simd::{self, Simd, WithSimd};
 use crate::{Error, Monitor, Result};
 
@@ -54,7 +54,7 @@ pub struct Gram<'a> {
 
 #[derive(Debug)]
 enum Store {
-    Full(Vec<f32>),
+    Full(Block<f32>),
     Cache(Mutex<RowCache>),
 }
 
@@ -139,7 +139,7 @@ impl<'a> Gram<'a> {
             n,
             diagonal: (0..n).map(|i| source.diagonal(i)).collect(),
             source,
-            store: Store::Full(Vec::new()),
+            store: Store::Full(Block::new(0)),
             computed: AtomicU64::new(0),
         };
         let fits = budget.rows(n);
@@ -157,8 +157,8 @@ impl<'a> Gram<'a> {
         Ok(gram)
     }
 
-    fn fill(&self, monitor: &Monitor) -> Result<Vec<f32>> {
-        let mut values = vec![0.0; self.n * self.n];
+    fn fill(&self, monitor: &Monitor) -> Result<Block<f32>> {
+        let mut values = Block::new(self.n * self.n);
         let block = WIDTH * self.n;
         values
             .par_chunks_mut(block.max(1))

@@ -141,7 +141,7 @@ def test_cv_results_equal_scikit_learn(name, cv):
         {"pre_dispatch": 1, "n_jobs": 2},
         {"error_score": "raise"},
     ],
-    ids=str,
+    ids="-".join,
 )
 @pytest.mark.parametrize("name", ["ridge", "regression tree"])
 def test_options_equal_scikit_learn(name, keywords):
