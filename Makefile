@@ -22,7 +22,7 @@ test-rust: tools
 	cargo test --quiet --locked
 
 test-python: $(VENV)/built
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/built ## Formatting, clippy, ruff, mypy, stubtest, benches compile
 	cargo fmt --check

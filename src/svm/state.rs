@@ -8,8 +8,9 @@
 //! only a gap over all of them ends the run. So shrinking cannot change what is found.
 
 use std::iter;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
+use super::gram::GramRow;
 use super::passes::{Best, LEAST_CURVATURE, Partner, Step};
 use super::smo::{Bounds, Dual, Solution, Start};
 use crate::simd;
@@ -20,6 +21,9 @@ const PERIOD: usize = 1000;
 /// Gathering pays when no more than this share of the arrays is left: a gathered value costs about
 /// twice a contiguous one.
 const WORTHWHILE: f64 = 0.5;
+
+/// Gathered kernel values that are kept: 32 MB, as much as stays near a core.
+const KEPT: usize = 1 << 23;
 
 /// Two variables to move, and what is known of them.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +57,85 @@ struct Aside {
     /// The arrays of all variables, and the β that their gradient belongs to.
     all: Active,
     beta: Vec<f64>,
+    /// The gathered kernel rows of the variables that were chosen so far: most are chosen again.
+    rows: Vec<Box<[f32]>>,
+    /// How many rows more may be kept.
+    room: usize,
+    /// Rows of the first and the second variable that are not kept.
+    passing: [Vec<f32>; 2],
+}
+
+impl Aside {
+    fn new(variables: Vec<usize>, dual: &Dual<'_>, (all, beta): (Active, Vec<f64>)) -> Self {
+        Self {
+            samples: variables.iter().map(|&v| dual.sample(v)).collect(),
+            all,
+            beta,
+            rows: vec![Box::default(); variables.len()],
+            room: KEPT / variables.len().max(1),
+            passing: [Vec::new(), Vec::new()],
+            variables,
+        }
+    }
+
+    /// Gathers the kernel row of the variable at a place, unless it was kept, to be looked at as the
+    /// first (0) or the second (1) of a pair.
+    fn gather(&mut self, dual: &Dual<'_>, at: usize, role: usize) {
+        if !self.rows[at].is_empty() {
+            return;
+        }
+        let row = dual.gram().row(self.samples[at]);
+        let values = self.samples.iter().map(|&sample| row[sample]);
+        if self.room > 0 {
+            self.room -= 1;
+            self.rows[at] = values.collect();
+        } else {
+            self.passing[role].clear();
+            self.passing[role].extend(values);
+        }
+    }
+
+    /// A row that was gathered for this role.
+    fn row(&self, at: usize, role: usize) -> &[f32] {
+        if self.rows[at].is_empty() {
+            &self.passing[role]
+        } else {
+            &self.rows[at]
+        }
+    }
+}
+
+/// The kernel row of the variable at a place, all of it or gathered.
+enum Line<'s> {
+    Whole(GramRow<'s>),
+    Gathered(&'s [f32]),
+}
+
+impl Deref for Line<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match self {
+            Self::Whole(row) => row,
+            Self::Gathered(row) => row,
+        }
+    }
+}
+
+/// The kernel rows at some places, the first variable's first.
+fn lines<'s, const N: usize>(
+    dual: &'s Dual<'_>,
+    aside: &'s mut Option<Aside>,
+    places: [usize; N],
+) -> [Line<'s>; N] {
+    let Some(aside) = aside else {
+        return places.map(|at| Line::Whole(dual.gram().row(dual.sample(at))));
+    };
+    for (role, &at) in places.iter().enumerate() {
+        aside.gather(dual, at, role);
+    }
+    let aside = &*aside;
+    std::array::from_fn(|role| Line::Gathered(aside.row(places[role], role)))
 }
 
 /// β and the gradient of a running solver.
@@ -63,8 +146,6 @@ pub(super) struct State<'a> {
     beta: Vec<f64>,
     active: Active,
     aside: Option<Aside>,
-    /// Gathered kernel rows of the first and the second variable.
-    gathered: [Vec<f32>; 2],
     countdown: usize,
     rows_read: u64,
 }
@@ -160,7 +241,6 @@ impl<'a> State<'a> {
             bounds,
             beta: start.beta,
             aside: None,
-            gathered: [Vec::new(), Vec::new()],
             countdown: PERIOD.min(dual.len()),
             rows_read: 0,
         }
@@ -177,12 +257,8 @@ impl<'a> State<'a> {
             value: top,
             at: first,
         } = self.active.top;
-        let row = self.dual.gram().row(self.dual.sample(self.variable(first)));
         self.rows_read += 1;
-        let row = match &self.aside {
-            None => &*row,
-            Some(aside) => gather(&row, &aside.samples, &mut self.gathered[0]),
-        };
+        let [row] = lines(self.dual, &mut self.aside, [first]);
         let active = &self.active;
         let (mut best, mut lowest) = (Best::NONE, f64::INFINITY);
         for (places, column) in active.pieces() {
@@ -207,16 +283,9 @@ impl<'a> State<'a> {
     /// Moves β from the second variable of the pair to the first, as far as it is good to go.
     pub(super) fn step(&mut self, pair: Pair) {
         let (i, j) = (self.variable(pair.first), self.variable(pair.second));
-        let gram = self.dual.gram();
-        let rows = [i, j].map(|v| gram.row(self.dual.sample(v)));
         self.rows_read += 1;
-        let rows = match &self.aside {
-            None => [&*rows[0], &*rows[1]],
-            Some(aside) => {
-                let [first, second] = &mut self.gathered;
-                [&**first, gather(&rows[1], &aside.samples, second)]
-            }
-        };
+        let rows = lines(self.dual, &mut self.aside, [pair.first, pair.second]);
+        let rows = [&*rows[0], &*rows[1]];
         let active = &mut self.active;
         let value = |row: &[f32]| -> f64 {
             let piece = active
@@ -264,19 +333,13 @@ impl<'a> State<'a> {
             return;
         }
         let gathered = self.active.gather(&places);
-        let variables: Vec<_> = places.iter().map(|&at| self.variable(at)).collect();
-        let samples = variables.iter().map(|&v| self.dual.sample(v)).collect();
+        let variables = places.iter().map(|&at| self.variable(at)).collect();
         let active = std::mem::replace(&mut self.active, gathered);
-        let (all, beta) = match self.aside.take() {
+        let before = match self.aside.take() {
             None => (active, self.beta.clone()),
             Some(aside) => (aside.all, aside.beta),
         };
-        self.aside = Some(Aside {
-            variables,
-            samples,
-            all,
-            beta,
-        });
+        self.aside = Some(Aside::new(variables, self.dual, before));
     }
 
     /// Lets all variables take part again; false if they did already.
@@ -312,12 +375,6 @@ impl<'a> State<'a> {
             gap,
         }
     }
-}
-
-fn gather<'r>(row: &[f32], samples: &[usize], into: &'r mut Vec<f32>) -> &'r [f32] {
-    into.clear();
-    into.extend(samples.iter().map(|&sample| row[sample]));
-    into
 }
 
 /// Moves `wanted` from β_j to β_i, or as much as the boxes allow; returns how much that was.
