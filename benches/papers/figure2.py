@@ -145,5 +145,7 @@ def _leave_one_out(axes, points, learner):
     if learner == "Pegasos":
         axes.plot([], [], "*", color="grey", markersize=10, label="the paper, in 2015")
     axes.set(title=f"{learner}, leave-one-out", xlabel="n", ylabel="seconds")
-    axes.legend(fontsize=8)
+    # Room for the legend below the curves.
+    axes.set_ylim(bottom=2e-5)
+    axes.legend(fontsize=8, loc="lower right")
     axes.grid(alpha=0.3)
