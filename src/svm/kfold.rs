@@ -4,8 +4,9 @@
 //! Candidates differ in their kernel, in C, in ε and in the weights of the classes. What they share
 //! is computed once: distances give the RBF matrix of every γ, inner products that of every
 //! polynomial, sigmoid and linear kernel. Candidates with one and the same kernel form a *path* of
-//! increasing C, and every round goes along the whole path (see [`rounds`](super::rounds)), so that
-//! one kernel matrix is in memory at a time.
+//! increasing C, and every round goes along the whole path (see [`rounds`](super::rounds)). Paths run
+//! side by side as far as there is memory for their kernel matrices: the first round of a path keeps
+//! one thread busy, and the rounds of another the rest.
 //!
 //! Where the kernel differs between rounds (scikit-learn's `gamma="scale"` depends on the training
 //! set), they share distances or inner products instead of the kernel matrix itself.
@@ -15,7 +16,10 @@
 //! most, and a pass over these for each kernel.
 
 use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use rayon::prelude::*;
 
 use super::gram::Gram;
 use super::kernel::Kernel;
@@ -167,43 +171,78 @@ impl Family<'_> {
         budget: Budget,
         finished: &mut Finished<'_>,
     ) -> Result<()> {
-        let kernels = |path: &Path<'_>| path[0].1.candidate.kernels.clone();
-        let lone = match &self.paths[..] {
-            [path] => kernels(path).len() == 1,
-            _ => false,
-        };
-        let (kernel, share) = if lone {
-            (kernels(&self.paths[0])[0], budget)
-        } else {
-            (self.base, budget.share(2))
-        };
         let order = &self.paths[0][0].1.machines.order;
+        let lone = match &self.paths[..] {
+            [path] if kernels(path).len() == 1 => Some(kernels(path)[0]),
+            _ => None,
+        };
+        let room = Room::new(&self.paths, budget, order.len());
+        let (kernel, share) = lone.map_or((self.base, room.share), |kernel| (kernel, budget));
         let gram = Gram::new(run.examples.rows(), order, kernel, share, run.monitor)?;
-        let mut counted = 0;
-        for path in &self.paths {
+        let derive = |kernel| {
+            let gram = Gram::derive(&gram, kernel, share, run.monitor)?;
+            Ok(Holder::Own(Box::new(gram)))
+        };
+        let finished = Mutex::new(finished);
+        let follow = |(at, path): (usize, &Path<'_>)| -> Result<()> {
+            // What was computed for the base counts for the first path.
+            let before = if at == 0 { 0 } else { gram.rows_computed() };
             let members: Vec<&Member<'_>> = path.iter().map(|(_, member)| *member).collect();
-            let kernels = kernels(path);
-            let derive = |kernel, share| {
-                let gram = Gram::derive(&gram, kernel, share, run.monitor)?;
-                Ok(Holder::Own(Box::new(gram)))
+            let found = match kernels(path) {
+                _ if lone.is_some() => run.along(&members, |_| Ok(Holder::Shared(&gram)))?,
+                &[kernel] => {
+                    let own = derive(kernel)?;
+                    run.along(&members, |_| Ok(Holder::Shared(own.gram())))?
+                }
+                kernels => run.along(&members, |set| derive(kernels[set]))?,
             };
-            let found = if lone {
-                run.along(&members, |_| Ok(Holder::Shared(&gram)))?
-            } else if let [kernel] = kernels[..] {
-                let own = derive(kernel, share)?;
-                run.along(&members, |_| Ok(Holder::Shared(own.gram())))?
-            } else {
-                let share = share.share(rayon::current_num_threads() as u64);
-                run.along(&members, |set| derive(kernels[set], share))?
-            };
+            let mut computed = gram.rows_computed() - before;
+            let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
             for ((number, _), mut outcome) in path.iter().zip(found) {
-                let computed = gram.rows_computed() - counted;
-                counted += computed;
-                outcome.cost.kernel_rows = computed;
-                outcome.cost.cache_hits = outcome.cost.cache_hits.saturating_sub(computed);
+                outcome.cost.kernel_rows = std::mem::take(&mut computed);
+                let Cost {
+                    cache_hits,
+                    kernel_rows,
+                    ..
+                } = &mut outcome.cost;
+                *cache_hits = cache_hits.saturating_sub(*kernel_rows);
                 finished(*number, outcome);
             }
+            Ok(())
+        };
+        let paths: Vec<_> = self.paths.iter().enumerate().collect();
+        for paths in paths.chunks(room.side_by_side) {
+            paths.par_iter().copied().try_for_each(follow)?;
         }
         Ok(())
+    }
+}
+
+/// The kernels of all candidates of a path: one, or one for all samples and for each round.
+fn kernels<'a>(path: &Path<'a>) -> &'a [Kernel] {
+    &path[0].1.candidate.kernels
+}
+
+/// How a budget is shared between the matrix of the base and those of the paths.
+struct Room {
+    /// What each matrix may take.
+    share: Budget,
+    /// Paths that run side by side: as many as there is room for whole matrices.
+    side_by_side: usize,
+}
+
+impl Room {
+    fn new(paths: &[Path<'_>], budget: Budget, n: usize) -> Self {
+        let matrices = |path: &Path<'_>| match kernels(path) {
+            [_] => 1,
+            _ => rayon::current_num_threads(),
+        };
+        let each = paths.iter().map(matrices).max().unwrap_or(1);
+        let fit = budget.rows(n) / n.max(1);
+        let side_by_side = (fit.saturating_sub(1) / each).clamp(1, paths.len());
+        Self {
+            share: budget.share(1 + (side_by_side * each) as u64),
+            side_by_side,
+        }
     }
 }

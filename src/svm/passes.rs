@@ -1,21 +1,21 @@
 //! The two loops of an SMO iteration, over contiguous arrays, without branches.
 //!
 //! Whether a variable may rise or fall is an addend, 0 or an infinity, so that one that may not is
-//! never chosen. A block's best value is found with vectors, its place afterwards with a search in
-//! the best block alone.
-
-use std::ops::Range;
+//! never chosen. Every lane of a vector keeps the best of its own, and which vector that was.
+//!
+//! Gradients are f64, since they are sums of very many steps. Gains are only compared, and kernel
+//! values have no more digits than an f32: twice as many of them are looked at at a time.
 
 use crate::simd::{Simd, WithSimd};
 
-/// Variables whose best is found before the next are looked at.
+/// Values that are converted before the next are looked at: few enough to stay at hand.
 const BLOCK: usize = 256;
 
-/// Values that are compared side by side.
-const LANES: usize = 8;
+/// No vector has more lanes.
+const MOST_LANES: usize = 16;
 
 /// The curvature of a pair whose kernel values say it has none, as in LIBSVM.
-pub(super) const LEAST_CURVATURE: f64 = 1e-12;
+pub(super) const LEAST_CURVATURE: f32 = 1e-12;
 
 /// A value and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -38,58 +38,19 @@ impl Best {
             *self = Self { value, at };
         }
     }
-}
 
-#[inline(always)]
-fn larger(a: f64, b: f64) -> f64 {
-    if b > a { b } else { a }
-}
-
-#[inline(always)]
-fn smaller(a: f64, b: f64) -> f64 {
-    if b < a { b } else { a }
-}
-
-/// The largest of the lanes.
-#[inline(always)]
-fn largest(lanes: [f64; LANES]) -> f64 {
-    lanes.into_iter().fold(f64::NEG_INFINITY, larger)
-}
-
-/// The blocks that `n` variables make.
-#[inline(always)]
-fn blocks(n: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..n)
-        .step_by(BLOCK)
-        .map(move |start| start..(start + BLOCK).min(n))
-}
-
-/// Where in its block the best value stands, once the best block is known.
-#[inline(always)]
-fn locate(best: Best, n: usize, value: impl Fn(usize) -> f64) -> Best {
-    let block = best.at..(best.at + BLOCK).min(n);
-    let at = block.clone().rfind(|&at| value(at) == best.value);
-    Best {
-        at: at.unwrap_or(block.start),
-        ..best
-    }
-}
-
-/// The largest gradient in a block, each with its addend: 0 or −∞.
-#[inline(always)]
-fn highest(gradient: &[f64], addend: &[f32]) -> f64 {
-    let mut lanes = [f64::NEG_INFINITY; LANES];
-    let (gradients, last) = gradient.as_chunks::<LANES>();
-    let (addends, last_addend) = addend.as_chunks::<LANES>();
-    for (g, a) in gradients.iter().zip(addends) {
-        for lane in 0..LANES {
-            lanes[lane] = larger(lanes[lane], g[lane] + f64::from(a[lane]));
+    /// The best of some lanes, each with the vector that its value stands in.
+    #[inline(always)]
+    fn of_lanes(lanes: impl ExactSizeIterator<Item = (f64, usize)>) -> Self {
+        let (mut best, n_lanes) = (Self::NONE, lanes.len());
+        for (lane, (value, vector)) in lanes.enumerate() {
+            let at = n_lanes * vector + lane;
+            if value > best.value || (value == best.value && at > best.at) {
+                best = Self { value, at };
+            }
         }
+        best
     }
-    for (lane, (g, &a)) in last.iter().zip(last_addend).enumerate() {
-        lanes[lane] = larger(lanes[lane], g + f64::from(a));
-    }
-    largest(lanes)
 }
 
 /// The second variable of a pair whose first, `i`, is chosen: the one that gains most.
@@ -101,70 +62,97 @@ pub(super) struct Partner<'a> {
     pub(super) gradient: &'a [f64],
     /// 0 where β may fall, ∞ elsewhere.
     pub(super) fall: &'a [f32],
-    /// gᵢ and Kᵢᵢ.
-    pub(super) first: (f64, f64),
+    /// gᵢ.
+    pub(super) top: f64,
+    /// Kᵢᵢ.
+    pub(super) own: f32,
 }
 
-impl Partner<'_> {
+/// What the search for a partner has seen so far, in each lane.
+struct Search<S: Simd> {
+    simd: S,
+    own: S::f32s,
+    gains: S::f32s,
+    /// The vector of the best gain.
+    vectors: S::u32s,
+    vector: u32,
+    /// How far below `i` the lowest stands that may fall.
+    gaps: S::f32s,
+}
+
+impl<S: Simd> Search<S> {
     #[inline(always)]
-    fn gain(&self, row: f32, diagonal: f32, gradient: f64, fall: f32) -> f64 {
-        let (top, own) = self.first;
-        let below = larger(0.0, top - (gradient + f64::from(fall)));
-        let curvature = own + f64::from(diagonal) - 2.0 * f64::from(row);
-        below * below / larger(LEAST_CURVATURE, curvature)
+    fn new(simd: S, own: f32) -> Self {
+        Self {
+            simd,
+            own: simd.splat_f32s(own),
+            gains: simd.splat_f32s(0.0),
+            vectors: simd.splat_u32s(0),
+            vector: 0,
+            gaps: simd.splat_f32s(0.0),
+        }
     }
 
     #[inline(always)]
-    fn gain_at(&self, j: usize) -> f64 {
-        self.gain(
-            self.row[j],
-            self.diagonal[j],
-            self.gradient[j],
-            self.fall[j],
-        )
+    fn look(&mut self, difference: S::f32s, fall: S::f32s, row: S::f32s, diagonal: S::f32s) {
+        let simd = self.simd;
+        let below = simd.max_f32s(simd.splat_f32s(0.0), simd.sub_f32s(difference, fall));
+        let curvature = simd.sub_f32s(simd.add_f32s(self.own, diagonal), simd.add_f32s(row, row));
+        let curvature = simd.max_f32s(simd.splat_f32s(LEAST_CURVATURE), curvature);
+        let gain = simd.div_f32s(simd.mul_f32s(below, below), curvature);
+        let is_better = simd.greater_than_or_equal_f32s(gain, self.gains);
+        self.gains = simd.max_f32s(gain, self.gains);
+        let vector = simd.splat_u32s(self.vector);
+        self.vectors = simd.select_u32s(is_better, vector, self.vectors);
+        self.gaps = simd.max_f32s(self.gaps, below);
+        self.vector += 1;
     }
 
-    /// The best gain of a block, and the least gradient of those that may fall.
     #[inline(always)]
-    fn search(&self, block: Range<usize>) -> (f64, f64) {
-        let (rows, _) = self.row[block.clone()].as_chunks::<LANES>();
-        let (diagonals, _) = self.diagonal[block.clone()].as_chunks::<LANES>();
-        let (gradients, _) = self.gradient[block.clone()].as_chunks::<LANES>();
-        let (falls, rest) = self.fall[block.clone()].as_chunks::<LANES>();
-        let (mut gains, mut lows) = ([0.0; LANES], [f64::INFINITY; LANES]);
-        let lines = rows.iter().zip(diagonals).zip(gradients).zip(falls);
-        for (((row, diagonal), gradient), fall) in lines {
-            for lane in 0..LANES {
-                let gain = self.gain(row[lane], diagonal[lane], gradient[lane], fall[lane]);
-                gains[lane] = larger(gains[lane], gain);
-                lows[lane] = smaller(lows[lane], gradient[lane] + f64::from(fall[lane]));
-            }
-        }
-        for (lane, j) in (block.end - rest.len()..block.end).enumerate() {
-            gains[lane] = larger(gains[lane], self.gain_at(j));
-            lows[lane] = smaller(lows[lane], self.gradient[j] + f64::from(self.fall[j]));
-        }
-        (
-            largest(gains),
-            lows.into_iter().fold(f64::INFINITY, smaller),
-        )
+    fn best(self) -> (Best, f64) {
+        let (mut gains, mut vectors) = ([0.0; MOST_LANES], [0; MOST_LANES]);
+        S::as_mut_simd_f32s(&mut gains).0[0] = self.gains;
+        S::as_mut_simd_u32s(&mut vectors).0[0] = self.vectors;
+        let lanes = gains.iter().zip(&vectors).take(S::F32_LANES);
+        let best = Best::of_lanes(lanes.map(|(&gain, &vector)| (f64::from(gain), vector as usize)));
+        (best, f64::from(self.simd.reduce_max_f32s(self.gaps)))
     }
 }
 
 impl WithSimd for Partner<'_> {
-    /// The best gain, and the least gradient of those that may fall.
+    /// The best gain, and the largest difference to a variable that may fall.
     type Output = (Best, f64);
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Self::Output {
-        let n = self.row.len();
-        let (mut best, mut lowest) = (Best::NONE, f64::INFINITY);
-        for block in blocks(n) {
-            let (gain, low) = self.search(block.clone());
-            best.improve(gain, block.start);
-            lowest = smaller(lowest, low);
+    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+        let mut search = Search::new(simd, self.own);
+        let mut differences = [0.0; BLOCK];
+        let kernel = self.row.chunks(BLOCK).zip(self.diagonal.chunks(BLOCK));
+        let gradient = self.gradient.chunks(BLOCK).zip(self.fall.chunks(BLOCK));
+        for ((row, diagonal), (gradient, fall)) in kernel.zip(gradient) {
+            let differences = &mut differences[..gradient.len()];
+            for (difference, g) in differences.iter_mut().zip(gradient) {
+                *difference = (self.top - g) as f32;
+            }
+            let (differences, last_difference) = S::as_simd_f32s(differences);
+            let (falls, last_fall) = S::as_simd_f32s(fall);
+            let (rows, last_row) = S::as_simd_f32s(row);
+            let (diagonals, last_diagonal) = S::as_simd_f32s(diagonal);
+            let lines = differences.iter().zip(falls).zip(rows).zip(diagonals);
+            for (((&difference, &fall), &row), &diagonal) in lines {
+                search.look(difference, fall, row, diagonal);
+            }
+            if !last_row.is_empty() {
+                // Lanes beyond the end are 0, and gain nothing.
+                search.look(
+                    simd.partial_load_f32s(last_difference),
+                    simd.partial_load_f32s(last_fall),
+                    simd.partial_load_f32s(last_row),
+                    simd.partial_load_f32s(last_diagonal),
+                );
+            }
         }
-        (locate(best, n, |j| self.gain_at(j)), lowest)
+        search.best()
     }
 }
 
@@ -177,29 +165,75 @@ pub(super) struct Step<'a> {
     pub(super) rise: &'a [f32],
 }
 
+/// The greatest gradient of each lane so far.
+struct Tops<S: Simd> {
+    simd: S,
+    values: S::f64s,
+    vectors: S::u64s,
+    vector: u64,
+}
+
+impl<S: Simd> Tops<S> {
+    #[inline(always)]
+    fn new(simd: S) -> Self {
+        Self {
+            simd,
+            values: simd.splat_f64s(f64::NEG_INFINITY),
+            vectors: simd.splat_u64s(0),
+            vector: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn look(&mut self, value: S::f64s) {
+        let simd = self.simd;
+        let is_better = simd.greater_than_or_equal_f64s(value, self.values);
+        self.values = simd.max_f64s(value, self.values);
+        let vector = simd.splat_u64s(self.vector);
+        self.vectors = simd.select_u64s(is_better, vector, self.vectors);
+        self.vector += 1;
+    }
+
+    #[inline(always)]
+    fn best(self) -> Best {
+        let (mut values, mut vectors) = ([0.0; MOST_LANES], [0; MOST_LANES]);
+        S::as_mut_simd_f64s(&mut values).0[0] = self.values;
+        S::as_mut_simd_u64s(&mut vectors).0[0] = self.vectors;
+        let lanes = values.iter().zip(&vectors).take(S::F64_LANES);
+        Best::of_lanes(lanes.map(|(&value, &vector)| (value, vector as usize)))
+    }
+}
+
 impl WithSimd for Step<'_> {
     /// The greatest gradient of those that may rise.
     type Output = Best;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Best {
-        let Self {
-            rows: [i, j],
-            length,
-            gradient,
-            rise,
-        } = self;
-        let n = gradient.len();
-        let mut best = Best::NONE;
-        for block in blocks(n) {
-            let part = &mut gradient[block.clone()];
-            let rows = i[block.clone()].iter().zip(&j[block.clone()]);
-            for (g, (&i, &j)) in part.iter_mut().zip(rows) {
-                *g -= length * (f64::from(i) - f64::from(j));
+    fn with_simd<S: Simd>(self, simd: S) -> Best {
+        let [i, j] = self.rows.map(|row| row.chunks(BLOCK));
+        let gradient = self.gradient.chunks_mut(BLOCK).zip(self.rise.chunks(BLOCK));
+        let mut tops = Tops::new(simd);
+        let mut values = [0.0; BLOCK];
+        for ((i, j), (gradient, rise)) in i.zip(j).zip(gradient) {
+            let values = &mut values[..gradient.len()];
+            let rows = i.iter().zip(j);
+            for (((g, value), rise), (&i, &j)) in
+                gradient.iter_mut().zip(&mut *values).zip(rise).zip(rows)
+            {
+                *g -= self.length * (f64::from(i) - f64::from(j));
+                *value = *g + f64::from(*rise);
             }
-            best.improve(highest(part, &rise[block.clone()]), block.start);
+            let (values, last) = S::as_simd_f64s(values);
+            for &value in values {
+                tops.look(value);
+            }
+            if !last.is_empty() {
+                let mut lanes = [f64::NEG_INFINITY; MOST_LANES];
+                lanes[..last.len()].copy_from_slice(last);
+                tops.look(S::as_simd_f64s(&lanes).0[0]);
+            }
         }
-        locate(best, n, |at| gradient[at] + f64::from(rise[at]))
+        tops.best()
     }
 }
 

@@ -18,9 +18,8 @@ use crate::simd;
 /// Iterations between two attempts to shrink, as in LIBSVM.
 const PERIOD: usize = 1000;
 
-/// Gathering pays when no more than this share of the arrays is left: a gathered value costs about
-/// twice a contiguous one.
-const WORTHWHILE: f64 = 0.5;
+/// What it costs to gather a kernel row, in readings of one that stands together.
+const GATHERING: f64 = 3.0;
 
 /// Gathered kernel values that are kept: 32 MB, as much as stays near a core.
 const KEPT: usize = 1 << 23;
@@ -49,6 +48,11 @@ struct Active {
     top: Best,
 }
 
+/// The values at some places.
+fn pick<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
+    places.iter().map(|&at| values[at]).collect()
+}
+
 /// Which variables are gathered, and what is needed to bring the others up to date.
 #[derive(Debug)]
 struct Aside {
@@ -57,38 +61,102 @@ struct Aside {
     /// The arrays of all variables, and the β that their gradient belongs to.
     all: Active,
     beta: Vec<f64>,
-    /// The gathered kernel rows of the variables that were chosen so far: most are chosen again.
-    rows: Vec<Box<[f32]>>,
-    /// How many rows more may be kept.
-    room: usize,
+    rows: Kept,
     /// Rows of the first and the second variable that are not kept.
     passing: [Vec<f32>; 2],
 }
 
+/// The gathered kernel rows of the variables that were chosen so far: most are chosen again.
+#[derive(Debug)]
+struct Kept {
+    /// Row after row, in the order in which they were chosen.
+    values: Vec<f32>,
+    width: usize,
+    /// Which row belongs to the variable at a place, if any does.
+    rows: Vec<Option<usize>>,
+}
+
+impl Kept {
+    fn new(width: usize) -> Self {
+        Self {
+            values: Vec::new(),
+            width,
+            rows: vec![None; width],
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.values.len() + self.width <= KEPT
+    }
+
+    fn push(&mut self, at: usize, row: impl Iterator<Item = f32>) {
+        self.rows[at] = Some(self.values.len() / self.width);
+        self.values.extend(row);
+    }
+
+    fn get(&self, at: usize) -> Option<&[f32]> {
+        let start = self.rows[at]? * self.width;
+        Some(&self.values[start..start + self.width])
+    }
+
+    /// Keeps of every row what belongs to these places, and of the rows those of these places.
+    fn narrow(mut self, places: &[usize]) -> Self {
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.retain(|&at| self.rows[places[at]].is_some());
+        order.sort_unstable_by_key(|&at| self.rows[places[at]]);
+        let mut rows = vec![None; places.len()];
+        let mut end = 0;
+        for (row, at) in order.into_iter().enumerate() {
+            let start = self.rows[places[at]].map_or(0, |row| row * self.width);
+            // What is written stands before what is still to be read.
+            for &place in places {
+                self.values[end] = self.values[start + place];
+                end += 1;
+            }
+            rows[at] = Some(row);
+        }
+        self.values.truncate(end);
+        Self {
+            values: self.values,
+            width: places.len(),
+            rows,
+        }
+    }
+}
+
 impl Aside {
-    fn new(variables: Vec<usize>, dual: &Dual<'_>, (all, beta): (Active, Vec<f64>)) -> Self {
+    /// Of all variables, `variables` go on.
+    fn new(variables: Vec<usize>, dual: &Dual<'_>, all: Active, beta: Vec<f64>) -> Self {
         Self {
             samples: variables.iter().map(|&v| dual.sample(v)).collect(),
             all,
             beta,
-            rows: vec![Box::default(); variables.len()],
-            room: KEPT / variables.len().max(1),
+            rows: Kept::new(variables.len()),
             passing: [Vec::new(), Vec::new()],
             variables,
+        }
+    }
+
+    /// Only the variables at these places go on.
+    fn narrow(self, places: &[usize]) -> Self {
+        Self {
+            variables: pick(&self.variables, places),
+            samples: pick(&self.samples, places),
+            rows: self.rows.narrow(places),
+            ..self
         }
     }
 
     /// Gathers the kernel row of the variable at a place, unless it was kept, to be looked at as the
     /// first (0) or the second (1) of a pair.
     fn gather(&mut self, dual: &Dual<'_>, at: usize, role: usize) {
-        if !self.rows[at].is_empty() {
+        if self.rows.get(at).is_some() {
             return;
         }
         let row = dual.gram().row(self.samples[at]);
         let values = self.samples.iter().map(|&sample| row[sample]);
-        if self.room > 0 {
-            self.room -= 1;
-            self.rows[at] = values.collect();
+        if self.rows.has_room() {
+            self.rows.push(at, values);
         } else {
             self.passing[role].clear();
             self.passing[role].extend(values);
@@ -97,11 +165,7 @@ impl Aside {
 
     /// A row that was gathered for this role.
     fn row(&self, at: usize, role: usize) -> &[f32] {
-        if self.rows[at].is_empty() {
-            &self.passing[role]
-        } else {
-            &self.rows[at]
-        }
+        self.rows.get(at).unwrap_or(&self.passing[role])
     }
 }
 
@@ -207,9 +271,6 @@ impl Active {
     }
 
     fn gather(&self, places: &[usize]) -> Self {
-        fn pick<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
-            places.iter().map(|&at| values[at]).collect()
-        }
         let mut gathered = Self {
             columns: iter::once(0..places.len()).collect(),
             gradient: pick(&self.gradient, places),
@@ -221,16 +282,16 @@ impl Active {
         gathered.find_top();
         gathered
     }
+}
 
-    /// Pairs each run of places with where it stands in a kernel row.
-    fn pieces(&self) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
-        let mut end = 0;
-        self.columns.iter().map(move |column| {
-            let start = end;
-            end += column.len();
-            (start..end, column.clone())
-        })
-    }
+/// Pairs each run of places with where it stands in a kernel row.
+fn pieces(columns: &[Range<usize>]) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+    let mut end = 0;
+    columns.iter().map(move |column| {
+        let start = end;
+        end += column.len();
+        (start..end, column.clone())
+    })
 }
 
 impl<'a> State<'a> {
@@ -260,23 +321,24 @@ impl<'a> State<'a> {
         self.rows_read += 1;
         let [row] = lines(self.dual, &mut self.aside, [first]);
         let active = &self.active;
-        let (mut best, mut lowest) = (Best::NONE, f64::INFINITY);
-        for (places, column) in active.pieces() {
-            let (found, low) = simd::dispatch(Partner {
+        let (mut best, mut gap) = (Best::NONE, 0.0_f64);
+        for (places, column) in pieces(&active.columns) {
+            let (found, difference) = simd::dispatch(Partner {
                 row: &row[column],
                 diagonal: &active.diagonal[places.clone()],
                 gradient: &active.gradient[places.clone()],
                 fall: &active.fall[places.clone()],
-                first: (top, f64::from(active.diagonal[first])),
+                top,
+                own: active.diagonal[first],
             });
             best.improve(found.value, places.start + found.at);
-            lowest = lowest.min(low);
+            gap = gap.max(difference);
         }
         Pair {
             first,
             second: best.at,
             gain: best.value,
-            gap: top - lowest,
+            gap,
         }
     }
 
@@ -288,9 +350,8 @@ impl<'a> State<'a> {
         let rows = [&*rows[0], &*rows[1]];
         let active = &mut self.active;
         let value = |row: &[f32]| -> f64 {
-            let piece = active
-                .pieces()
-                .find(|(places, _)| places.contains(&pair.second));
+            let mut pieces = pieces(&active.columns);
+            let piece = pieces.find(|(places, _)| places.contains(&pair.second));
             piece.map_or(0.0, |(places, column)| {
                 f64::from(row[column.start + pair.second - places.start])
             })
@@ -301,15 +362,14 @@ impl<'a> State<'a> {
         let curvature = if curvature > 0.0 {
             curvature
         } else {
-            LEAST_CURVATURE
+            f64::from(LEAST_CURVATURE)
         };
         let wanted = (active.gradient[pair.first] - active.gradient[pair.second]) / curvature;
         let length = move_between(&mut self.beta, self.bounds, (i, j), wanted);
         active.mark(pair.first, self.beta[i], self.bounds.range(i));
         active.mark(pair.second, self.beta[j], self.bounds.range(j));
         let mut top = Best::NONE;
-        let pieces: Vec<_> = active.pieces().collect();
-        for (places, column) in pieces {
+        for (places, column) in pieces(&active.columns) {
             let found = simd::dispatch(Step {
                 rows: rows.map(|row| &row[column.clone()]),
                 length,
@@ -329,17 +389,18 @@ impl<'a> State<'a> {
         }
         self.countdown = PERIOD.min(self.dual.len());
         let places = self.active.unsettled();
-        if places.len() as f64 > WORTHWHILE * self.active.gradient.len() as f64 {
+        let (n, left) = (self.active.gradient.len() as f64, places.len() as f64);
+        // A row is expected to be read as often again as it was so far.
+        let readings = self.rows_read as f64 / n;
+        if left * (readings + GATHERING) > n * readings {
             return;
         }
         let gathered = self.active.gather(&places);
-        let variables = places.iter().map(|&at| self.variable(at)).collect();
         let active = std::mem::replace(&mut self.active, gathered);
-        let before = match self.aside.take() {
-            None => (active, self.beta.clone()),
-            Some(aside) => (aside.all, aside.beta),
-        };
-        self.aside = Some(Aside::new(variables, self.dual, before));
+        self.aside = Some(match self.aside.take() {
+            None => Aside::new(places, self.dual, active, self.beta.clone()),
+            Some(aside) => aside.narrow(&places),
+        });
     }
 
     /// Lets all variables take part again; false if they did already.
