@@ -91,6 +91,15 @@ impl Kernel {
         }
     }
 
+    /// Whether every matrix of this kernel is positive semidefinite, whatever the samples.
+    pub(super) fn is_definite(self) -> bool {
+        match self {
+            Self::Linear | Self::Rbf { .. } => true,
+            Self::Poly { coef0, .. } => coef0 >= 0.0,
+            Self::Sigmoid { .. } | Self::Precomputed | Self::SquaredDistance => false,
+        }
+    }
+
     /// Replaces values of [`Kernel::base`] by values of this kernel.
     #[inline(always)]
     pub(super) fn finish(self, values: &mut [f64]) {

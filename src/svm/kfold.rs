@@ -116,7 +116,10 @@ pub fn kfold<R: Rows + Debug>(
         rule: plan.seeding.resolve(rounds.n_splits()),
         monitor,
     };
-    let n_solves: usize = members.iter().map(|member| run.n_solves(member)).sum();
+    let n_solves: usize = members
+        .iter()
+        .map(|member| run.n_solves(member, run.rule))
+        .sum();
     monitor.expect(n_solves as u64);
     for family in families(&members) {
         family.run(&run, plan.budget, finished)?;

@@ -14,6 +14,7 @@
 
 #![allow(clippy::doc_markdown)] // β_T and K_XT are formulas, not code
 
+mod definite;
 pub mod gram;
 pub mod kernel;
 pub mod kfold;

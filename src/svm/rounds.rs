@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
+use super::definite::is_definite;
 use super::gram::Gram;
-use super::kernel::Kernel;
 use super::kfold::{Candidate, Outcome};
 use super::machine::{Machine, Machines};
 use super::seeding::{self, Move, Seed, Seeding};
@@ -102,20 +102,31 @@ pub(super) struct Run<'a, R> {
 }
 
 impl<R: Rows + Debug> Run<'_, R> {
-    /// The rule for a candidate. A sigmoid kernel is not positive definite, so there are several
-    /// solutions, and `auto` must find the one that a fit from nothing finds.
-    fn rule_for(&self, member: &Member<'_>) -> Seeding {
-        match member.candidate.kernels[0] {
-            Kernel::Sigmoid { .. } if self.rule == Seeding::Auto => Seeding::Cold,
-            _ => self.rule,
-        }
+    /// How many machines are solved for a candidate by a rule.
+    pub(super) fn n_solves(&self, member: &Member<'_>, rule: Seeding) -> usize {
+        let n_rounds = self.rounds.n_splits();
+        let n_wholes = usize::from(rule.needs_whole(n_rounds));
+        member.machines.list.len() * (n_rounds + n_wholes)
     }
 
-    /// How many machines are solved for a candidate.
-    pub(super) fn n_solves(&self, member: &Member<'_>) -> usize {
-        let n_rounds = self.rounds.n_splits();
-        let n_wholes = usize::from(self.rule_for(member).needs_whole(n_rounds));
-        member.machines.list.len() * (n_rounds + n_wholes)
+    /// The rule for a path. Where the kernel is not positive definite there are several solutions,
+    /// and `auto` must find the one that a fit from nothing finds.
+    fn rule_for<'g>(
+        &self,
+        path: &[&Member<'_>],
+        grams: impl Fn(usize) -> Result<Holder<'g>>,
+    ) -> Result<Seeding> {
+        let kernels = &path[0].candidate.kernels;
+        if self.rule != Seeding::Auto || kernels.iter().all(|kernel| kernel.is_definite()) {
+            return Ok(self.rule);
+        }
+        if is_definite(grams(0)?.gram(), self.monitor)? {
+            return Ok(self.rule);
+        }
+        let solves = |rule| -> usize { path.iter().map(|one| self.n_solves(one, rule)).sum() };
+        let spared = solves(self.rule) - solves(Seeding::Cold);
+        self.monitor.advance(spared as u64)?;
+        Ok(Seeding::Cold)
     }
 
     /// Runs the candidates of a path; `grams(set)` is the kernel matrix of all samples (0) or of a
@@ -128,7 +139,7 @@ impl<R: Rows + Debug> Run<'_, R> {
         let stages = Stages {
             run: self,
             path,
-            rule: self.rule_for(path[0]),
+            rule: self.rule_for(path, &grams)?,
             grams: &grams,
         };
         let camps = stages.camps()?;
