@@ -9,7 +9,7 @@
 use crate::simd::{Simd, WithSimd};
 
 /// Values that are converted before the next are looked at: few enough to stay at hand.
-const BLOCK: usize = 256;
+const BLOCK: usize = 512;
 
 /// No vector has more lanes.
 const MOST_LANES: usize = 16;
@@ -73,9 +73,9 @@ struct Search<S: Simd> {
     simd: S,
     own: S::f32s,
     gains: S::f32s,
-    /// The vector of the best gain.
+    /// The vector of the best gain, and the one that comes next.
     vectors: S::u32s,
-    vector: u32,
+    next: S::u32s,
     /// How far below `i` the lowest stands that may fall.
     gaps: S::f32s,
 }
@@ -88,7 +88,7 @@ impl<S: Simd> Search<S> {
             own: simd.splat_f32s(own),
             gains: simd.splat_f32s(0.0),
             vectors: simd.splat_u32s(0),
-            vector: 0,
+            next: simd.splat_u32s(0),
             gaps: simd.splat_f32s(0.0),
         }
     }
@@ -102,10 +102,9 @@ impl<S: Simd> Search<S> {
         let gain = simd.div_f32s(simd.mul_f32s(below, below), curvature);
         let is_better = simd.greater_than_or_equal_f32s(gain, self.gains);
         self.gains = simd.max_f32s(gain, self.gains);
-        let vector = simd.splat_u32s(self.vector);
-        self.vectors = simd.select_u32s(is_better, vector, self.vectors);
+        self.vectors = simd.select_u32s(is_better, self.next, self.vectors);
+        self.next = simd.add_u32s(self.next, simd.splat_u32s(1));
         self.gaps = simd.max_f32s(self.gaps, below);
-        self.vector += 1;
     }
 
     #[inline(always)]
@@ -170,7 +169,7 @@ struct Tops<S: Simd> {
     simd: S,
     values: S::f64s,
     vectors: S::u64s,
-    vector: u64,
+    next: S::u64s,
 }
 
 impl<S: Simd> Tops<S> {
@@ -180,7 +179,7 @@ impl<S: Simd> Tops<S> {
             simd,
             values: simd.splat_f64s(f64::NEG_INFINITY),
             vectors: simd.splat_u64s(0),
-            vector: 0,
+            next: simd.splat_u64s(0),
         }
     }
 
@@ -189,9 +188,8 @@ impl<S: Simd> Tops<S> {
         let simd = self.simd;
         let is_better = simd.greater_than_or_equal_f64s(value, self.values);
         self.values = simd.max_f64s(value, self.values);
-        let vector = simd.splat_u64s(self.vector);
-        self.vectors = simd.select_u64s(is_better, vector, self.vectors);
-        self.vector += 1;
+        self.vectors = simd.select_u64s(is_better, self.next, self.vectors);
+        self.next = simd.add_u64s(self.next, simd.splat_u64s(1));
     }
 
     #[inline(always)]

@@ -8,15 +8,17 @@
 //! `auto` makes a start from each origin there is, cold included, and takes the one with the fewest
 //! variables that want to move: that foretells the iterations, and the dual objective does not (on
 //! a9a with C = 100 it prefers cold starts to SIR, which takes a quarter less). Along a path there
-//! are two starts more, from the same round's solution for the last C. As it is, it is taken where
-//! half as many variables want to move: so nothing is left to do once C is beyond all β. Scaled to
-//! the next C, it is taken where its objective is greater: with all β moved alike, it is that which
-//! foretells.
+//! are three starts more, from the same round's solution for the last C. As it is, or with nothing
+//! but the β at their bounds moved on, it is taken where half as many variables want to move: so next
+//! to nothing is left to do once C is beyond all β but those of samples that contradict each other.
+//! With all β scaled to the next C, it is taken where its objective is greater: with all moved alike,
+//! it is that which foretells.
 //!
 //! The decision values of a round's test samples are read off its gradient; samples of other
 //! classes than the machine's own take one pass over its support vectors.
 
 use std::fmt::Debug;
+use std::iter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -382,15 +384,17 @@ where
         if let Some(before) = before.filter(|_| self.rule != Seeding::Cold) {
             let [last, next] = [step - 1, step].map(|step| self.path[step]);
             let factor = next.candidate.costs.c() / last.candidate.costs.c();
-            let linear = &last.machines.list[at].linear;
-            let at_c = |factor| seeding::scale(dual, bounds, (&before.solution, linear), factor);
+            let solved = (&before.solution, &*last.machines.list[at].linear);
+            let at_c = |factor| seeding::scale(dual, bounds, solved, factor);
             let (kept, scaled) = (at_c(1.0), at_c(factor));
-            rows_read += kept.rows_read + scaled.rows_read;
-            if chosen
-                .as_ref()
-                .is_none_or(|seed| 2 * left(&kept) < left(seed))
-            {
-                chosen = Some(kept);
+            let stretched = seeding::stretch(dual, (&before.bounds, bounds), solved);
+            rows_read += scaled.rows_read;
+            for seed in iter::once(kept).chain(stretched) {
+                rows_read += seed.rows_read;
+                let is_better = |chosen: &Seed| 2 * left(&seed) < left(chosen);
+                if chosen.as_ref().is_none_or(is_better) {
+                    chosen = Some(seed);
+                }
             }
             let is_better = |seed: &Seed| scaled.objective(dual) > seed.objective(dual);
             if chosen.as_ref().is_none_or(is_better) {

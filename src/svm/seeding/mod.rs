@@ -211,10 +211,74 @@ pub(super) fn scale(
 ) -> Seed {
     let scaled: Vec<f64> = solution.beta.iter().map(|b| factor * b).collect();
     let before = solution.gradient.iter().zip(linear).zip(dual.linear());
-    let mut gradient: Vec<f64> = before.map(|((g, p), new)| new - factor * (p - g)).collect();
-    let mut beta = scaled.clone();
+    let gradient = before.map(|((g, p), new)| new - factor * (p - g)).collect();
+    moved(dual, bounds, (&scaled, scaled.clone()), gradient)
+}
+
+/// The same, with the β at their bounds at the new bounds, and the most similar of the other side
+/// against them; the rest as it is. Nothing where most are at their bounds.
+///
+/// Samples that contradict each other are at their bounds whatever C is. Nothing else changes once
+/// C is beyond all other β.
+pub(super) fn stretch(
+    dual: &Dual<'_>,
+    (before, bounds): (&Bounds, &Bounds),
+    (solution, linear): (&Solution, &[f64]),
+) -> Option<Seed> {
+    let bound = |bounds: &Bounds, v: usize| {
+        let (lower, upper) = bounds.range(v);
+        if solution.beta[v] > 0.0 { upper } else { lower }
+    };
+    let support = (0..dual.len()).filter(|&v| solution.beta[v] != 0.0);
+    let (bounded, free): (Vec<usize>, Vec<usize>) =
+        support.partition(|&v| solution.beta[v] == bound(before, v));
+    if bounded.len() > free.len() {
+        return None;
+    }
+    let sides = [false, true].map(|positive| -> Vec<usize> {
+        let is_there = |&v: &usize| bounds.is_open(v) && bounds.is_positive(v) == positive;
+        (0..dual.len()).filter(is_there).collect()
+    });
+    let mut beta = solution.beta.clone();
+    let mut waits = vec![false; dual.len()];
+    for &v in &bounded {
+        waits[v] = true;
+    }
+    for v in bounded {
+        if !std::mem::take(&mut waits[v]) {
+            continue;
+        }
+        let mut change = bound(bounds, v) - beta[v];
+        beta[v] += change;
+        let others = dual.similarities(v, &sides[usize::from(!bounds.is_positive(v))]);
+        // Of equally similar ones, one that has to move on as well.
+        let rank = |a: &(usize, f32), b: &(usize, f32)| {
+            a.1.total_cmp(&b.1).then(waits[a.0].cmp(&waits[b.0]))
+        };
+        if let Some((q, _)) = others.iter().copied().max_by(rank)
+            && std::mem::take(&mut waits[q])
+        {
+            let against = bound(bounds, q) - beta[q];
+            beta[q] += against;
+            change += against;
+        }
+        feasible::hand_over(&mut beta, bounds, -change, &others);
+    }
+    let linears = linear.iter().zip(dual.linear());
+    let gradient = solution.gradient.iter().zip(linears);
+    let gradient = gradient.map(|(g, (p, new))| g + (new - p)).collect();
+    Some(moved(dual, bounds, (&solution.beta, beta), gradient))
+}
+
+/// The start at the nearest feasible β, from the gradient of another.
+fn moved(
+    dual: &Dual<'_>,
+    bounds: &Bounds,
+    (from, mut beta): (&[f64], Vec<f64>),
+    mut gradient: Vec<f64>,
+) -> Seed {
     feasible::restore(&mut beta, bounds);
-    let rows_read = dual.shift(&scaled, &beta, &mut gradient);
+    let rows_read = dual.shift(from, &beta, &mut gradient);
     Seed {
         start: Start { beta, gradient },
         rows_read,

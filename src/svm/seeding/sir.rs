@@ -12,7 +12,9 @@ use super::feasible::spread;
 pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
     let mut beta = step.previous.beta.clone();
     let entering = step.entering();
-    let mut vacant = entering.clone();
+    let (negative, positive): (Vec<usize>, Vec<usize>) =
+        entering.iter().partition(|&&v| !step.after.is_positive(v));
+    let mut vacant = [negative, positive];
     let mut owed = 0.0;
     for p in step.leaving() {
         let amount = std::mem::take(&mut beta[p]);
@@ -20,25 +22,17 @@ pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
             continue;
         }
         owed += amount;
-        let same_side = |q: usize| step.after.is_positive(q) == (amount > 0.0);
-        let nearest = step
-            .dual
-            .similarities(p, &vacant)
-            .into_iter()
-            .enumerate()
-            .max_by(|(_, a), (_, b)| {
-                let rank = |q: usize| same_side(q);
-                rank(a.0)
-                    .cmp(&rank(b.0))
-                    .then(a.1.total_cmp(&b.1))
-                    .then(b.0.cmp(&a.0))
-            });
+        let own = usize::from(amount > 0.0);
+        let is_same_side = !vacant[own].is_empty();
+        let side = &mut vacant[if is_same_side { own } else { 1 - own }];
+        let similarities = step.dual.similarities(p, side).into_iter().enumerate();
+        let nearest = similarities.max_by(|(_, a), (_, b)| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
         let Some((place, (q, _))) = nearest else {
             break;
         };
-        vacant.swap_remove(place);
+        side.swap_remove(place);
         let (lower, upper) = step.after.range(q);
-        let signed = if same_side(q) { amount } else { -amount };
+        let signed = if is_same_side { amount } else { -amount };
         beta[q] = signed.clamp(lower, upper);
         owed -= beta[q];
     }
