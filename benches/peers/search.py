@@ -132,18 +132,30 @@ def svc(figures, quick):
     grid = {"C": [0.1, 1, 10, 100, 1000], "gamma": [0.001, 0.01, 0.05, 0.1, 0.5]}
     keywords = {"cv": StratifiedKFold(5), "n_jobs": 2}
     theirs = GridSearchCV(SVC(), grid, **keywords)
-    ours = onefold.GridSearchCV(SVC(), grid, **keywords)
-    own = seconds(lambda: ours.fit(X, y))
+    # Scikit-learn's own machine is kept, and refitted by scikit-learn; ours is refitted by us.
+    kept, own = (
+        onefold.GridSearchCV(estimator, grid, **keywords) for estimator in (SVC(), onefold.svm.SVC())
+    )
+    spent = {search: seconds(lambda search=search: search.fit(X, y)) for search in (kept, own)}
     taken = seconds(lambda: theirs.fit(X, y))
-    apart = ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"]
     figures.at_least(
         f"SVC, 5 × 5 grid, 5 folds, first {len(y):,} rows of a9a, faster than scikit-learn",
-        taken / own,
+        taken / spent[kept],
         20,
-        detail=f"{taken:.1f} s / {own:.2f} s by {ours.result_.methods[0]!r}; "
-        f"chosen {ours.best_params_}, theirs {theirs.best_params_}",
+        detail=f"{taken:.1f} s / {spent[kept]:.2f} s by {kept.result_.methods[0]!r}, of which "
+        f"{kept.refit_time_:.2f} s for scikit-learn's refit; "
+        f"chosen {kept.best_params_}, theirs {theirs.best_params_}",
     )
-    figures.at_most("… mean scores differ by", np.abs(apart).max(), 1e-3, unit="")
+    figures.at_least(
+        "… with onefold.svm.SVC in place of scikit-learn's",
+        taken / spent[own],
+        20,
+        detail=f"{spent[own]:.2f} s, {own.result_.cost['smo_iterations']:,} SMO iterations; "
+        f"chosen {own.best_params_}",
+    )
+    scores = [search.cv_results_["mean_test_score"] for search in (kept, own, theirs)]
+    apart = max(np.abs(scores[2] - score).max() for score in scores[:2])
+    figures.at_most("… mean scores differ by", apart, 1e-3, unit="")
 
 
 PARTS = {"ridge": ridge, "pegasos": pegasos, "plain": plain, "svc": svc}
