@@ -328,6 +328,54 @@ def test_a_grid_shares_kernel_values_and_solutions():
     assert iterations(together) < iterations(alone) < iterations(cold)
 
 
+def test_contradicting_samples_do_not_hold_up_a_grid():
+    X, y = noisy()
+    # Twins of the other class, one or two to a sample: only they reach C when it is large.
+    X, y = np.vstack([X, X[:12], X[:6]]), np.concatenate([y, 1 - y[:12], 1 - y[:6]])
+    parameters = {"gamma": [3.0], "C": [20, 200, 2000]}
+    first, *others = outcomes(grid(SVC(), parameters, X, y))
+    assert iterations(others) < 0.05 * iterations([first])
+
+
+@pytest.mark.parametrize("gammas", [[0.01, 0.1, 1.0], [0.1], ["scale", 0.1]])
+def test_neither_memory_nor_jobs_change_what_a_grid_finds(gammas):
+    X, y = noisy(200)
+    parameters = {"gamma": gammas, "C": [0.1, 1, 10]}
+    # Room for all matrices, for two of them (200 · 200 · 4 bytes each), and for some rows.
+    runs = [
+        outcomes(grid(SVC(), parameters, X, y, n_jobs=n_jobs, options={"memory_mb": memory}))
+        for n_jobs, memory in [(1, 64), (3, 64), (3, 0.35), (1, 0.1)]
+    ]
+    for run in runs[1:]:
+        for ours, first in zip(run, runs[0], strict=True):
+            for name, values in first.answers.items():
+                np.testing.assert_array_equal(ours.answers[name], values)
+            assert ours.cost["smo_iterations"] == first.cost["smo_iterations"]
+    assert [one.cost for one in runs[1]] == [one.cost for one in runs[0]]
+    assert runs[2][0].cost["kernel_rows"] >= runs[0][0].cost["kernel_rows"] == len(y)
+
+
+def test_auto_starts_cold_where_a_kernel_is_not_definite():
+    X, y = noisy()
+    kernels = {
+        "sigmoid": (X, {"kernel": "sigmoid", "gamma": 1.0}),
+        "poly": (X, {"kernel": "poly", "degree": 2, "gamma": 0.1, "coef0": -5.0}),
+        "precomputed": (np.tanh(X @ X.T), {"kernel": "precomputed"}),
+    }
+    for rows, keywords in kernels.values():
+        auto, cold = (
+            onefold.cross_validate(SVC(**keywords), rows, y, cv=30, seeding=rule)
+            for rule in ("auto", "cold")
+        )
+        np.testing.assert_array_equal(auto.decision_values, cold.decision_values)
+        assert auto.cost == cold.cost
+    definite = SVC(kernel="precomputed", C=10), rbf_kernel(X, gamma=0.1).astype(np.float32)
+    given = onefold.cross_validate(*definite, y, cv=30)
+    computed = onefold.cross_validate(SVC(gamma=0.1, C=10), X, y, cv=30)
+    assert given.cost["smo_iterations"] == computed.cost["smo_iterations"]
+    np.testing.assert_allclose(given.decision_values, computed.decision_values, atol=1e-6)
+
+
 # The engine against scikit-learn's own cross-validation
 
 
