@@ -19,7 +19,7 @@ use crate::simd;
 const PERIOD: usize = 1000;
 
 /// What it costs to gather a kernel row, in readings of one that stands together.
-const GATHERING: f64 = 3.0;
+const GATHERING: f64 = 1.5;
 
 /// Gathered kernel values that are kept: 32 MB, as much as stays near a core.
 const KEPT: usize = 1 << 23;
