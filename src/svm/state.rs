@@ -19,7 +19,7 @@ use crate::simd;
 const PERIOD: usize = 1000;
 
 /// What it costs to gather a kernel row, in readings of one that stands together.
-const GATHERING: f64 = 1.5;
+const GATHERING: f64 = 1.0;
 
 /// Gathered kernel values that are kept: 32 MB, as much as stays near a core.
 const KEPT: usize = 1 << 23;
@@ -390,8 +390,8 @@ impl<'a> State<'a> {
         self.countdown = PERIOD.min(self.dual.len());
         let places = self.active.unsettled();
         let (n, left) = (self.active.gradient.len() as f64, places.len() as f64);
-        // A row is expected to be read as often again as it was so far.
-        let readings = self.rows_read as f64 / n;
+        // A row is expected to be read as often again as it was so far, and once at least.
+        let readings = (self.rows_read as f64 / n).max(1.0);
         if left * (readings + GATHERING) > n * readings {
             return;
         }
