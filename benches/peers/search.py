@@ -133,9 +133,8 @@ def svc(figures, quick):
     keywords = {"cv": StratifiedKFold(5), "n_jobs": 2}
     theirs = GridSearchCV(SVC(), grid, **keywords)
     # Scikit-learn's own machine is kept, and refitted by scikit-learn; ours is refitted by us.
-    kept, own = (
-        onefold.GridSearchCV(estimator, grid, **keywords) for estimator in (SVC(), onefold.svm.SVC())
-    )
+    machines = SVC(), onefold.svm.SVC()
+    kept, own = (onefold.GridSearchCV(machine, grid, **keywords) for machine in machines)
     spent = {search: seconds(lambda search=search: search.fit(X, y)) for search in (kept, own)}
     taken = seconds(lambda: theirs.fit(X, y))
     figures.at_least(

@@ -128,7 +128,10 @@ def main():
     else:
         print("svm-train is not installed (Debian: libsvm-tools): left out")
     if arguments.peers is not None:
-        peers = {name: peers[name] for name in arguments.peers.split(",") if name}
+        wanted = [name for name in arguments.peers.split(",") if name]
+        if missing := set(wanted) - set(peers):
+            sys.exit(f"--peers: {', '.join(sorted(missing))} is not one of {', '.join(peers)}")
+        peers = {name: peers[name] for name in wanted}
     for file, C, gamma, k, quick in CASES:
         if arguments.data is not None and file not in arguments.data.split(","):
             continue

@@ -33,7 +33,7 @@ pub(super) fn is_definite(gram: &Gram<'_>, monitor: &Monitor) -> Result<bool> {
         return Ok(false);
     }
     let n = gram.len();
-    let mut last = vec![0.0; n];
+    let mut previous = vec![0.0; n];
     let mut vector = normalised(noise(n)).0;
     let (mut diagonal, mut beside) = (vec![], vec![]);
     for _ in 0..PRODUCTS.min(n) {
@@ -41,11 +41,11 @@ pub(super) fn is_definite(gram: &Gram<'_>, monitor: &Monitor) -> Result<bool> {
         let product = product(gram, &vector);
         let share: f64 = product.iter().zip(&vector).map(|(a, b)| a * b).sum();
         let before = beside.last().copied().unwrap_or(0.0);
-        let known = vector.iter().zip(&last);
+        let known = vector.iter().zip(&previous);
         let rest = product.iter().zip(known);
         let rest = rest.map(|(p, (v, l))| p - share * v - before * l).collect();
         diagonal.push(share);
-        last = vector;
+        previous = vector;
         let length;
         (vector, length) = normalised(rest);
         beside.push(length);
@@ -79,7 +79,9 @@ fn product(gram: &Gram<'_>, vector: &[f64]) -> Vec<f64> {
 fn normalised(mut vector: Vec<f64>) -> (Vec<f64>, f64) {
     let length = vector.iter().map(|v| v * v).sum::<f64>().sqrt();
     if length > 0.0 {
-        vector.iter_mut().for_each(|v| *v /= length);
+        for v in &mut vector {
+            *v /= length;
+        }
     }
     (vector, length)
 }

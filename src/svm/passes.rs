@@ -123,6 +123,7 @@ impl WithSimd for Partner<'_> {
     type Output = (Best, f64);
 
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // rounding is the purpose
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
         let mut search = Search::new(simd, self.own);
         let mut differences = [0.0; BLOCK];
@@ -193,6 +194,7 @@ impl<S: Simd> Tops<S> {
     }
 
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // no more vectors than fit in memory
     fn best(self) -> Best {
         let (mut values, mut vectors) = ([0.0; MOST_LANES], [0; MOST_LANES]);
         S::as_mut_simd_f64s(&mut values).0[0] = self.values;
