@@ -1,6 +1,5 @@
 //! Leverages and leave-one-out residuals, from which Cook's distances, PRESS and GCV follow.
 
-use super::dual::Dual;
 use super::eliminate::{GROUP, Hat};
 use super::linalg::Mat;
 use super::primal::Primal;
@@ -30,11 +29,7 @@ pub fn diagnostics<R: Rows>(
     let folds = Folds::contiguous(n, n)?;
     let cv = Cv::Folds(&folds);
     if problem.rows.n_features() >= n {
-        let gram = problem.inner_products(model, monitor)?;
-        let dual = gram.and_then(|gram| {
-            Dual::new(gram, problem.dual_targets(), &model.alphas, model.intercept)
-        });
-        if let Some(dual) = dual {
+        if let Some(dual) = problem.dual(model, monitor)? {
             return pass(&dual, problem, model, monitor);
         }
     }

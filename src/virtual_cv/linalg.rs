@@ -9,6 +9,7 @@ pub(super) use faer::{Mat, MatMut, MatRef};
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower};
 use faer::linalg::matmul::{matmul, triangular};
 use faer::linalg::solvers::{Llt, Solve};
+use faer::linalg::triangular_solve;
 use faer::{Accum, Par, Side};
 
 /// A view of values that are stored row after row.
@@ -26,6 +27,21 @@ pub(super) fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
 /// C ← C + AB.
 pub(super) fn add_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
     matmul(c, Accum::Add, a, b, 1.0, Par::Seq);
+}
+
+/// C ← C − AB.
+pub(super) fn subtract_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+    matmul(c, Accum::Add, a, b, -1.0, Par::Seq);
+}
+
+/// B ← U⁻¹B for an upper triangle U.
+pub(super) fn solve_upper(u: MatRef<'_, f64>, b: MatMut<'_, f64>) {
+    triangular_solve::solve_upper_triangular_in_place(u, b, Par::Seq);
+}
+
+/// B ← L⁻¹B for a lower triangle L.
+pub(super) fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>) {
+    triangular_solve::solve_lower_triangular_in_place(l, b, Par::Seq);
 }
 
 /// C ← C + AAᵀ, lower triangle only.

@@ -37,6 +37,7 @@
 
 #![allow(clippy::doc_markdown)] // formulas are not code
 
+mod band;
 mod diagnostics;
 mod direct;
 mod downdate;
@@ -48,6 +49,7 @@ mod linalg;
 mod moments;
 mod primal;
 mod problem;
+mod reduce;
 mod scaled;
 mod sink;
 mod spectrum;
@@ -62,7 +64,6 @@ pub use sink::Errors;
 
 use crate::data::Rows;
 use crate::{Monitor, Result};
-use dual::Dual;
 use eliminate::GROUP;
 use primal::Primal;
 use scaled::Scaled;
@@ -228,11 +229,7 @@ impl<R: Rows> Foldable for Problem<'_, R> {
             });
         }
         if is_dual && !self.has_idle_rows() {
-            let gram = self.inner_products(model, monitor)?;
-            let dual = gram.and_then(|gram| {
-                Dual::new(gram, self.dual_targets(), &model.alphas, model.intercept)
-            });
-            return match dual {
+            return match self.dual(model, monitor)? {
                 Some(dual) => eliminate_all(&dual, cv, sink, &hard, monitor),
                 None => walk(0..k, 1, sink, &|folds, sink| each(folds, sink, &hard)),
             };
