@@ -105,7 +105,9 @@ impl Band {
     /// x ← (B + λI)x.
     fn multiply(&self, alpha: f64, x: &mut [f64]) {
         let old = x.to_vec();
-        x.iter_mut().for_each(|x| *x *= alpha);
+        for x in x.iter_mut() {
+            *x *= alpha;
+        }
         for i in 0..self.n_rows() {
             let first = i.saturating_sub(self.width);
             let row = &self.row(i)[first + self.width - i..];
@@ -133,7 +135,9 @@ fn largest(n: usize, apply: impl Fn(&mut [f64])) -> f64 {
             apply(&mut x);
         }
         found = x.iter().map(|x| x * x).sum::<f64>().sqrt();
-        x.iter_mut().for_each(|x| *x /= found);
+        for x in &mut x {
+            *x /= found;
+        }
     }
     found
 }

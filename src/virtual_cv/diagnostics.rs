@@ -28,10 +28,10 @@ pub fn diagnostics<R: Rows>(
     let n = problem.n_rows();
     let folds = Folds::contiguous(n, n)?;
     let cv = Cv::Folds(&folds);
-    if problem.rows.n_features() >= n {
-        if let Some(dual) = problem.dual(model, monitor)? {
-            return pass(&dual, problem, model, monitor);
-        }
+    if problem.rows.n_features() >= n
+        && let Some(dual) = problem.dual(model, monitor)?
+    {
+        return pass(&dual, problem, model, monitor);
     }
     let primal = Primal::new(problem, model, cv, monitor)?.ok_or_else(|| Error::Parameter {
         name: "X",

@@ -10,8 +10,8 @@ use rayon::prelude::*;
 
 use super::band::{self, Factor};
 use super::eliminate::Hat;
-use super::linalg::{self, Mat, MatMut, MatRef};
-use super::moments::{BLOCK, Frame, Packed, is_sparse};
+use super::linalg::{self, Mat, MatMut, MatRef, TILE, tiles};
+use super::moments::{Frame, is_sparse};
 use super::problem::{Model, Problem};
 use super::reduce::Reduced;
 use crate::data::{Row, Rows};
@@ -22,6 +22,10 @@ const WORST: f64 = 1e7;
 
 /// λ in units of K beyond which nothing but the intercept is left of a prediction.
 const ENDLESS: f64 = 1e100;
+
+/// Features that are copied and multiplied at a time: no power of two, which would crowd the rows
+/// of a tile into a few lines of the cache.
+const FEATURES: usize = 1000;
 
 /// How much larger inner products may be before centring than after it.
 const FAR: f64 = 1e3;
@@ -243,55 +247,66 @@ impl<R: Rows> Problem<'_, R> {
         } else {
             Frame::plain(self.rows.n_features())
         };
-        let mut gram = Mat::zeros(self.n_rows(), self.n_rows());
-        self.fill(&frame, 0, gram.as_mut(), monitor)?;
+        let gram = self.inner_products(&frame, monitor)?;
         Dual::new(gram, targets, model, monitor)
     }
 
-    /// Fills the lower triangle of some columns, `first` and those after it.
-    fn fill(
-        &self,
-        frame: &Frame,
-        first: usize,
-        gram: MatMut<'_, f64>,
-        monitor: &Monitor,
-    ) -> Result<()> {
-        let width = gram.ncols();
-        if width > BLOCK {
-            let middle = (width / 2).next_multiple_of(BLOCK);
-            let (left, right) = gram.split_at_col_mut(middle);
-            let (left, right) = rayon::join(
-                || self.fill(frame, first, left, monitor),
-                || self.fill(frame, first + middle, right, monitor),
-            );
-            return left.and(right);
-        }
-        let n = self.n_rows();
-        let rows: Vec<usize> = (first..n).collect();
-        let mut gram = gram;
+    /// ⟨x_i, x_j⟩ of all rows, the lower triangle.
+    fn inner_products(&self, frame: &Frame, monitor: &Monitor) -> Result<Mat<f64>> {
+        let (n, p) = (self.n_rows(), self.rows.n_features());
+        let mut gram = Mat::zeros(n, n);
         if frame.is_plain() && is_sparse(self.rows) {
-            let mut scattered = vec![0.0; self.rows.n_features()];
-            for j in 0..width {
-                let column = self.rows.row(first + j);
-                column.entries().for_each(|(f, v)| scattered[f] = v);
-                for i in first + j..n {
-                    let row = self.rows.row(i).entries();
-                    gram[(i, j)] = row.map(|(f, v)| v * scattered[f]).sum();
-                }
-                column.entries().for_each(|(f, _)| scattered[f] = 0.0);
-            }
-            return monitor.check();
+            tiles(0, gram.as_mut(), &|first, columns| {
+                self.fill_sparse(first, columns, monitor);
+            });
+            monitor.check()?;
+            return Ok(gram);
         }
-        let p = self.rows.n_features();
-        let write = |row: usize, out: &mut [f64]| frame.write(self.rows.row(row), 1.0, out);
-        let (mut packed, mut own) = (Packed::new(p), Packed::new(p));
-        let own = own.columns(&rows[..width], write);
-        for block in rows.chunks(BLOCK) {
-            let x = packed.columns(block, write);
-            let part = gram.as_mut().get_mut(block[0]..block[0] + block.len(), ..);
-            linalg::add_product(part, x.transpose(), own);
+        for first in (0..p).step_by(FEATURES) {
+            let mut x = Mat::zeros(FEATURES.min(p - first), n);
+            tiles(0, x.as_mut(), &|row, columns| {
+                for (row, column) in (row..).zip(columns.col_iter_mut()) {
+                    let column = column.try_as_col_major_mut();
+                    let out = column.expect("a column of a new matrix").as_slice_mut();
+                    frame.write_from(first, self.rows.row(row), out);
+                }
+            });
+            tiles(0, gram.as_mut(), &|row, columns| {
+                add_products(row, columns, x.as_ref(), monitor);
+            });
             monitor.check()?;
         }
-        Ok(())
+        Ok(gram)
+    }
+
+    /// The columns from `first` on, on and below the diagonal, from stored values alone.
+    fn fill_sparse(&self, first: usize, mut columns: MatMut<'_, f64>, monitor: &Monitor) {
+        let mut scattered = vec![0.0; self.rows.n_features()];
+        for j in 0..columns.ncols() {
+            if monitor.check().is_err() {
+                return;
+            }
+            let column = self.rows.row(first + j);
+            column.entries().for_each(|(f, v)| scattered[f] = v);
+            for i in first + j..self.n_rows() {
+                let row = self.rows.row(i).entries();
+                columns[(i, j)] = row.map(|(f, v)| v * scattered[f]).sum();
+            }
+            column.entries().for_each(|(f, _)| scattered[f] = 0.0);
+        }
+    }
+}
+
+/// Adds XᵀX to the columns of a Gram from `first` on, on and below the tile of the diagonal.
+fn add_products(first: usize, columns: MatMut<'_, f64>, x: MatRef<'_, f64>, monitor: &Monitor) {
+    let own = x.get(.., first..first + columns.ncols());
+    let mut columns = columns;
+    for top in (first..x.ncols()).step_by(TILE) {
+        if monitor.check().is_err() {
+            return;
+        }
+        let end = x.ncols().min(top + TILE);
+        let part = columns.as_mut().get_mut(top..end, ..);
+        linalg::add_product(part, x.get(.., top..end).transpose(), own);
     }
 }

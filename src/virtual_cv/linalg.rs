@@ -12,6 +12,25 @@ use faer::linalg::solvers::{Llt, Solve};
 use faer::linalg::triangular_solve;
 use faer::{Accum, Par, Side};
 
+/// Columns that one thread works on at a time: a square of them fits its cache.
+pub(super) const TILE: usize = 128;
+
+/// Hands the columns, those of the whole from `first` on, to `work` tile by tile.
+pub(super) fn tiles(
+    first: usize,
+    columns: MatMut<'_, f64>,
+    work: &(impl Fn(usize, MatMut<'_, f64>) + Sync),
+) {
+    let end = first + columns.ncols();
+    let n_tiles = end.div_ceil(TILE) - first / TILE;
+    if n_tiles <= 1 || columns.ncols() == 0 {
+        return work(first, columns);
+    }
+    let middle = (first / TILE + n_tiles / 2) * TILE;
+    let (left, right) = columns.split_at_col_mut(middle - first);
+    rayon::join(|| tiles(first, left, work), || tiles(middle, right, work));
+}
+
 /// A view of values that are stored row after row.
 pub(super) fn row_major(values: &[f64], n_rows: usize, n_columns: usize) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(values, n_rows, n_columns)

@@ -336,7 +336,9 @@ impl<R: Rows> Hat for Primal<'_, R> {
         let mut system = linalg::product(a.transpose(), scaled.as_ref());
         for j in 0..system.ncols() {
             let column = system.col_as_slice_mut(j);
-            column.iter_mut().for_each(|s| *s = -*s);
+            for s in column.iter_mut() {
+                *s = -*s;
+            }
             column[j] += 1.0;
         }
         system

@@ -15,14 +15,12 @@
 //! Bischof, Lang and Sun, ACM Trans. Math. Softw. 26 (2000), for stopping at a band.
 
 use super::band::Band;
-use super::linalg::{self, Mat, MatMut, MatRef};
+use super::linalg::{self, Mat, MatMut, MatRef, TILE, tiles};
 use crate::simd::{self, Simd, WithSimd};
 use crate::{Monitor, Result};
 
 /// Columns of a panel, and so the width of the band.
 const WIDTH: usize = 32;
-/// Columns that one thread updates at a time.
-const TILE: usize = 128;
 
 /// B and Qᵀ.
 pub(super) struct Reduced {
@@ -89,18 +87,6 @@ fn complete_tiles(k: &mut Mat<f64>) {
     }
 }
 
-/// Hands the columns, those of the whole from `first` on, to `work` tile by tile.
-fn tiles(first: usize, columns: MatMut<'_, f64>, work: &(impl Fn(usize, MatMut<'_, f64>) + Sync)) {
-    let end = first + columns.ncols();
-    let n_tiles = end.div_ceil(TILE) - first / TILE;
-    if n_tiles <= 1 || columns.ncols() == 0 {
-        return work(first, columns);
-    }
-    let middle = (first / TILE + n_tiles / 2) * TILE;
-    let (left, right) = columns.split_at_col_mut(middle - first);
-    rayon::join(|| tiles(first, left, work), || tiles(middle, right, work));
-}
-
 /// Some reflectors, I − VT⁻¹Vᵀ, that leave the rows before `first` alone.
 struct Block {
     first: usize,
@@ -155,7 +141,9 @@ impl WithSimd for Reflect<'_> {
             let image = if v[0] > 0.0 { -norm } else { norm };
             let lead = v[0] - image;
             if norm > 0.0 {
-                v.iter_mut().for_each(|v| *v /= lead);
+                for v in &mut v {
+                    *v /= lead;
+                }
             }
             v[0] = 1.0;
             let twice = 2.0 / simd::dot(simd, &v, &v);
