@@ -9,6 +9,8 @@ use crate::simd::{self, Simd, WithSimd};
 
 /// SIMD vectors side by side: enough to hide the latency of a fused multiply-add.
 const VECTORS: usize = 8;
+/// Rows that are transposed at a time: a line of the cache.
+const ROWS: usize = 8;
 /// Steps of the power method: the largest eigenvalue to well within a factor of two.
 const STEPS: usize = 12;
 
@@ -88,6 +90,9 @@ impl Band {
             }
             pivots[i] = pivot;
         }
+        for l in &mut rows {
+            *l = -*l;
+        }
         Factor {
             width,
             rows,
@@ -146,7 +151,7 @@ fn largest(n: usize, apply: impl Fn(&mut [f64])) -> f64 {
 #[derive(Debug)]
 pub(super) struct Factor {
     width: usize,
-    /// For every row of L its entries i − w to i − 1.
+    /// For every row of −L its entries i − w to i − 1.
     rows: Vec<f64>,
     pivots: Vec<f64>,
 }
@@ -168,7 +173,7 @@ impl Factor {
     pub(super) fn solve(&self, x: &mut [f64]) {
         for i in 0..x.len() {
             let (first, row) = self.row(i);
-            x[i] -= row
+            x[i] += row
                 .iter()
                 .zip(&x[first..i])
                 .map(|(l, x)| l * x)
@@ -181,7 +186,7 @@ impl Factor {
             let (first, row) = self.row(i);
             let (before, x) = x.split_at_mut(i);
             for (before, l) in before[first..].iter_mut().zip(row) {
-                *before -= l * x[0];
+                *before += l * x[0];
             }
         }
     }
@@ -212,9 +217,11 @@ fn runs<S: Simd>(simd: S, a: MatRef<'_, f64>, mut each: impl FnMut(usize, usize,
     for first in (0..a.ncols()).step_by(n_lanes) {
         let n = n_lanes.min(a.ncols() - first);
         let lanes: &mut [f64] = bytemuck::cast_slice_mut(packed.as_flattened_mut());
-        for (i, lanes) in lanes.chunks_exact_mut(n_lanes).enumerate() {
-            for (c, lane) in lanes[..n].iter_mut().enumerate() {
-                *lane = a[(i, first + c)];
+        for (block, lanes) in lanes.chunks_mut(ROWS * n_lanes).enumerate() {
+            for c in 0..n {
+                for (i, lanes) in lanes.chunks_exact_mut(n_lanes).enumerate() {
+                    lanes[c] = a[(block * ROWS + i, first + c)];
+                }
             }
         }
         each(first, n, &packed);
@@ -233,7 +240,7 @@ fn eliminate<S: Simd>(
         let (first, row) = factor.row(i);
         let mut rest = x;
         for (l, y) in row.iter().zip(&y[first..i]) {
-            let l = simd.splat_f64s(-l);
+            let l = simd.splat_f64s(*l);
             for (rest, &y) in rest.iter_mut().zip(y) {
                 *rest = simd.mul_add_e_f64s(l, y, *rest);
             }

@@ -12,8 +12,9 @@ use faer::linalg::solvers::{Llt, Solve};
 use faer::linalg::triangular_solve;
 use faer::{Accum, Par, Side};
 
-/// Columns that one thread works on at a time: a square of them fits its cache.
-pub(super) const TILE: usize = 128;
+/// Columns that one thread works on at a time: a square of them fits its cache. A multiple of the
+/// twelve that a matrix product takes at a time.
+pub(super) const TILE: usize = 120;
 
 /// Hands the columns, those of the whole from `first` on, to `work` tile by tile.
 pub(super) fn tiles(
