@@ -228,24 +228,32 @@ fn runs<S: Simd>(simd: S, a: MatRef<'_, f64>, mut each: impl FnMut(usize, usize,
     }
 }
 
-/// y ← L⁻¹x, a row at a time; `each` sees every row of y.
+/// L⁻¹x a row at a time, for `each` to see; no more of it is kept than the next rows need.
 #[inline(always)]
 fn eliminate<S: Simd>(
     simd: S,
     factor: &Factor,
-    (x, y): (&[Lanes<S>], &mut [Lanes<S>]),
+    x: &[Lanes<S>],
     mut each: impl FnMut(usize, &Lanes<S>),
 ) {
+    let width = factor.width;
+    let mut recent = vec![[simd.splat_f64s(0.0); VECTORS]; 3 * width + 1];
+    let mut end = 0;
     for (i, &x) in x.iter().enumerate() {
-        let (first, row) = factor.row(i);
+        if end == recent.len() {
+            recent.copy_within(end - width.., 0);
+            end = width;
+        }
+        let (_, row) = factor.row(i);
         let mut rest = x;
-        for (l, y) in row.iter().zip(&y[first..i]) {
+        for (l, y) in row.iter().zip(&recent[end - row.len()..end]) {
             let l = simd.splat_f64s(*l);
             for (rest, &y) in rest.iter_mut().zip(y) {
                 *rest = simd.mul_add_e_f64s(l, y, *rest);
             }
         }
-        y[i] = rest;
+        recent[end] = rest;
+        end += 1;
         each(i, &rest);
     }
 }
@@ -262,9 +270,8 @@ impl WithSimd for Half<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Mat<f64> {
         let mut out = Mat::zeros(self.a.nrows(), self.a.ncols());
-        let mut y = vec![[simd.splat_f64s(0.0); VECTORS]; self.a.nrows()];
         runs(simd, self.a, |first, n, x| {
-            eliminate(simd, self.factor, (x, &mut y), |i, row| {
+            eliminate(simd, self.factor, x, |i, row| {
                 let row: &[f64] = bytemuck::cast_slice(row);
                 for (c, v) in row[..n].iter().enumerate() {
                     out[(i, first + c)] = *v;
@@ -286,11 +293,10 @@ impl WithSimd for Diagonals<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Mat<f64> {
         let mut out = Mat::zeros(self.factors.len(), self.a.ncols());
-        let mut y = vec![[simd.splat_f64s(0.0); VECTORS]; self.a.nrows()];
         runs(simd, self.a, |first, n, x| {
             for (l, factor) in self.factors.iter().enumerate() {
                 let mut sums = [simd.splat_f64s(0.0); VECTORS];
-                eliminate(simd, factor, (x, &mut y), |i, row| {
+                eliminate(simd, factor, x, |i, row| {
                     let gain = simd.splat_f64s(factor.pivots[i].recip());
                     for (sum, &v) in sums.iter_mut().zip(row) {
                         *sum = simd.mul_add_e_f64s(simd.mul_f64s(gain, v), v, *sum);
