@@ -1,6 +1,5 @@
 //! Leverages and leave-one-out residuals, from which Cook's distances, PRESS and GCV follow.
 
-use super::dual::Dual;
 use super::eliminate::{GROUP, Hat};
 use super::linalg::Mat;
 use super::primal::Primal;
@@ -29,14 +28,10 @@ pub fn diagnostics<R: Rows>(
     let n = problem.n_rows();
     let folds = Folds::contiguous(n, n)?;
     let cv = Cv::Folds(&folds);
-    if problem.rows.n_features() >= n {
-        let gram = problem.inner_products(model, monitor)?;
-        let dual = gram.and_then(|gram| {
-            Dual::new(gram, problem.dual_targets(), &model.alphas, model.intercept)
-        });
-        if let Some(dual) = dual {
-            return pass(&dual, problem, model, monitor);
-        }
+    if problem.rows.n_features() >= n
+        && let Some(dual) = problem.dual(model, monitor)?
+    {
+        return pass(&dual, problem, model, monitor);
     }
     let primal = Primal::new(problem, model, cv, monitor)?.ok_or_else(|| Error::Parameter {
         name: "X",

@@ -1,16 +1,16 @@
 //! Folds smaller than the model: an l × l system a fold.
 //!
-//! With coordinates a_i = √w_i·z_i, gains g and residuals r of the fit to all rows, the residuals
+//! With coordinates a_i = √w_i·z_i, gains G and residuals r of the fit to all rows, the residuals
 //! that rows D have when D is left out are
 //!
 //! ```text
-//! r_D⁽⁻ᴰ⁾ = (I − H_DD)⁻¹ r_D,   H_DD = A_D diag(g) A_Dᵀ
+//! r_D⁽⁻ᴰ⁾ = (I − H_DD)⁻¹ r_D,   H_DD = A_D G A_Dᵀ
 //! ```
 //!
 //! which is what the recursion (6)–(7) of Alippi and Roveri computes one sample at a time; for one
 //! row it is r/(1 − h), their equation (2). In the dual form, with C = (K + λI)⁻¹ and c = Cy, the
-//! same is C_DD⁻¹ c_D: that is E = εI − A diag(g) Aᵀ and e = ε·y − Aθ with ε = 0, g = −1/(d + λ)
-//! and θ = gᵀUᵀy. So both have one body.
+//! same is C_DD⁻¹ c_D: that is E = εI − AGAᵀ and e = ε·y − Aθ with ε = 0, A = Q, G = −(B + λI)⁻¹ and
+//! θ = GQᵀy. So both have one body.
 
 use std::ops::Range;
 
@@ -28,8 +28,8 @@ pub(super) const HARD: f64 = 1e-5;
 pub(super) trait Hat: Sync {
     /// ε: 1 in the primal form, 0 in the dual.
     fn identity(&self) -> f64;
-    /// g, a column a λ.
-    fn gains(&self) -> &Mat<f64>;
+    /// How many λ there are.
+    fn n_alphas(&self) -> usize;
     /// θ, a column a λ and output.
     fn theta(&self) -> &Mat<f64>;
     /// What e is multiplied by to be a residual of the full fit: 1, or λ in the dual form.
@@ -47,6 +47,13 @@ pub(super) trait Hat: Sync {
     /// Coefficients from θ, if there are any.
     fn coefficients(&self, theta: &Mat<f64>) -> Mat<f64>;
 
+    /// The diagonal of E of rows with coordinates `a`: 1 − h, a column a row, a row a λ.
+    fn complements(&self, a: &Mat<f64>) -> Mat<f64>;
+    /// E = εI − AGAᵀ of rows with coordinates `a`, for one λ.
+    fn system(&self, alpha: usize, a: MatRef<'_, f64>) -> Mat<f64>;
+    /// B ← GB, for one λ.
+    fn gain(&self, alpha: usize, b: MatMut<'_, f64>);
+
     /// ε·y − Aθ of rows with coordinates `a`: a column a row.
     fn residuals(&self, rows: &[usize], a: MatRef<'_, f64>) -> Mat<f64> {
         let (theta, level, epsilon) = (self.theta(), self.level(), self.identity());
@@ -59,18 +66,6 @@ pub(super) trait Hat: Sync {
             }
         }
         e
-    }
-
-    /// ε − Σ g·a² of rows with coordinates `a`: 1 − h, a column a row, a row a λ.
-    fn complements(&self, a: &Mat<f64>) -> Mat<f64> {
-        let squares = Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] * a[(i, j)]);
-        let mut h = linalg::product(self.gains().transpose(), squares.as_ref());
-        for c in 0..h.ncols() {
-            for h in h.col_as_slice_mut(c) {
-                *h = self.identity() - *h;
-            }
-        }
-        h
     }
 
     /// The smallest pivot of E that can be trusted.
@@ -98,7 +93,7 @@ pub(super) fn folds<S: Sink>(
     let rows = removed.concat();
     let a = hat.weighted(&rows);
     let mut e = hat.residuals(&rows, a.as_ref());
-    let n_alphas = hat.gains().ncols();
+    let n_alphas = hat.n_alphas();
     let single = removed
         .iter()
         .all(|r| r.len() == 1)
@@ -156,22 +151,14 @@ fn divide(h: &Mat<f64>, e: &mut Mat<f64>, row: usize, n_alphas: usize, floor: f6
 
 /// e ← E⁻¹e for the rows in `range`; whether E can be trusted for every λ.
 fn eliminate(hat: &impl Hat, a: MatRef<'_, f64>, e: &mut Mat<f64>, range: Range<usize>) -> bool {
-    let n_alphas = hat.gains().ncols();
+    let n_alphas = hat.n_alphas();
     let q = e.nrows() / n_alphas;
     let l = range.len();
     if l == 0 {
         return true;
     }
     for alpha in 0..n_alphas {
-        let gains = hat.gains().col(alpha);
-        let scaled = Mat::from_fn(a.nrows(), l, |i, j| gains[i] * a[(i, j)]);
-        let mut system = linalg::product(a.transpose(), scaled.as_ref());
-        for j in 0..l {
-            for i in 0..l {
-                system[(i, j)] = hat.identity() * f64::from(i == j) - system[(i, j)];
-            }
-        }
-        let Some(factor) = Cholesky::new(&system, hat.floor()) else {
+        let Some(factor) = Cholesky::new(&hat.system(alpha, a), hat.floor()) else {
             return false;
         };
         let mut b = Mat::from_fn(l, q, |i, o| e[(alpha * q + o, range.start + i)]);
@@ -240,14 +227,13 @@ impl Left<'_> {
         }
     }
 
-    /// θ⁽⁻ᴰ⁾ = θ − g·A_Dᵀ r_D⁽⁻ᴰ⁾: equation (8).
+    /// θ⁽⁻ᴰ⁾ = θ − G A_Dᵀ r_D⁽⁻ᴰ⁾: equation (8).
     fn theta(&self, hat: &impl Hat) -> Mat<f64> {
-        let gains = hat.gains();
-        let q = self.residuals.nrows() / gains.ncols();
-        let pull = linalg::product(self.a, self.residuals.transpose());
-        let theta = hat.theta();
-        Mat::from_fn(theta.nrows(), theta.ncols(), |i, c| {
-            theta[(i, c)] - gains[(i, c / q)] * pull[(i, c)]
-        })
+        let q = self.residuals.nrows() / hat.n_alphas();
+        let mut pull = linalg::product(self.a, self.residuals.transpose());
+        for alpha in 0..hat.n_alphas() {
+            hat.gain(alpha, pull.get_mut(.., alpha * q..(alpha + 1) * q));
+        }
+        hat.theta() - pull
     }
 }

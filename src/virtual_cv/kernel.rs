@@ -131,7 +131,7 @@ impl Foldable for KernelProblem<'_> {
             n_outputs: self.n_outputs,
             root_weights: self.root_weights.as_deref(),
         };
-        match Dual::new(gram, targets, &model.alphas, false) {
+        match Dual::new(gram, targets, model, monitor)? {
             Some(dual) => eliminate_all(&dual, cv, sink, &hard, monitor),
             None => walk(0..cv.n_folds(), 1, sink, &|folds, sink| {
                 for fold in folds {

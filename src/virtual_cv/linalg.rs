@@ -9,7 +9,28 @@ pub(super) use faer::{Mat, MatMut, MatRef};
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower};
 use faer::linalg::matmul::{matmul, triangular};
 use faer::linalg::solvers::{Llt, Solve};
+use faer::linalg::triangular_solve;
 use faer::{Accum, Par, Side};
+
+/// Columns that one thread works on at a time: a square of them fits its cache. A multiple of the
+/// twelve that a matrix product takes at a time.
+pub(super) const TILE: usize = 120;
+
+/// Hands the columns, those of the whole from `first` on, to `work` tile by tile.
+pub(super) fn tiles(
+    first: usize,
+    columns: MatMut<'_, f64>,
+    work: &(impl Fn(usize, MatMut<'_, f64>) + Sync),
+) {
+    let end = first + columns.ncols();
+    let n_tiles = end.div_ceil(TILE) - first / TILE;
+    if n_tiles <= 1 || columns.ncols() == 0 {
+        return work(first, columns);
+    }
+    let middle = (first / TILE + n_tiles / 2) * TILE;
+    let (left, right) = columns.split_at_col_mut(middle - first);
+    rayon::join(|| tiles(first, left, work), || tiles(middle, right, work));
+}
 
 /// A view of values that are stored row after row.
 pub(super) fn row_major(values: &[f64], n_rows: usize, n_columns: usize) -> MatRef<'_, f64> {
@@ -26,6 +47,21 @@ pub(super) fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
 /// C ← C + AB.
 pub(super) fn add_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
     matmul(c, Accum::Add, a, b, 1.0, Par::Seq);
+}
+
+/// C ← C − AB.
+pub(super) fn subtract_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+    matmul(c, Accum::Add, a, b, -1.0, Par::Seq);
+}
+
+/// B ← U⁻¹B for an upper triangle U.
+pub(super) fn solve_upper(u: MatRef<'_, f64>, b: MatMut<'_, f64>) {
+    triangular_solve::solve_upper_triangular_in_place(u, b, Par::Seq);
+}
+
+/// B ← L⁻¹B for a lower triangle L.
+pub(super) fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>) {
+    triangular_solve::solve_lower_triangular_in_place(l, b, Par::Seq);
 }
 
 /// C ← C + AAᵀ, lower triangle only.

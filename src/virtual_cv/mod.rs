@@ -13,7 +13,7 @@
 //! | one row | r_i / (1 − h_ii) | `eliminate` |
 //! | l < p | (I − H_DD) r_D⁽⁻ᴰ⁾ = r_D | `eliminate` |
 //! | l ≥ p | (XᵀX + λI − X_DᵀX_D) θ⁽⁻ᴰ⁾ = Xᵀy − X_Dᵀy_D | `downdate` |
-//! | p ≥ n, or a kernel | C_DD r_D⁽⁻ᴰ⁾ = c_D, C = (K + λI)⁻¹, c = Cy | `dual` |
+//! | p ≥ n, or a kernel | C_DD r_D⁽⁻ᴰ⁾ = c_D, C = (K + λI)⁻¹, c = Cy | `dual`, `reduce`, `band` |
 //! | with a scaler in front | the same sums, a decomposition a fold | `scaled` |
 //! | 1 − h ≈ 0, rank lost | the training rows, by QR | `direct` |
 //!
@@ -37,6 +37,7 @@
 
 #![allow(clippy::doc_markdown)] // formulas are not code
 
+mod band;
 mod diagnostics;
 mod direct;
 mod downdate;
@@ -48,6 +49,7 @@ mod linalg;
 mod moments;
 mod primal;
 mod problem;
+mod reduce;
 mod scaled;
 mod sink;
 mod spectrum;
@@ -62,7 +64,6 @@ pub use sink::Errors;
 
 use crate::data::Rows;
 use crate::{Monitor, Result};
-use dual::Dual;
 use eliminate::GROUP;
 use primal::Primal;
 use scaled::Scaled;
@@ -228,11 +229,7 @@ impl<R: Rows> Foldable for Problem<'_, R> {
             });
         }
         if is_dual && !self.has_idle_rows() {
-            let gram = self.inner_products(model, monitor)?;
-            let dual = gram.and_then(|gram| {
-                Dual::new(gram, self.dual_targets(), &model.alphas, model.intercept)
-            });
-            return match dual {
+            return match self.dual(model, monitor)? {
                 Some(dual) => eliminate_all(&dual, cv, sink, &hard, monitor),
                 None => walk(0..k, 1, sink, &|folds, sink| each(folds, sink, &hard)),
             };

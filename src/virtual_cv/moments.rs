@@ -42,9 +42,10 @@ impl Frame {
             return frame;
         }
         let n = rows.n_rows().min(LOOK);
+        let part = (n as f64).recip();
         for i in 0..n {
             for (j, v) in rows.row(i * rows.n_rows() / n).entries() {
-                frame.shift[j] += v / n as f64;
+                frame.shift[j] += v * part;
             }
         }
         frame
@@ -52,6 +53,25 @@ impl Frame {
 
     pub(super) fn is_plain(&self) -> bool {
         self.shift.iter().all(|&s| s == 0.0) && self.scale.iter().all(|&s| s == 1.0)
+    }
+
+    /// Writes some features of (x − shift)·scale, `first` and those after it.
+    pub(super) fn write_from<T: Row>(&self, first: usize, row: T, out: &mut [f64]) {
+        let columns = self.shift[first..].iter().zip(&self.scale[first..]);
+        if row.n_stored() == self.shift.len() {
+            let entries = row.entries().skip(first);
+            for (((_, v), (shift, scale)), out) in entries.zip(columns).zip(out) {
+                *out = (v - shift) * scale;
+            }
+            return;
+        }
+        for (out, (shift, scale)) in out.iter_mut().zip(columns) {
+            *out = -shift * scale;
+        }
+        let features = first..first + out.len();
+        for (j, v) in row.entries().filter(|e| features.contains(&e.0)) {
+            out[j - first] = (v - self.shift[j]) * self.scale[j];
+        }
     }
 
     /// Writes (x − shift)·scale·factor to the front of `out`.

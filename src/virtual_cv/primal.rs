@@ -2,7 +2,7 @@
 
 use super::direct::{Fitted, ROUNDING};
 use super::eliminate::Hat;
-use super::linalg::{self, Mat};
+use super::linalg::{self, Mat, MatMut, MatRef};
 use super::moments::{BLOCK, Frame, Packed, is_sparse};
 use super::problem::{Cv, Model, Problem};
 use super::spectrum::Spectrum;
@@ -294,8 +294,8 @@ impl<R: Rows> Hat for Primal<'_, R> {
     fn identity(&self) -> f64 {
         1.0
     }
-    fn gains(&self) -> &Mat<f64> {
-        &self.gains
+    fn n_alphas(&self) -> usize {
+        self.gains.ncols()
     }
     fn theta(&self) -> &Mat<f64> {
         &self.theta
@@ -321,6 +321,35 @@ impl<R: Rows> Hat for Primal<'_, R> {
     fn coefficients(&self, theta: &Mat<f64>) -> Mat<f64> {
         let shift = self.sums.frame.shift.clone();
         Fitted::new(shift, self.coefficients(theta)).unshifted()
+    }
+    fn complements(&self, a: &Mat<f64>) -> Mat<f64> {
+        let squares = Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] * a[(i, j)]);
+        let mut h = linalg::product(self.gains.transpose(), squares.as_ref());
+        for c in 0..h.ncols() {
+            h.col_as_slice_mut(c).iter_mut().for_each(|h| *h = 1.0 - *h);
+        }
+        h
+    }
+    fn system(&self, alpha: usize, a: MatRef<'_, f64>) -> Mat<f64> {
+        let mut scaled = a.to_owned();
+        self.gain(alpha, scaled.as_mut());
+        let mut system = linalg::product(a.transpose(), scaled.as_ref());
+        for j in 0..system.ncols() {
+            let column = system.col_as_slice_mut(j);
+            for s in column.iter_mut() {
+                *s = -*s;
+            }
+            column[j] += 1.0;
+        }
+        system
+    }
+    fn gain(&self, alpha: usize, b: MatMut<'_, f64>) {
+        let gains = self.gains.col_as_slice(alpha);
+        for column in b.col_iter_mut() {
+            for (b, gain) in column.iter_mut().zip(gains) {
+                *b *= gain;
+            }
+        }
     }
 }
 

@@ -68,6 +68,33 @@ def test_as_many_features_as_rows(intercept, cv):
         check(X, y, cv, 1e-3, intercept)
 
 
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_more_features_than_rows_than_a_tile_holds(intercept, cv):
+    X, y = rows(130, 140, seed=5)
+    for scale in [1.0] if cv == "loo" else [1e-120, 1.0, 1e60]:
+        check(X * scale, y, cv, 0.5 * scale**2, intercept)
+
+
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("smallest", [-3.0, 1.0])
+def test_kernels_that_are_not_definite(smallest, cv):
+    rng = np.random.default_rng(2)
+    Q, _ = np.linalg.qr(rng.standard_normal((60, 60)))
+    values = np.r_[np.linspace(smallest, smallest + 1, 20), np.linspace(20, 30, 40)]
+    K, y = (Q * values) @ Q.T, rng.standard_normal(60)
+    K = (K + K.T) / 2
+    model = KernelRidge(alpha=0.1, kernel="precomputed")
+    found = onefold.cross_val_predict(model, K, y, cv=cv, engine="virtual")
+    expected = np.empty(60)
+    folds = resolve_cv(cv, K)
+    for i in range(len(folds)):
+        train, test = folds.train(i), folds.test(i)
+        dual = np.linalg.solve(K[np.ix_(train, train)] + 0.1 * np.eye(len(train)), y[train])
+        expected[test] = K[np.ix_(test, train)] @ dual
+    assert distance(found, expected) < 1e-8
+
+
 @pytest.mark.parametrize("estimator", [LinearRegression(), Ridge(1e-3), Ridge(1.0)])
 @pytest.mark.parametrize("cv", CVS)
 def test_a_row_that_alone_determines_a_coefficient(estimator, cv):
