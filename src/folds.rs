@@ -101,15 +101,6 @@ impl Folds {
         (self.rows(0..fold), self.rows(fold + 1..self.len()))
     }
 
-    /// The same folds of samples that stand in the order of the folds.
-    #[must_use]
-    pub fn in_fold_order(&self) -> Self {
-        Self {
-            rows: (0..self.n_samples()).collect(),
-            starts: self.starts.clone(),
-        }
-    }
-
     /// The fold of every sample.
     pub fn labels(&self) -> Vec<usize> {
         let mut labels = vec![0; self.n_samples()];

@@ -22,6 +22,12 @@
 //! assert_eq!(simd::dispatch(SquaredNorms(&[[3.0, 4.0], [0.0, 1.0]])), [25.0, 1.0]);
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::_MM_HINT_T0;
+
+use bytemuck::Pod;
+#[cfg(target_arch = "x86_64")]
+use pulp::core_arch::x86::Sse;
 pub use pulp::{Simd, WithSimd};
 
 /// Vectors in flight: enough to hide the latency of a fused multiply-add.
@@ -30,6 +36,29 @@ const LANES: usize = 4;
 /// Runs `pass` compiled for the best instructions of this machine.
 pub fn dispatch<Op: WithSimd>(pass: Op) -> Op::Output {
     pulp::Arch::new().dispatch(pass)
+}
+
+/// Bytes in a cache line.
+const LINE: usize = 64;
+
+/// Cache lines that are asked for at most; what follows them the machine fetches on its own.
+const MOST_LINES: usize = 16;
+
+/// Asks for `values` to be brought into the cache, and does not wait for them.
+#[inline(always)]
+pub fn prefetch<T: Pod>(values: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(sse), Some(last)) = (Sse::try_new(), values.last()) {
+        let ask = |byte: *const i8| sse._mm_prefetch::<_MM_HINT_T0>(byte);
+        let bytes: &[i8] = bytemuck::cast_slice(values);
+        for line in bytes.chunks(LINE).take(MOST_LINES) {
+            ask(line.as_ptr());
+        }
+        // Values need not begin where a line does.
+        ask(std::ptr::from_ref(last).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
 }
 
 /// ⟨a, b⟩.

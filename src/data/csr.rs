@@ -2,12 +2,14 @@
 
 use std::fmt::{Debug, Display};
 
-use super::{Block, LINE, Row, Rows};
-use crate::simd::Simd;
+use bytemuck::Pod;
+
+use super::{AHEAD, Row, Rows};
+use crate::simd::{self, Simd};
 use crate::{Error, Result};
 
 /// The integer types scipy uses for indices.
-pub trait Index: Copy + Ord + Send + Sync + Debug + Display + 'static {
+pub trait Index: Pod + Ord + Send + Sync + Debug + Display + 'static {
     /// As an offset; a negative index becomes one that is out of every range.
     fn offset(self) -> usize;
 
@@ -125,32 +127,30 @@ impl<I: Index> Rows for Csr<'_, I> {
         self.values.len()
     }
 
-    fn gather(&self, order: &[usize]) -> Option<CsrStore<I>> {
-        let n_stored = order.iter().map(|&row| self.row(row).n_stored()).sum();
-        let mut values = Block::zeroed(n_stored)?;
-        let mut indices = Vec::with_capacity(n_stored);
-        let mut indptr = Vec::with_capacity(order.len() + 1);
+    fn gather<'s>(&self, order: &[usize], store: &'s mut CsrStore<I>) -> Csr<'s, I> {
+        let CsrStore {
+            indptr,
+            indices,
+            values,
+        } = store;
+        indptr.clear();
+        indices.clear();
+        values.clear();
         indptr.push(I::from_offset(0));
-        for &row in order {
+        for (position, &row) in order.iter().enumerate() {
+            if let Some(&later) = order.get(position + AHEAD) {
+                self.row(later).prefetch();
+            }
             let row = self.row(row);
-            values[indices.len()..][..row.values.len()].copy_from_slice(row.values);
             indices.extend_from_slice(row.indices);
+            values.extend_from_slice(row.values);
             indptr.push(I::from_offset(indices.len()));
         }
-        Some(CsrStore {
+        Csr {
             indptr,
             indices,
             values,
             n_features: self.n_features,
-        })
-    }
-
-    fn view(store: &CsrStore<I>) -> Csr<'_, I> {
-        Csr {
-            indptr: &store.indptr,
-            indices: &store.indices,
-            values: &store.values,
-            n_features: store.n_features,
         }
     }
 }
@@ -160,8 +160,17 @@ impl<I: Index> Rows for Csr<'_, I> {
 pub struct CsrStore<I> {
     indptr: Vec<I>,
     indices: Vec<I>,
-    values: Block,
-    n_features: usize,
+    values: Vec<f64>,
+}
+
+impl<I> Default for CsrStore<I> {
+    fn default() -> Self {
+        Self {
+            indptr: Vec::new(),
+            indices: Vec::new(),
+            values: Vec::new(),
+        }
+    }
 }
 
 /// The stored values of one row, and their features.
@@ -197,7 +206,7 @@ impl<I: Index> Row for CsrRow<'_, I> {
 
     #[inline(always)]
     fn squared_norm<S: Simd>(self, simd: S) -> f64 {
-        crate::simd::dot(simd, self.values, self.values)
+        simd::dot(simd, self.values, self.values)
     }
 
     #[inline(always)]
@@ -213,15 +222,10 @@ impl<I: Index> Row for CsrRow<'_, I> {
         self.values.len()
     }
 
-    #[inline]
-    fn touch(self) -> f64 {
-        // Indices are at most as large as values, so every line of them is met, too.
-        let lines = self
-            .indices
-            .iter()
-            .step_by(LINE)
-            .zip(self.values.iter().step_by(LINE));
-        lines.map(|(j, v)| j.offset() as f64 + v).sum()
+    #[inline(always)]
+    fn prefetch(self) {
+        simd::prefetch(self.indices);
+        simd::prefetch(self.values);
     }
 }
 

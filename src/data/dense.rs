@@ -1,12 +1,8 @@
 //! Dense rows: one C-contiguous block.
 
-use super::{Block, LINE, Row, Rows};
+use super::{AHEAD, Row, Rows};
 use crate::simd::{self, Simd};
-use crate::threads::has_company;
 use crate::{Error, Result};
-
-/// Rows that are worth another thread to copy.
-const GRAIN: usize = 4096;
 
 /// `n_rows × n_features` values, row after row.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +36,7 @@ impl Rows for Dense<'_> {
     where
         Self: 'r;
 
-    type Store = DenseStore;
+    type Store = Vec<f64>;
 
     type View<'s> = Dense<'s>;
 
@@ -61,48 +57,21 @@ impl Rows for Dense<'_> {
         self.values.len()
     }
 
-    fn gather(&self, order: &[usize]) -> Option<DenseStore> {
-        let mut values = Block::zeroed(order.len() * self.n_features)?;
-        copy_rows(self, order, &mut values);
-        Some(DenseStore {
-            values,
+    fn gather<'s>(&self, order: &[usize], store: &'s mut Vec<f64>) -> Dense<'s> {
+        store.clear();
+        store.reserve(order.len() * self.n_features);
+        for (position, &row) in order.iter().enumerate() {
+            if let Some(&later) = order.get(position + AHEAD) {
+                self.row(later).prefetch();
+            }
+            store.extend_from_slice(self.row(row));
+        }
+        Dense {
+            values: store,
             n_rows: order.len(),
             n_features: self.n_features,
-        })
-    }
-
-    fn view(store: &DenseStore) -> Dense<'_> {
-        Dense {
-            values: &store.values,
-            n_rows: store.n_rows,
-            n_features: store.n_features,
         }
     }
-}
-
-/// Copies the rows at `order` into `place`, on all threads there are.
-fn copy_rows(from: &Dense<'_>, order: &[usize], place: &mut [f64]) {
-    let n_features = from.n_features;
-    if order.len() > GRAIN && has_company() {
-        let (first, second) = order.split_at(order.len() / 2);
-        let (left, right) = place.split_at_mut(first.len() * n_features);
-        rayon::join(
-            || copy_rows(from, first, left),
-            || copy_rows(from, second, right),
-        );
-        return;
-    }
-    for (&row, place) in order.iter().zip(place.chunks_exact_mut(n_features.max(1))) {
-        place.copy_from_slice(from.row(row));
-    }
-}
-
-/// Owns a copy of [`Dense`] rows.
-#[derive(Debug)]
-pub struct DenseStore {
-    values: Block,
-    n_rows: usize,
-    n_features: usize,
 }
 
 impl Row for &[f64] {
@@ -136,8 +105,8 @@ impl Row for &[f64] {
         self.len()
     }
 
-    #[inline]
-    fn touch(self) -> f64 {
-        self.iter().step_by(LINE).sum::<f64>() + self.last().unwrap_or(&0.0)
+    #[inline(always)]
+    fn prefetch(self) {
+        simd::prefetch(self);
     }
 }

@@ -1,6 +1,7 @@
 //! Rows together with what is to be learnt from them.
 
-use super::{Row, Rows, Samples};
+use super::{AHEAD, Row, Rows, Samples};
+use crate::simd;
 use crate::{Error, Result};
 
 /// What is to be learnt of each row.
@@ -153,30 +154,59 @@ impl<'a, R: Rows> Examples<'a, R> {
         check_length("features of X", n_features, self.rows.n_features())
     }
 
-    /// Copies the examples at `order`, in that order; `None` if there is not enough memory.
+    /// Copies the examples at `order`, in that order, to where others may have been before.
     ///
     /// # Panics
     /// When there is no such row.
-    pub fn gather(&self, order: &[usize]) -> Option<Gathered<R>> {
-        let codes = |codes: &[u32]| order.iter().map(|&row| codes[row]).collect();
-        let numbers = |values: &[f64], n: usize| {
-            let rows = order.iter().map(|&row| &values[row * n..][..n]);
-            rows.flatten().copied().collect()
-        };
-        Some(Gathered {
-            rows: self.rows.gather(order)?,
+    pub fn gather<'s>(
+        &self,
+        order: &[usize],
+        store: &'s mut Gathered<R::Store>,
+    ) -> Examples<'s, R::View<'s>> {
+        Examples {
+            rows: self.rows.gather(order, &mut store.rows),
             targets: match self.targets {
-                Targets::None => Owned::None,
-                Targets::Classes {
-                    codes: c,
+                Targets::None => Targets::None,
+                Targets::Classes { codes, n_classes } => Targets::Classes {
+                    codes: refill(&mut store.codes, codes, order, 1),
                     n_classes,
-                } => Owned::Classes(codes(c), n_classes),
-                Targets::Values { values, n_outputs } => {
-                    Owned::Values(numbers(values, n_outputs), n_outputs)
-                }
+                },
+                Targets::Values { values, n_outputs } => Targets::Values {
+                    values: refill(&mut store.values, values, order, n_outputs),
+                    n_outputs,
+                },
             },
-            weights: self.weights.map(|weights| numbers(weights, 1)),
+            weights: match self.weights {
+                None => None,
+                Some(weights) => Some(refill(&mut store.weights, weights, order, 1)),
+            },
+        }
+    }
+
+    /// `rows` one by one, each asked for some places ahead of its turn: they may stand anywhere.
+    #[inline(always)]
+    pub fn ahead<'r>(&'r self, rows: &'r [usize]) -> impl Iterator<Item = usize> + 'r {
+        rows.iter().enumerate().map(|(position, &row)| {
+            if let Some(&later) = rows.get(position + AHEAD) {
+                self.prefetch(later);
+            }
+            row
         })
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, row: usize) {
+        self.rows.row(row).prefetch();
+        match self.targets {
+            Targets::None => {}
+            Targets::Classes { codes, .. } => simd::prefetch(&codes[row..=row]),
+            Targets::Values { values, n_outputs } => {
+                simd::prefetch(&values[row * n_outputs..][..n_outputs]);
+            }
+        }
+        if let Some(weights) = self.weights {
+            simd::prefetch(&weights[row..=row]);
+        }
     }
 
     /// How many values a row stores, on average.
@@ -189,55 +219,24 @@ impl<R: Rows> Samples for Examples<'_, R> {
     fn n_samples(&self) -> usize {
         self.rows.n_rows()
     }
-
-    fn fetch(&self, rows: &[usize]) {
-        let mut sum = 0.0;
-        for &row in rows {
-            sum += self.rows.row(row).touch() + self.weight(row);
-            sum += match self.targets {
-                Targets::None => 0.0,
-                Targets::Classes { codes, .. } => codes[row].into(),
-                Targets::Values { values, n_outputs } => values[row * n_outputs],
-            };
-        }
-        std::hint::black_box(sum);
-    }
 }
 
 /// Owns a copy of [`Examples`].
-#[derive(Debug)]
-pub struct Gathered<R: Rows> {
-    rows: R::Store,
-    targets: Owned,
-    weights: Option<Vec<f64>>,
+#[derive(Debug, Default)]
+pub struct Gathered<S> {
+    rows: S,
+    codes: Vec<u32>,
+    values: Vec<f64>,
+    weights: Vec<f64>,
 }
 
-#[derive(Debug)]
-enum Owned {
-    None,
-    Classes(Vec<u32>, usize),
-    Values(Vec<f64>, usize),
-}
-
-impl<R: Rows> Gathered<R> {
-    /// The examples.
-    pub fn view(&self) -> Examples<'_, R::View<'_>> {
-        Examples {
-            rows: R::view(&self.rows),
-            targets: match &self.targets {
-                Owned::None => Targets::None,
-                Owned::Classes(codes, n_classes) => Targets::Classes {
-                    codes,
-                    n_classes: *n_classes,
-                },
-                Owned::Values(values, n_outputs) => Targets::Values {
-                    values,
-                    n_outputs: *n_outputs,
-                },
-            },
-            weights: self.weights.as_deref(),
-        }
+/// Fills `place` with the `n` numbers of each row at `order`.
+fn refill<'s, T: Copy>(place: &'s mut Vec<T>, all: &[T], order: &[usize], n: usize) -> &'s [T] {
+    place.clear();
+    for &row in order {
+        place.extend_from_slice(&all[row * n..][..n]);
     }
+    place
 }
 
 fn check_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
@@ -295,22 +294,22 @@ mod tests {
     #[test]
     fn a_copy_has_rows_targets_and_weights_in_the_new_order() {
         let rows = Dense::new(&[1.0, 2.0, 3.0], 3, 1).expect("shape");
-        let plain = Examples::unlabelled(rows).gather(&[2, 0]).expect("memory");
-        assert!(matches!(plain.view().targets(), Targets::None));
-        assert_eq!(plain.view().rows().row(0), [3.0]);
+        let mut store = Gathered::default();
+        let plain = Examples::unlabelled(rows);
+        let plain = plain.gather(&[2, 0], &mut store);
+        assert!(matches!(plain.targets(), Targets::None));
+        assert_eq!(plain.rows().row(0), [3.0]);
         let classes = Examples::classified(rows, &[0, 1, 2], 5).expect("valid");
         let classes = classes.weighted(&[4.0, 5.0, 6.0]).expect("valid");
-        let classes = classes.gather(&[2, 0]).expect("memory");
-        assert_eq!(classes.view().classes(5).expect("classes"), [2, 0]);
-        assert_eq!(
-            (classes.view().weight(0), classes.view().weight(1)),
-            (6.0, 4.0)
-        );
+        let classes = classes.gather(&[2, 0], &mut store);
+        assert_eq!(classes.classes(5).expect("classes"), [2, 0]);
+        assert_eq!((classes.weight(0), classes.weight(1)), (6.0, 4.0));
         let values = Examples::valued(rows, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).expect("valid");
-        let values = values.gather(&[2, 0]).expect("memory");
+        let values = values.gather(&[2, 0, 1], &mut store);
+        assert_eq!(values.weight(1), 1.0);
         assert_eq!(
-            values.view().values(2).expect("values"),
-            [5.0, 6.0, 1.0, 2.0]
+            values.values(2).expect("values"),
+            [5.0, 6.0, 1.0, 2.0, 3.0, 4.0]
         );
     }
 

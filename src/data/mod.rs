@@ -10,7 +10,7 @@ mod examples;
 
 pub use block::Block;
 pub use csr::{Csr, CsrRow, CsrStore, Index};
-pub use dense::{Dense, DenseStore};
+pub use dense::Dense;
 pub use examples::{Examples, Gathered, Targets};
 
 use std::ops::Range;
@@ -25,11 +25,6 @@ use crate::{Error, Monitor, Result};
 pub trait Samples: Sync {
     /// How many samples.
     fn n_samples(&self) -> usize;
-
-    /// Told that `rows` are next, which stand anywhere: the time to fetch them into the cache.
-    fn fetch(&self, rows: &[usize]) {
-        let _ = rows;
-    }
 }
 
 /// A data set seen row by row.
@@ -40,10 +35,10 @@ pub trait Rows: Sync {
         Self: 'a;
 
     /// What owns a copy of rows.
-    type Store: Send + Sync;
+    type Store: Default + Send + Sync;
 
     /// Rows of the same layout, borrowed from a [`Rows::Store`].
-    type View<'s>: Rows;
+    type View<'s>: for<'t> Rows<Store = Self::Store, View<'t> = Self::View<'t>>;
 
     /// How many rows.
     fn n_rows(&self) -> usize;
@@ -60,14 +55,11 @@ pub trait Rows: Sync {
     /// How many values are stored in all.
     fn n_stored(&self) -> usize;
 
-    /// Copies the rows at `order`, in that order; `None` if there is not enough memory.
+    /// Copies the rows at `order`, in that order, to where others may have been before.
     ///
     /// # Panics
     /// When there is no such row.
-    fn gather(&self, order: &[usize]) -> Option<Self::Store>;
-
-    /// The rows of a store.
-    fn view(store: &Self::Store) -> Self::View<'_>;
+    fn gather<'s>(&self, order: &[usize], store: &'s mut Self::Store) -> Self::View<'s>;
 
     /// An [`Error::Value`] naming the first NaN or infinity, if there is one.
     fn check_finite(&self, monitor: &Monitor) -> Result<()>
@@ -87,6 +79,9 @@ pub trait Rows: Sync {
         first.map_or(Ok(()), Err)
     }
 }
+
+/// How many rows ahead of its use a row is asked for: as many as the machine can wait for at once.
+const AHEAD: usize = 8;
 
 /// Rows that are checked between two looks at the monitor.
 const BLOCK: usize = 4096;
@@ -127,9 +122,6 @@ impl<R: Rows> WithSimd for FirstOverflow<'_, R> {
     }
 }
 
-/// Values in a cache line.
-const LINE: usize = 8;
-
 /// One row. The vector operations belong inside a [`dispatch`](crate::simd::dispatch).
 pub trait Row: Copy {
     /// ⟨x, w⟩.
@@ -154,6 +146,6 @@ pub trait Row: Copy {
     /// How many values are stored: what a pass over this row costs.
     fn n_stored(self) -> usize;
 
-    /// Reads a value of every cache line, so that all of them come at once, and returns their sum.
-    fn touch(self) -> f64;
+    /// Asks for the row to be brought into the cache.
+    fn prefetch(self);
 }

@@ -292,7 +292,7 @@ impl<R: Rows> Learner<Examples<'_, R>> for DiscreteNb {
         let (events, n_classes) = (self.options.events, self.n_classes);
         let (counts, tail) = self.state.split_at_mut(self.n_features * n_classes);
         undo.save_all(counts.len(), tail);
-        for &index in rows {
+        for index in data.ahead(rows) {
             let (class, weight) = (codes[index] as usize, data.weight(index));
             for (feature, value) in data.rows().row(index).entries() {
                 let count = weight * events.count(value);
@@ -317,9 +317,9 @@ impl<R: Rows> Learner<Examples<'_, R>> for DiscreteNb {
 
     fn evaluate(&self, data: &Examples<'_, R>, rows: &[usize], out: &mut [f64]) -> Result<()> {
         data.check_features(self.n_features)?;
-        let row = |&index| data.rows().row(index);
-        let terms = Terms::new(self, rows.iter().map(|index| row(index).n_stored()).sum());
-        for (index, out) in rows.iter().zip(out.chunks_exact_mut(self.n_classes)) {
+        let row = |index| data.rows().row(index);
+        let terms = Terms::new(self, rows.iter().map(|&index| row(index).n_stored()).sum());
+        for (index, out) in data.ahead(rows).zip(out.chunks_exact_mut(self.n_classes)) {
             terms.evaluate(row(index), out);
         }
         Ok(())

@@ -176,7 +176,7 @@ impl<R: Rows> Learner<Examples<'_, R>> for GaussianDensity {
                 let (cells, total) = self.state.split_at_mut(3 * self.n_features);
                 undo.save_all(cells.len(), total);
                 let cells = cells.as_chunks_mut().0;
-                for &index in rows {
+                for index in data.ahead(rows) {
                     let weight = data.weight(index);
                     if weight > 0.0 {
                         for (feature, value) in data.rows().row(index).entries() {
@@ -203,7 +203,7 @@ impl<R: Rows> Learner<Examples<'_, R>> for GaussianDensity {
             Covariance::Diagonal => {
                 let (cells, total) = self.cells();
                 Normals::new(cells, 1, &[total], self.options.reg_covar).map(|normals| {
-                    for (&index, out) in rows.iter().zip(out.chunks_exact_mut(1)) {
+                    for (index, out) in data.ahead(rows).zip(out.chunks_exact_mut(1)) {
                         normals.log_densities(data.rows().row(index), self.n_features, out);
                     }
                 })
@@ -234,7 +234,7 @@ impl<R: Rows> WithSimd for Feed<'_, '_, R> {
     fn with_simd<S: Simd>(self, simd: S) {
         let scatter = self.model.scatter();
         let mut z = vec![0.0; scatter.n];
-        for &index in self.rows {
+        for index in self.data.ahead(self.rows) {
             expand(self.data.rows().row(index), &mut z);
             scatter.add(simd, &mut self.model.state, &mut z, self.data.weight(index));
         }
@@ -262,7 +262,7 @@ impl<R: Rows> WithSimd for Evaluate<'_, '_, R> {
         let constant = -0.5 * n as f64 * std::f64::consts::TAU.ln() - logs;
         let means = model.scatter().means(&model.state);
         let mut z = vec![0.0; n];
-        for (&index, out) in self.rows.iter().zip(self.out) {
+        for (index, out) in data.ahead(self.rows).zip(self.out) {
             expand(data.rows().row(index), &mut z);
             simd::axpy(simd, -1.0, means, &mut z);
             triangle::forward(simd, &l, &mut z);

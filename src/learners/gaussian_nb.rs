@@ -145,7 +145,7 @@ impl<R: Rows> Learner<Examples<'_, R>> for GaussianNb {
             undo.save_all(3 * place, cell);
             moments::add(cell, value, weight);
         };
-        for &index in rows {
+        for index in data.ahead(rows) {
             let (class, weight) = (codes[index] as usize, data.weight(index));
             for (feature, value) in data.rows().row(index).entries() {
                 if weight > 0.0 {
@@ -169,7 +169,7 @@ impl<R: Rows> Learner<Examples<'_, R>> for GaussianNb {
                 value: self.options.var_smoothing.to_string(),
             })?;
         let priors = self.options.priors.logs(weights);
-        for (&index, out) in rows.iter().zip(out.chunks_exact_mut(self.n_classes)) {
+        for (index, out) in data.ahead(rows).zip(out.chunks_exact_mut(self.n_classes)) {
             normals.log_densities(data.rows().row(index), self.n_features, out);
             for (out, prior) in out.iter_mut().zip(&priors) {
                 *out += prior;

@@ -215,7 +215,7 @@ impl<R: Rows> Learner<Examples<'_, R>> for HistogramDensity {
         let n_counts = self.state.len() - 1;
         let (counts, all) = self.state.split_at_mut(n_counts);
         undo.save_all(counts.len(), all);
-        for &index in rows {
+        for index in data.ahead(rows) {
             let weight = data.weight(index);
             for (feature, value) in data.rows().row(index).entries() {
                 let bins = &self.grid[feature];
@@ -236,7 +236,7 @@ impl<R: Rows> Learner<Examples<'_, R>> for HistogramDensity {
         let n_features = self.grid.len();
         data.check_features(n_features)?;
         let mut zeros = None;
-        for (&index, out) in rows.iter().zip(out) {
+        for (index, out) in data.ahead(rows).zip(out) {
             let row = data.rows().row(index);
             let is_full = row.n_stored() == n_features;
             let mut sum = if is_full {

@@ -197,7 +197,7 @@ impl<R: Rows> WithSimd for Feed<'_, '_, R> {
         let Self { model, data, .. } = self;
         let (scatter, q) = (model.scatter(), model.n_outputs);
         let mut z = vec![0.0; scatter.n];
-        for &index in self.rows {
+        for index in data.ahead(self.rows) {
             expand(data.rows().row(index), &mut z);
             z[model.n_features..].copy_from_slice(&self.values[index * q..][..q]);
             scatter.add(simd, &mut model.state, &mut z, data.weight(index));
@@ -219,7 +219,7 @@ impl<R: Rows> WithSimd for Predict<'_, '_, R> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let outs = self.out.chunks_exact_mut(self.hypotheses.len());
-        for (&index, outs) in self.rows.iter().zip(outs) {
+        for (index, outs) in self.data.ahead(self.rows).zip(outs) {
             let row = self.data.rows().row(index);
             for (out, (weights, intercept)) in outs.iter_mut().zip(self.hypotheses) {
                 *out = row.dot(simd, weights) + intercept;

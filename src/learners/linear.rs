@@ -323,7 +323,7 @@ impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
                 c: Vector::new(c, n_features.min(c.len()), start + width),
             };
             let mut product = learning.v.dot(simd, data.rows().row(rows[0]));
-            for (&index, &next) in earlier.iter().zip(&rows[1..]) {
+            for (index, &next) in data.ahead(earlier).zip(&rows[1..]) {
                 let (row, next) = (data.rows().row(index), data.rows().row(next));
                 let target = targets.target(index, output, n_outputs);
                 product = match learning.step(row, product, target, data.weight(index)) {
@@ -433,7 +433,7 @@ impl<R: Rule, X: Rows> WithSimd for Evaluate<'_, '_, R, X> {
         for output in 0..model.n_outputs {
             let (v, c, numbers) = model.block(output);
             let (a, b) = model.rule.hypothesis(&numbers);
-            for (position, &index) in self.rows.iter().enumerate() {
+            for (position, index) in data.ahead(self.rows).enumerate() {
                 let row = data.rows().row(index);
                 let mut value = a * vector::dot(simd, row, v, n_features);
                 if R::AVERAGES {

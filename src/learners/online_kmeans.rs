@@ -154,7 +154,7 @@ impl<R: Rows, U: Undo> WithSimd for Feed<'_, '_, R, U> {
         let n_features = model.n_features;
         let n_sums = n_features * model.n_clusters;
         let (sums, sizes) = model.state.split_at_mut(n_sums);
-        for &index in self.rows {
+        for index in data.ahead(self.rows) {
             let (row, weight) = (data.rows().row(index), data.weight(index));
             if weight <= 0.0 {
                 continue;
@@ -205,7 +205,7 @@ impl<R: Rows> WithSimd for Evaluate<'_, '_, R> {
         let n_features = model.n_features;
         let (sums, sizes) = model.state.split_at(n_features * model.n_clusters);
         let outs = self.out.chunks_exact_mut(model.n_clusters);
-        for (&index, out) in self.rows.iter().zip(outs) {
+        for (index, out) in data.ahead(self.rows).zip(outs) {
             let row = data.rows().row(index);
             let norm = row.squared_norm(simd);
             for (centre, (out, size)) in out.iter_mut().zip(sizes.chunks_exact(2)).enumerate() {

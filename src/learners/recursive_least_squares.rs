@@ -166,7 +166,7 @@ impl<R: Rows> WithSimd for Feed<'_, '_, R> {
         let (head, rest) = model.state.split_at_mut(1 + p + q);
         let (inverse, weights) = rest.split_at_mut(triangle::len(p));
         let (mut z, mut g) = (vec![0.0; p + q], vec![0.0; p]);
-        for &index in self.rows {
+        for index in data.ahead(self.rows) {
             expand(data.rows().row(index), &mut z);
             z[p..].copy_from_slice(&self.values[index * q..][..q]);
             let about = model.options.about();

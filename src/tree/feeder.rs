@@ -14,9 +14,6 @@ const STRIDE: f64 = (1 << 20) as f64;
 /// Numbers that fit the cache of a core.
 pub(super) const CACHE: f64 = (1 << 15) as f64;
 
-/// Numbers to fetch ahead of their use.
-const AHEAD: f64 = (1 << 12) as f64;
-
 /// Feeds models with rows of `data` and asks for their outputs.
 pub(crate) struct Feeder<'a, D: ?Sized, L> {
     data: &'a D,
@@ -26,10 +23,6 @@ pub(crate) struct Feeder<'a, D: ?Sized, L> {
     stride: usize,
     /// Whether a phase may be cut at every stride.
     divisible: bool,
-    /// Rows that do not fit a core's cache together.
-    many: usize,
-    /// Scattered rows to fetch ahead of their use.
-    ahead: usize,
     learner: PhantomData<fn(L)>,
 }
 
@@ -44,15 +37,33 @@ pub(crate) struct Ledger {
 impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
     pub(crate) fn new(data: &'a D, effort: &Effort, order: Order, monitor: &'a Monitor) -> Self {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
-        let rows_worth = |numbers: f64| (numbers / effort.update.max(1.0)).max(1.0) as usize;
+        let stride = (STRIDE / effort.update.max(1.0)).max(1.0) as usize;
         Self {
             data,
             order,
             monitor,
-            stride: rows_worth(STRIDE),
+            stride,
             divisible: !effort.indivisible,
-            many: rows_worth(CACHE),
-            ahead: rows_worth(AHEAD),
+            learner: PhantomData,
+        }
+    }
+
+    /// The data.
+    pub(super) fn data(&self) -> &D {
+        self.data
+    }
+
+    /// The same for other data.
+    pub(super) fn over<'b, E: Samples>(&'b self, data: &'b E) -> Feeder<'b, E, L>
+    where
+        L: Learner<E>,
+    {
+        Feeder {
+            data,
+            order: self.order,
+            monitor: self.monitor,
+            stride: self.stride,
+            divisible: self.divisible,
             learner: PhantomData,
         }
     }
@@ -82,21 +93,15 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
     }
 
     #[inline]
-    fn feed_in_order<U: Undo>(
+    fn feed_in_order(
         &self,
         model: &mut L,
         rows: &[usize],
-        undo: &mut U,
+        undo: &mut impl Undo,
         unreported: &mut usize,
     ) -> Result<()> {
-        if rows.len() < self.many {
-            model.learn(self.data, rows, undo)?;
-            return self.report(rows.len(), unreported);
-        }
         for rows in self.strides(rows, 1) {
-            for rows in self.fetched(rows, U::SAVES) {
-                model.learn(self.data, rows, undo)?;
-            }
+            model.learn(self.data, rows, undo)?;
             self.report(rows.len(), unreported)?;
         }
         Ok(())
@@ -112,17 +117,10 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         ledger: &mut Ledger,
     ) -> Result<()> {
         ledger.cost.rows_evaluated += rows.len() as u64;
-        if rows.len() < self.many {
-            model.evaluate(self.data, rows, out)?;
-            return self.report(rows.len(), &mut ledger.unreported);
-        }
-        let batch = model.batch(self.data);
-        for rows in self.strides(rows, batch) {
-            for rows in self.fetched(rows, batch > self.ahead) {
-                let here;
-                (here, out) = out.split_at_mut(rows.len() * model.n_outputs());
-                model.evaluate(self.data, rows, here)?;
-            }
+        for rows in self.strides(rows, model.batch(self.data)) {
+            let here;
+            (here, out) = out.split_at_mut(rows.len() * model.n_outputs());
+            model.evaluate(self.data, rows, here)?;
             self.report(rows.len(), &mut ledger.unreported)?;
         }
         Ok(())
@@ -151,25 +149,6 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         rows.chunks(length)
     }
 
-    /// `rows` in one piece if `whole` or if they stand in a row; if they are scattered, in short
-    /// pieces, each fetched while the one before is used.
-    #[inline]
-    fn fetched<'r>(&self, rows: &'r [usize], whole: bool) -> Fetched<'r, D>
-    where
-        'a: 'r,
-    {
-        let mut fetched = Fetched {
-            data: self.data,
-            rows,
-            ahead: usize::MAX,
-        };
-        if self.divisible && !whole && are_scattered(rows) {
-            fetched.ahead = self.ahead;
-            self.data.fetch(&rows[..rows.len().min(self.ahead)]);
-        }
-        fetched
-    }
-
     /// Counts rows, and looks at the monitor once a stride: leaves cost no atomic operation.
     #[inline]
     fn report(&self, rows: usize, unreported: &mut usize) -> Result<()> {
@@ -181,62 +160,11 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
     }
 }
 
-struct Fetched<'r, D: ?Sized> {
-    data: &'r D,
-    rows: &'r [usize],
-    ahead: usize,
-}
-
-impl<'r, D: Samples + ?Sized> Iterator for Fetched<'r, D> {
-    type Item = &'r [usize];
-
-    #[inline]
-    fn next(&mut self) -> Option<&'r [usize]> {
-        let (now, later) = self.rows.split_at(self.ahead.min(self.rows.len()));
-        if !later.is_empty() {
-            self.data.fetch(&later[..self.ahead.min(later.len())]);
-        }
-        self.rows = later;
-        (!now.is_empty()).then_some(now)
-    }
-}
-
-/// Steps between neighbours that are looked at.
-const LOOKS: usize = 64;
-
-/// The longest step that memory is read ahead for.
-const NEAR: usize = 2;
-
-/// A guess from some of the rows: whether most of them do not stand shortly after the one before.
-/// Folds that are runs of rows, and stratified folds of rows in any order, are not scattered;
-/// shuffled ones are.
-pub(super) fn are_scattered(rows: &[usize]) -> bool {
-    let stride = (rows.len() / LOOKS).max(1);
-    let mut steps = 0;
-    let mut far = 0;
-    for pair in rows.windows(2).step_by(stride) {
-        steps += 1;
-        far += usize::from(!(pair[0]..=pair[0] + NEAR).contains(&pair[1]));
-    }
-    2 * far > steps
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::{Dense, Examples};
     use crate::learners::Pegasos;
-
-    #[test]
-    fn shuffled_rows_are_scattered_and_stratified_ones_are_not() {
-        let runs: Vec<usize> = (0..1000).collect();
-        let fifth: Vec<usize> = (0..10_000).filter(|i| i * i % 10_007 < 2_000).collect();
-        let two_classes: Vec<usize> = (0..500).chain(9000..9500).collect();
-        let strewn: Vec<usize> = (0..1000).map(|i| i * 7919 % 10_007).collect();
-        assert!(!are_scattered(&[]) && !are_scattered(&[5]));
-        assert!(!are_scattered(&runs) && !are_scattered(&two_classes));
-        assert!(are_scattered(&strewn) && are_scattered(&fifth));
-    }
 
     #[test]
     fn pieces_are_as_long_as_a_moment_or_a_batch() {

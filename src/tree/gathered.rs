@@ -1,25 +1,30 @@
 //! TreeCV on examples whose folds lie scattered over memory.
 //!
 //! Every level of the tree reads all rows. Where folds are runs of rows it reads them in a row;
-//! where folds were shuffled, every row of every level comes from somewhere else. Copying the rows
-//! into the order of the folds costs about as much as one such level, and pays off after a few. The
-//! result is the same to the last bit.
+//! where folds were shuffled, every row of every level comes from somewhere else. So the rows of a
+//! span that fits the last cache are copied into the order of its folds before the walk goes on in
+//! it: that costs as much as one level, and all levels below read the copy. Spans take turns in the
+//! same memory, since fresh memory may cost more than anything that is done in it. The result is
+//! the same to the last bit.
 
-use super::feeder::{CACHE, are_scattered};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::feeder::CACHE;
 use super::learner::Learner;
-use super::{Options, Outcome, recursion};
-use crate::data::{Examples, Rows};
+use super::pool::Workspace;
+use super::recursion::{self, Below, Node, Tree};
+use super::{Options, Outcome};
+use crate::data::{Examples, Gathered, Rows};
 use crate::{Folds, Monitor, Result};
 
-/// Folds from which a copy pays: three levels of the tree and an evaluation.
-const MANY_FOLDS: usize = 8;
+/// Folds of a span from which a copy pays: two levels of the tree and an evaluation read it.
+const FEWEST_FOLDS: usize = 4;
 
-/// Stored values that are copied at most: a gigabyte.
-const LARGEST: usize = 1 << 27;
+/// Stored values that are copied at most: 16 MB.
+const LARGEST: f64 = (1 << 21) as f64;
 
-/// [`cross_validate`](super::cross_validate) for examples in memory, which are copied into the order
-/// of the folds first where that pays: folds are scattered, there are many of them, and the rows
-/// neither fit the cache nor take more than a gigabyte.
+/// [`cross_validate`](super::cross_validate) for examples in memory. Where folds are scattered,
+/// spans of them are copied into the order of the folds.
 pub fn cross_validate_examples<'e, R, L>(
     learner: &L,
     examples: &Examples<'e, R>,
@@ -32,19 +37,158 @@ where
     L: Learner<Examples<'e, R>> + for<'s> Learner<Examples<'s, R::View<'s>>>,
 {
     super::check_samples(examples, folds)?;
-    let rows = folds.rows(0..folds.len());
-    let n_stored = examples.rows().n_stored();
-    let pays = folds.len() >= MANY_FOLDS
-        && n_stored as f64 > CACHE
-        && n_stored <= LARGEST
-        && are_scattered(rows);
-    let gathered = if pays { examples.gather(rows) } else { None };
-    let (outputs, cost) = match &gathered {
-        Some(gathered) => {
-            let folds = folds.in_fold_order();
-            recursion::run(learner, &gathered.view(), &folds, options, monitor)?
-        }
-        None => recursion::run(learner, examples, folds, options, monitor)?,
-    };
+    let copies = Copies::new(examples, folds, LARGEST);
+    run(learner, examples, folds, options, monitor, copies.as_ref())
+}
+
+fn run<'e, R, L>(
+    learner: &L,
+    examples: &Examples<'e, R>,
+    folds: &Folds,
+    options: &Options,
+    monitor: &Monitor,
+    copies: Option<&Copies<R::Store>>,
+) -> Result<Outcome>
+where
+    R: Rows,
+    L: Learner<Examples<'e, R>> + for<'s> Learner<Examples<'s, R::View<'s>>>,
+{
+    let below = copies.map(|copies| copies as &dyn Below<_, _>);
+    let (outputs, cost) = recursion::run(learner, examples, folds, options, monitor, below)?;
     Outcome::new(outputs, learner, folds, cost)
+}
+
+/// Copies of the rows of spans.
+struct Copies<S> {
+    /// Those that no span uses at the moment.
+    idle: Mutex<Vec<Gathered<S>>>,
+    /// 0, 1, 2… as many as a copy may have rows.
+    rows: Vec<usize>,
+}
+
+impl<S: Default> Copies<S> {
+    /// `None` if the rows fit the first caches or are not scattered, so that nothing is to be
+    /// gained.
+    fn new<R: Rows<Store = S>>(
+        examples: &Examples<'_, R>,
+        folds: &Folds,
+        largest: f64,
+    ) -> Option<Self> {
+        if examples.rows().n_stored() as f64 <= CACHE || !are_scattered(folds.rows(0..folds.len()))
+        {
+            return None;
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
+        let most = (largest / examples.stored_per_row().max(1.0)) as usize;
+        Some(Self {
+            idle: Mutex::default(),
+            rows: (0..most.min(folds.n_samples())).collect(),
+        })
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Gathered<S>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'e, R, L> Below<Examples<'e, R>, L> for Copies<R::Store>
+where
+    R: Rows,
+    L: Learner<Examples<'e, R>> + for<'s> Learner<Examples<'s, R::View<'s>>>,
+{
+    fn is_for(&self, n_rows: usize, n_folds: usize) -> bool {
+        n_rows <= self.rows.len() && n_folds >= FEWEST_FOLDS
+    }
+
+    fn descend(
+        &self,
+        tree: &Tree<'_, Examples<'e, R>, L>,
+        model: &mut L,
+        node: Node<'_>,
+        workspace: &mut Workspace<L>,
+    ) -> Result<()> {
+        let mut copy = self.idle().pop().unwrap_or_default();
+        {
+            let rows = tree.rows(node.span.clone());
+            let gathered = tree.data().gather(rows, &mut copy);
+            tree.within(node.span.clone(), &gathered, &self.rows[..rows.len()])
+                .descend(model, node, workspace)?;
+        }
+        self.idle().push(copy);
+        Ok(())
+    }
+}
+
+/// Steps between neighbours that are looked at.
+const LOOKS: usize = 64;
+
+/// The longest step that memory is read ahead for.
+const NEAR: usize = 2;
+
+/// A guess from some of the rows: whether most of them do not stand shortly after the one before.
+/// Folds that are runs of rows, and stratified folds of rows in any order, are not scattered;
+/// shuffled ones are.
+fn are_scattered(rows: &[usize]) -> bool {
+    let stride = (rows.len() / LOOKS).max(1);
+    let mut steps = 0;
+    let mut far = 0;
+    for pair in rows.windows(2).step_by(stride) {
+        steps += 1;
+        far += usize::from(!(pair[0]..=pair[0] + NEAR).contains(&pair[1]));
+    }
+    2 * far > steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::learners::{Pegasos, PegasosOptions};
+    use crate::tree::Order;
+
+    /// Copies of the whole, of spans of several sizes, of none: the same bits, and the same cost.
+    #[test]
+    fn the_size_of_copies_changes_no_bit() {
+        let (n, d) = (2000, 20);
+        let values: Vec<f64> = (0..n * d).map(|i| ((i * i) as f64).sin()).collect();
+        let codes: Vec<u32> = (0..n).map(|i| u32::from(values[i * d] > 0.1)).collect();
+        let examples = Dense::new(&values, n, d).and_then(|x| Examples::classified(x, &codes, 2));
+        let examples = examples.expect("valid");
+        let labels: Vec<usize> = (0..n).map(|row| row * 1237 % n % 64).collect();
+        let folds = Folds::from_labels(&labels, 64).expect("valid");
+        let rule = PegasosOptions {
+            alpha: 0.1,
+            project: false,
+            intercept: true,
+        };
+        let learner = Pegasos::new(rule, d, 2).expect("valid");
+        for order in [Order::Fixed, Order::Random { seed: 3 }] {
+            let options = Options {
+                order,
+                ..Options::default()
+            };
+            let outcome = |copies: Option<&Copies<_>>| {
+                let monitor = Monitor::new();
+                run(&learner, &examples, &folds, &options, &monitor, copies).expect("valid")
+            };
+            let plain = outcome(None);
+            for largest in [1e6, 15_000.0, 3_000.0, 1.0] {
+                let copies = Copies::new(&examples, &folds, largest).expect("scattered");
+                assert_eq!(outcome(Some(&copies)), plain);
+                let made = copies.idle().len();
+                assert_eq!(made, usize::from(largest > 1.0), "{largest}");
+            }
+        }
+    }
+
+    #[test]
+    fn shuffled_rows_are_scattered_and_stratified_ones_are_not() {
+        let runs: Vec<usize> = (0..1000).collect();
+        let fifth: Vec<usize> = (0..10_000).filter(|i| i * i % 10_007 < 2_000).collect();
+        let two_classes: Vec<usize> = (0..500).chain(9000..9500).collect();
+        let strewn: Vec<usize> = (0..1000).map(|i| i * 7919 % 10_007).collect();
+        assert!(!are_scattered(&[]) && !are_scattered(&[5]));
+        assert!(!are_scattered(&runs) && !are_scattered(&two_classes));
+        assert!(are_scattered(&strewn) && are_scattered(&fifth));
+    }
 }

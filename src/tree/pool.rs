@@ -89,13 +89,13 @@ impl<L: Model> Pool<L> {
     }
 
     /// Ends all work: what it cost, counted over all threads.
-    pub(crate) fn close<D: Samples + ?Sized>(self, feeder: &Feeder<'_, D, L>) -> Result<Cost>
+    pub(crate) fn close<D: Samples + ?Sized>(&self, feeder: &Feeder<'_, D, L>) -> Result<Cost>
     where
         L: Learner<D>,
     {
         let mut total = Cost::default();
         let mut models = 0;
-        for mut workspace in self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for mut workspace in lock(&self.0).drain(..) {
             feeder.flush(&mut workspace.ledger)?;
             total += workspace.ledger.cost;
             models += workspace.made;

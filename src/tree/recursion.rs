@@ -31,26 +31,31 @@ pub fn cross_validate<D: Samples + ?Sized, L: Learner<D>>(
     monitor: &Monitor,
 ) -> Result<Outcome> {
     super::check_samples(data, folds)?;
-    let (outputs, cost) = run(learner, data, folds, options, monitor)?;
+    let (outputs, cost) = run(learner, data, folds, options, monitor, None)?;
     Outcome::new(outputs, learner, folds, cost)
 }
 
-/// The outputs in the order of the folds, and what they cost.
+/// The outputs in the order of the folds, and what they cost. Nodes that `below` is for go there.
 pub(super) fn run<D: Samples + ?Sized, L: Learner<D>>(
     learner: &L,
     data: &D,
     folds: &Folds,
     options: &Options,
     monitor: &Monitor,
+    below: Option<&dyn Below<D, L>>,
 ) -> Result<(Vec<f64>, Cost)> {
     let effort = learner.effort(data);
+    let pool = Pool::new();
     let tree = Tree {
         folds,
+        rows: folds.rows(0..folds.len()),
+        first: 0,
         feeder: Feeder::new(data, &effort, options.order, monitor),
         limits: Limits::new(&effort, options.strategy)?,
         effort,
         n_outputs: learner.n_outputs(),
-        pool: Pool::new(),
+        pool: &pool,
+        below,
     };
     let n_samples = folds.n_samples();
     // Each row is evaluated once and fed once a level; the branches that end a level early make up
@@ -76,18 +81,37 @@ pub(super) fn run<D: Samples + ?Sized, L: Learner<D>>(
 }
 
 /// Everything that the nodes share.
-struct Tree<'a, D: ?Sized, L> {
+pub(super) struct Tree<'a, D: ?Sized, L> {
     folds: &'a Folds,
+    /// The rows of the data that stand for those of the folds, beginning with the one at `first`.
+    rows: &'a [usize],
+    first: usize,
     feeder: Feeder<'a, D, L>,
     limits: Limits,
     effort: Effort,
     n_outputs: usize,
-    pool: Pool<L>,
+    pool: &'a Pool<L>,
+    below: Option<&'a dyn Below<D, L>>,
+}
+
+/// Where nodes go that are better done on other data.
+pub(super) trait Below<D: ?Sized, L>: Sync {
+    /// Whether it is for nodes of so many rows in so many folds.
+    fn is_for(&self, n_rows: usize, n_folds: usize) -> bool;
+
+    /// Does the work of [`Tree::descend`].
+    fn descend(
+        &self,
+        tree: &Tree<'_, D, L>,
+        model: &mut L,
+        node: Node<'_>,
+        workspace: &mut Workspace<L>,
+    ) -> Result<()>;
 }
 
 /// Folds that are still held out, and the room for their outputs.
-struct Node<'a> {
-    span: Range<usize>,
+pub(super) struct Node<'a> {
+    pub(super) span: Range<usize>,
     out: &'a mut [f64],
     /// Whether the model must leave the node as it came.
     restore: bool,
@@ -111,6 +135,7 @@ enum Way {
 }
 
 /// Which way to go, by the number of rows a node holds out: fork, then copy, then revert.
+#[derive(Clone, Copy)]
 struct Limits {
     fork_from: f64,
     revert_below: f64,
@@ -148,12 +173,22 @@ impl Limits {
 
 impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
     /// `model` has learnt every fold outside the node's span: fills in the outputs of the span.
-    fn descend(&self, model: &mut L, node: Node<'_>, workspace: &mut Workspace<L>) -> Result<()> {
+    pub(super) fn descend(
+        &self,
+        model: &mut L,
+        node: Node<'_>,
+        workspace: &mut Workspace<L>,
+    ) -> Result<()> {
         if node.span.len() == 1 {
-            let rows = self.folds.rows(node.span);
+            let rows = self.rows(node.span);
             return self
                 .feeder
                 .evaluate(model, rows, node.out, &mut workspace.ledger);
+        }
+        if let Some(below) = self.below
+            && below.is_for(self.folds.range(node.span.clone()).len(), node.span.len())
+        {
+            return below.descend(self, model, node, workspace);
         }
         let way = self.way(&node);
         let restore = node.restore;
@@ -254,8 +289,42 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
     /// No span is fed twice, so spans key the random orders.
     fn phase(&self, fed: Range<usize>) -> Phase<'_, 1> {
         Phase {
-            rows: [self.folds.rows(fed.clone())],
+            rows: [self.rows(fed.clone())],
             key: fed,
+        }
+    }
+
+    /// The rows of a span.
+    pub(super) fn rows(&self, span: Range<usize>) -> &[usize] {
+        let Range { start, end } = self.folds.range(span);
+        &self.rows[start - self.first..end - self.first]
+    }
+
+    /// The data.
+    pub(super) fn data(&self) -> &D {
+        self.feeder.data()
+    }
+
+    /// The same tree for nodes within `span`, whose rows stand at `rows` of `data`.
+    pub(super) fn within<'b, E: Samples>(
+        &'b self,
+        span: Range<usize>,
+        data: &'b E,
+        rows: &'b [usize],
+    ) -> Tree<'b, E, L>
+    where
+        L: Learner<E>,
+    {
+        Tree {
+            folds: self.folds,
+            rows,
+            first: self.folds.range(span).start,
+            feeder: self.feeder.over(data),
+            limits: self.limits,
+            effort: self.effort,
+            n_outputs: self.n_outputs,
+            pool: self.pool,
+            below: None,
         }
     }
 }
