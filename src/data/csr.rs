@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 
 use bytemuck::Pod;
 
-use super::{AHEAD, Row, Rows};
+use super::{AHEAD, Block, Row, Rows};
 use crate::simd::{self, Simd};
 use crate::{Error, Result};
 
@@ -106,6 +106,8 @@ impl<I: Index> Rows for Csr<'_, I> {
 
     type View<'s> = Csr<'s, I>;
 
+    type Features = CsrFeatures<I>;
+
     fn n_rows(&self) -> usize {
         self.indptr.len() - 1
     }
@@ -153,6 +155,50 @@ impl<I: Index> Rows for Csr<'_, I> {
             n_features: self.n_features,
         }
     }
+
+    fn stored_features(&self) -> Option<CsrFeatures<I>> {
+        let mut stored = vec![0_u64; self.n_features.div_ceil(WORD)];
+        for j in self.indices {
+            stored[j.offset() / WORD] |= 1 << (j.offset() % WORD);
+        }
+        let mut n_features = 0;
+        let mut before = Vec::with_capacity(stored.len());
+        for word in &stored {
+            before.push(n_features);
+            n_features += word.count_ones() as usize;
+        }
+        if 2 * n_features >= self.n_features {
+            return None;
+        }
+        let mut indices = Block::new(self.indices.len());
+        for (new, j) in indices.iter_mut().zip(self.indices) {
+            let (word, bit) = (j.offset() / WORD, j.offset() % WORD);
+            let earlier = stored[word] & ((1 << bit) - 1);
+            *new = I::from_offset(before[word] + earlier.count_ones() as usize);
+        }
+        Some(CsrFeatures {
+            indices,
+            n_features,
+        })
+    }
+
+    fn with_features<'s>(&'s self, features: Option<&'s CsrFeatures<I>>) -> Csr<'s, I> {
+        features.map_or(*self, |features| Csr {
+            indices: &features.indices,
+            n_features: features.n_features,
+            ..*self
+        })
+    }
+}
+
+/// Bits in a word of a set.
+const WORD: usize = u64::BITS as usize;
+
+/// The indices of [`Csr`] rows among the features that are stored in some row.
+#[derive(Debug)]
+pub struct CsrFeatures<I> {
+    indices: Block<I>,
+    n_features: usize,
 }
 
 /// Owns a copy of [`Csr`] rows.

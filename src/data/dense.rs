@@ -1,5 +1,7 @@
 //! Dense rows: one C-contiguous block.
 
+use std::convert::Infallible;
+
 use super::{AHEAD, Row, Rows};
 use crate::simd::{self, Simd};
 use crate::{Error, Result};
@@ -40,6 +42,8 @@ impl Rows for Dense<'_> {
 
     type View<'s> = Dense<'s>;
 
+    type Features = Infallible;
+
     fn n_rows(&self) -> usize {
         self.n_rows
     }
@@ -71,6 +75,15 @@ impl Rows for Dense<'_> {
             n_rows: order.len(),
             n_features: self.n_features,
         }
+    }
+
+    /// Dense rows store every feature.
+    fn stored_features(&self) -> Option<Infallible> {
+        None
+    }
+
+    fn with_features<'s>(&'s self, _: Option<&'s Infallible>) -> Dense<'s> {
+        *self
     }
 }
 

@@ -183,6 +183,18 @@ impl<'a, R: Rows> Examples<'a, R> {
         }
     }
 
+    /// The same examples, numbering only `features`: see [`Rows::with_features`].
+    pub fn with_features<'s>(
+        &'s self,
+        features: Option<&'s R::Features>,
+    ) -> Examples<'s, R::View<'s>> {
+        Examples {
+            rows: self.rows.with_features(features),
+            targets: self.targets,
+            weights: self.weights,
+        }
+    }
+
     /// `rows` one by one, each asked for some places ahead of its turn: they may stand anywhere.
     #[inline(always)]
     pub fn ahead<'r>(&'r self, rows: &'r [usize]) -> impl Iterator<Item = usize> + 'r {

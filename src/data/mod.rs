@@ -9,7 +9,7 @@ mod dense;
 mod examples;
 
 pub use block::Block;
-pub use csr::{Csr, CsrRow, CsrStore, Index};
+pub use csr::{Csr, CsrFeatures, CsrRow, CsrStore, Index};
 pub use dense::Dense;
 pub use examples::{Examples, Gathered, Targets};
 
@@ -40,6 +40,9 @@ pub trait Rows: Sync {
     /// Rows of the same layout, borrowed from a [`Rows::Store`].
     type View<'s>: for<'t> Rows<Store = Self::Store, View<'t> = Self::View<'t>>;
 
+    /// The features that are stored in some row.
+    type Features: Send + Sync;
+
     /// How many rows.
     fn n_rows(&self) -> usize;
 
@@ -60,6 +63,12 @@ pub trait Rows: Sync {
     /// # Panics
     /// When there is no such row.
     fn gather<'s>(&self, order: &[usize], store: &'s mut Self::Store) -> Self::View<'s>;
+
+    /// The features that are stored in some row, if they are less than half of them.
+    fn stored_features(&self) -> Option<Self::Features>;
+
+    /// The same rows, numbering only `features`, in their order; without them the rows as they are.
+    fn with_features<'s>(&'s self, features: Option<&'s Self::Features>) -> Self::View<'s>;
 
     /// An [`Error::Value`] naming the first NaN or infinity, if there is one.
     fn check_finite(&self, monitor: &Monitor) -> Result<()>

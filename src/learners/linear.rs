@@ -214,6 +214,14 @@ impl<R: Rule> Flat for Linear<R> {
     fn state_mut(&mut self) -> &mut [f64] {
         &mut self.state
     }
+
+    fn narrowed(&self, from: usize, to: usize) -> Option<Self> {
+        let n_targets = match self.n_outputs {
+            1 if R::CLASSIFIES => 2,
+            n => n,
+        };
+        (from == self.n_features).then(|| Self::new(self.rule, to, n_targets).ok())?
+    }
 }
 
 impl<R: Rule, X: Rows> Learner<Examples<'_, X>> for Linear<R> {

@@ -91,6 +91,10 @@ impl Flat for OnlineKMeans {
     fn may_be_infinite(&self) -> bool {
         true
     }
+
+    fn narrowed(&self, from: usize, to: usize) -> Option<Self> {
+        (from == self.n_features).then(|| Self::new(self.n_clusters, to).ok())?
+    }
 }
 
 impl<R: Rows> Learner<Examples<'_, R>> for OnlineKMeans {

@@ -41,6 +41,14 @@ macro_rules! native_learners {
             fn may_be_infinite(&self) -> bool {
                 match self { $(Self::$learner(learner) => Flat::may_be_infinite(learner),)+ }
             }
+
+            fn narrowed(&self, from: usize, to: usize) -> Option<Self> {
+                match self {
+                    $(Self::$learner(learner) => {
+                        Flat::narrowed(learner, from, to).map(Self::$learner)
+                    })+
+                }
+            }
         }
 
         impl<R: Rows> Learner<Examples<'_, R>> for Native {

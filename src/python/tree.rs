@@ -107,7 +107,7 @@ pub(super) fn refit_cv<'py>(
             let folds = &folds.0;
             run(py, walk.n_jobs, progress, |monitor| {
                 with_learners!(&learners, |learner| {
-                    tree::refit(learner, &examples, folds, order, monitor)
+                    tree::refit_examples(learner, &examples, folds, order, monitor)
                 })
             })?
         }
@@ -115,7 +115,7 @@ pub(super) fn refit_cv<'py>(
             let splits = &splits.0;
             run(py, walk.n_jobs, progress, |monitor| {
                 with_learners!(&learners, |learner| {
-                    tree::refit(learner, &examples, splits, order, monitor)
+                    tree::refit_examples(learner, &examples, splits, order, monitor)
                 })
             })?
         }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::feeder::CACHE;
 use super::learner::Learner;
+use super::narrow::Narrow;
 use super::pool::Workspace;
 use super::recursion::{self, Below, Node, Tree};
 use super::{Options, Outcome};
@@ -23,22 +24,26 @@ const FEWEST_FOLDS: usize = 4;
 /// Stored values that are copied at most: 16 MB.
 const LARGEST: f64 = (1 << 21) as f64;
 
-/// [`cross_validate`](super::cross_validate) for examples in memory. Where folds are scattered,
-/// spans of them are copied into the order of the folds.
-pub fn cross_validate_examples<'e, R, L>(
+/// [`cross_validate`](super::cross_validate) for examples in memory, with the same result. Where
+/// folds are scattered, spans of them are copied into the order of the folds; features that no row
+/// stores are left out if the learner does not mind.
+pub fn cross_validate_examples<R, L>(
     learner: &L,
-    examples: &Examples<'e, R>,
+    examples: &Examples<'_, R>,
     folds: &Folds,
     options: &Options,
     monitor: &Monitor,
 ) -> Result<Outcome>
 where
     R: Rows,
-    L: Learner<Examples<'e, R>> + for<'s> Learner<Examples<'s, R::View<'s>>>,
+    L: for<'s> Learner<Examples<'s, R::View<'s>>>,
 {
     super::check_samples(examples, folds)?;
-    let copies = Copies::new(examples, folds, LARGEST);
-    run(learner, examples, folds, options, monitor, copies.as_ref())
+    let narrow = Narrow::new(learner, examples);
+    let (learner, features) = Narrow::parts(narrow.as_ref(), learner);
+    let examples = examples.with_features(features);
+    let copies = Copies::new(&examples, folds, LARGEST);
+    run(learner, &examples, folds, options, monitor, copies.as_ref())
 }
 
 fn run<'e, R, L>(

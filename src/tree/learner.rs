@@ -31,6 +31,14 @@ pub trait Model: Sized + Send + Sync {
     fn may_be_infinite(&self) -> bool {
         false
     }
+
+    /// The same model, which has learnt nothing, for rows of `to` features in place of `from`.
+    /// `None` unless features that are stored in no row can be left out of all of them without
+    /// changing a bit of the outputs.
+    fn narrowed(&self, from: usize, to: usize) -> Option<Self> {
+        let _ = (from, to);
+        None
+    }
 }
 
 /// A model that learns from rows of `D`, batch by batch.
@@ -85,6 +93,12 @@ pub trait Flat: Clone + Send + Sync {
     fn may_be_infinite(&self) -> bool {
         false
     }
+
+    /// As [`Model::narrowed`].
+    fn narrowed(&self, from: usize, to: usize) -> Option<Self> {
+        let _ = (from, to);
+        None
+    }
 }
 
 impl<T: Flat> Model for T {
@@ -111,6 +125,10 @@ impl<T: Flat> Model for T {
 
     fn may_be_infinite(&self) -> bool {
         Flat::may_be_infinite(self)
+    }
+
+    fn narrowed(&self, from: usize, to: usize) -> Option<Self> {
+        Flat::narrowed(self, from, to)
     }
 }
 

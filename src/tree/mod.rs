@@ -55,6 +55,7 @@
 mod feeder;
 mod gathered;
 mod learner;
+mod narrow;
 mod order;
 mod pool;
 mod recursion;
@@ -66,7 +67,7 @@ pub use gathered::cross_validate_examples;
 pub use learner::{Effort, Flat, Learner, Model};
 pub use order::Order;
 pub use recursion::cross_validate;
-pub use refit::refit;
+pub use refit::{refit, refit_examples};
 pub use several::Several;
 pub use undo::{Forget, Log, Undo};
 

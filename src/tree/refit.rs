@@ -7,11 +7,12 @@ use std::ops::Range;
 
 use super::feeder::Feeder;
 use super::learner::Learner;
+use super::narrow::Narrow;
 use super::order::{Order, Phase};
 use super::pool::{Pool, Workspace};
 use super::undo::Forget;
 use super::{Outcome, check_samples};
-use crate::data::Samples;
+use crate::data::{Examples, Rows, Samples};
 use crate::threads::has_company;
 use crate::{Monitor, Resampling, Result};
 
@@ -51,6 +52,26 @@ pub fn refit<D: Samples + ?Sized, L: Learner<D>, R: Resampling>(
         .with(|workspace| refits.span(0..n_splits, &mut outputs, workspace))?;
     let cost = refits.pool.close(&refits.feeder)?;
     Outcome::new(outputs, learner, resampling, cost)
+}
+
+/// [`refit`] for examples in memory, with the same result: features that no row stores are left out
+/// if the learner does not mind.
+pub fn refit_examples<X, L, R>(
+    learner: &L,
+    examples: &Examples<'_, X>,
+    resampling: &R,
+    order: Order,
+    monitor: &Monitor,
+) -> Result<Outcome>
+where
+    X: Rows,
+    L: for<'s> Learner<Examples<'s, X::View<'s>>>,
+    R: Resampling,
+{
+    let narrow = Narrow::new(learner, examples);
+    let (learner, features) = Narrow::parts(narrow.as_ref(), learner);
+    let examples = examples.with_features(features);
+    refit(learner, &examples, resampling, order, monitor)
 }
 
 struct Refits<'a, D: ?Sized, L, R> {

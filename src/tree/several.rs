@@ -74,6 +74,12 @@ impl<L: Flat> Model for Several<L> {
     fn may_be_infinite(&self) -> bool {
         self.learners.iter().any(Flat::may_be_infinite)
     }
+
+    fn narrowed(&self, from: usize, to: usize) -> Option<Self> {
+        let learners = self.learners.iter();
+        let narrowed = learners.map(|learner| Flat::narrowed(learner, from, to));
+        Self::new(narrowed.collect::<Option<_>>()?).ok()
+    }
 }
 
 impl<L: Flat + Mergeable> Mergeable for Several<L> {

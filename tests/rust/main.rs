@@ -10,6 +10,7 @@ mod libsvm;
 mod linear;
 mod merge;
 mod naive_bayes;
+mod narrow;
 mod pegasos;
 mod rows;
 mod sets;
