@@ -123,24 +123,32 @@ def _dealt(cv: StratifiedKFold, codes: NDArray[Any]) -> Folds:
     Sorted by class, samples are dealt to the folds in turn: that tells how many of a class each
     fold gets. The samples of a class then go to the folds as they come, or shuffled.
     """
-    n_folds, n_samples = cv.get_n_splits(), len(codes)
+    n_folds = cv.get_n_splits()
     counts = np.bincount(codes)
     # Classes take their turns in the order in which they appear.
-    first = np.empty(len(counts), dtype=np.int64)
-    first[codes[::-1]] = np.arange(n_samples)[::-1]
-    turns = np.argsort(first)
+    turns = np.argsort(_first_places(codes, len(counts)))
     # Of the first m samples, fold f gets those whose place is f, f + k, f + 2k, …
     ends = np.cumsum(counts[turns])
     dealt = (ends[:, None] + np.arange(n_folds)[::-1]) // n_folds
     share = np.diff(dealt, axis=0, prepend=0)
     random = check_random_state(cv.random_state) if cv.shuffle else None
-    labels = np.empty(n_samples, dtype=np.int64)
+    labels = np.empty(len(codes), dtype=np.int64)
     for code, own_share in zip(turns, share, strict=True):
         own = np.repeat(np.arange(n_folds), own_share)
         if random is not None:
             random.shuffle(own)
-        labels[codes == code] = own
+        labels[np.flatnonzero(codes == code)] = own
     return Folds.from_labels(labels, n_folds)
+
+
+def _first_places(codes: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+    """Where each class appears first: most often all of them do so early."""
+    length = 1024
+    while True:
+        seen, places = np.unique(codes[:length], return_index=True)
+        if len(seen) == n_classes:
+            return places
+        length *= 8
 
 
 def _are_classes(y: Any) -> bool:

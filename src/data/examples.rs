@@ -1,6 +1,8 @@
 //! Rows together with what is to be learnt from them.
 
-use super::{AHEAD, Row, Rows, Samples};
+use std::slice::Iter;
+
+use super::{AHEAD, FEW, Row, Rows, Samples};
 use crate::simd;
 use crate::{Error, Result};
 
@@ -195,15 +197,20 @@ impl<'a, R: Rows> Examples<'a, R> {
         }
     }
 
-    /// `rows` one by one, each asked for some places ahead of its turn: they may stand anywhere.
+    /// `rows` one by one. Those that are many and scattered are asked for some places ahead of their
+    /// turn; rows that stand in a row the machine asks for on its own.
     #[inline(always)]
-    pub fn ahead<'r>(&'r self, rows: &'r [usize]) -> impl Iterator<Item = usize> + 'r {
-        rows.iter().enumerate().map(|(position, &row)| {
-            if let Some(&later) = rows.get(position + AHEAD) {
-                self.prefetch(later);
-            }
-            row
-        })
+    pub fn ahead<'r>(&'r self, rows: &'r [usize]) -> Ahead<'r, 'a, R> {
+        let is_run = |rows: &[usize]| rows[rows.len() - 1].wrapping_sub(rows[0]) == rows.len() - 1;
+        let later = match rows.get(AHEAD..) {
+            Some(later) if rows.len() > FEW && !is_run(rows) => later,
+            _ => &[],
+        };
+        Ahead {
+            examples: self,
+            rows: rows.iter(),
+            later: later.iter(),
+        }
     }
 
     #[inline(always)]
@@ -230,6 +237,26 @@ impl<'a, R: Rows> Examples<'a, R> {
 impl<R: Rows> Samples for Examples<'_, R> {
     fn n_samples(&self) -> usize {
         self.rows.n_rows()
+    }
+}
+
+/// Rows that are asked for ahead of their turn. (Not a closure: see [`dispatch`](simd::dispatch).)
+#[derive(Debug)]
+pub struct Ahead<'r, 'a, R> {
+    examples: &'r Examples<'a, R>,
+    rows: Iter<'r, usize>,
+    later: Iter<'r, usize>,
+}
+
+impl<R: Rows> Iterator for Ahead<'_, '_, R> {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if let Some(&later) = self.later.next() {
+            self.examples.prefetch(later);
+        }
+        self.rows.next().copied()
     }
 }
 

@@ -11,7 +11,7 @@ mod examples;
 pub use block::Block;
 pub use csr::{Csr, CsrFeatures, CsrRow, CsrStore, Index};
 pub use dense::Dense;
-pub use examples::{Examples, Gathered, Targets};
+pub use examples::{Ahead, Examples, Gathered, Targets};
 
 use std::ops::Range;
 
@@ -91,6 +91,9 @@ pub trait Rows: Sync {
 
 /// How many rows ahead of its use a row is asked for: as many as the machine can wait for at once.
 const AHEAD: usize = 8;
+
+/// Rows that need not be asked for: whoever reads so few has most often just read them.
+const FEW: usize = 512;
 
 /// Rows that are checked between two looks at the monitor.
 const BLOCK: usize = 4096;

@@ -54,15 +54,15 @@ pub(super) enum LearnersArg<'py> {
 }
 
 /// What [`LearnersArg`] holds, for the engines.
-pub(super) enum Learners {
-    One(Native),
+pub(super) enum Learners<'a> {
+    One(&'a Native),
     Several(Several<Native>),
 }
 
 impl LearnersArg<'_> {
-    pub(super) fn read(&self) -> Result<Learners> {
+    pub(super) fn read(&self) -> Result<Learners<'_>> {
         Ok(match self {
-            Self::One(learner) => Learners::One(learner.0.clone()),
+            Self::One(learner) => Learners::One(&learner.0),
             Self::Several(learners) => {
                 let learners = learners.iter().map(|learner| learner.0.clone());
                 Learners::Several(Several::new(learners.collect())?)

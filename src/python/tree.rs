@@ -54,7 +54,10 @@ fn answer(py: Python<'_>, outcome: Outcome) -> PyResult<Answer<'_>> {
 macro_rules! with_learners {
     ($learners:expr, |$learner:ident| $body:expr) => {
         match $learners {
-            Learners::One($learner) => $body,
+            Learners::One(learner) => {
+                let $learner: &$crate::python::native::Native = learner;
+                $body
+            }
             Learners::Several($learner) => $body,
         }
     };
