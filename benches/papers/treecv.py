@@ -68,8 +68,9 @@ What the paper leaves open, and what is done here:
   [0, 1] by the smallest and the largest year. The paper does not say how it scaled the features;
   here each is scaled to [0, 1] as well, since the theory asks for bounded features. None of the
   common scalings (unit variance or not, centred or not, constant or not, rows of unit length,
-  [0, 1], [−1, 1]) gives the paper's 25.3, and n differs, so the values are not held to the
-  paper's. What can be compared is the pattern: all methods agree, with hardly any spread.
+  [0, 1], [−1, 1]) gives the paper's 25.3, not with as many rows as the paper had, drawn with
+  replacement, either; so the values are not held to the paper's. What can be compared is the
+  pattern: all methods agree, with hardly any spread.
 - *Figure 2* is drawn for k = 5, 10, 100, the values of Table 2: the paper's legend is not in its
   text. One thread, best of the rounds, core only. For the lower row the 5 000 songs are drawn with
   replacement up to the paper's 463 715 rows: enough for running times, but not for estimates.
