@@ -100,6 +100,10 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         undo: &mut impl Undo,
         unreported: &mut usize,
     ) -> Result<()> {
+        if rows.len() <= self.stride {
+            model.learn(self.data, rows, undo)?;
+            return self.report(rows.len(), unreported);
+        }
         for rows in self.strides(rows, 1) {
             model.learn(self.data, rows, undo)?;
             self.report(rows.len(), unreported)?;
@@ -117,6 +121,10 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         ledger: &mut Ledger,
     ) -> Result<()> {
         ledger.cost.rows_evaluated += rows.len() as u64;
+        if rows.len() <= self.stride {
+            model.evaluate(self.data, rows, out)?;
+            return self.report(rows.len(), &mut ledger.unreported);
+        }
         for rows in self.strides(rows, model.batch(self.data)) {
             let here;
             (here, out) = out.split_at_mut(rows.len() * model.n_outputs());
