@@ -2,40 +2,36 @@
 //!
 //! Replacing x_p by x_q with α_q = α_p changes f_i by α_p(y_q K_iq − y_p K_ip), which is small where
 //! x_q is similar and of the same class. So each leaving variable hands its β to the most similar
-//! entering variable of its side that has none yet. Where the side has nobody left, the most
-//! similar of the other side takes the same α, and the entering variables are then adjusted to the
-//! right sum, as MIR does it. (The paper picks that one at random.)
+//! entering variable of its side that has none yet. What is left over where the side has nobody
+//! left, or where the other's box is smaller, is [withdrawn](super::withdraw). (The paper gives it to
+//! some sample of the other class and adjusts all that enter: each of these must then move back.)
 
 use super::Move;
-use super::feasible::spread;
+use super::withdraw::withdraw;
 
 pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
     let mut beta = step.previous.beta.clone();
-    let entering = step.entering();
-    let (negative, positive): (Vec<usize>, Vec<usize>) =
-        entering.iter().partition(|&&v| !step.after.is_positive(v));
+    let (positive, negative): (Vec<usize>, Vec<usize>) =
+        (step.entering().into_iter()).partition(|&v| step.after.is_positive(v));
     let mut vacant = [negative, positive];
-    let mut owed = 0.0;
+    let mut left = vec![];
     for p in step.leaving() {
-        let amount = std::mem::take(&mut beta[p]);
-        if amount == 0.0 {
+        if beta[p] == 0.0 {
             continue;
         }
-        owed += amount;
-        let own = usize::from(amount > 0.0);
-        let is_same_side = !vacant[own].is_empty();
-        let side = &mut vacant[if is_same_side { own } else { 1 - own }];
+        let side = &mut vacant[usize::from(beta[p] > 0.0)];
         let similarities = step.dual.similarities(p, side).into_iter().enumerate();
         let nearest = similarities.max_by(|(_, a), (_, b)| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-        let Some((place, (q, _))) = nearest else {
-            break;
-        };
-        side.swap_remove(place);
-        let (lower, upper) = step.after.range(q);
-        let signed = if is_same_side { amount } else { -amount };
-        beta[q] = signed.clamp(lower, upper);
-        owed -= beta[q];
+        if let Some((place, (q, _))) = nearest {
+            side.swap_remove(place);
+            let (lower, upper) = step.after.range(q);
+            beta[q] = beta[p].clamp(lower, upper);
+            beta[p] -= beta[q];
+        }
+        if beta[p] != 0.0 {
+            left.push(p);
+        }
     }
-    spread(&mut beta, step.after, &entering, owed);
+    withdraw(step, &left, &mut beta);
     beta
 }
