@@ -198,7 +198,8 @@ impl<'a, R: Rows> Examples<'a, R> {
     }
 
     /// `rows` one by one. Those that are many and scattered are asked for some places ahead of their
-    /// turn; rows that stand in a row the machine asks for on its own.
+    /// turn; rows that follow each other are left to the machine, which asks for them on its own, if
+    /// a little late.
     #[inline(always)]
     pub fn ahead<'r>(&'r self, rows: &'r [usize]) -> Ahead<'r, 'a, R> {
         let is_run = |rows: &[usize]| rows[rows.len() - 1].wrapping_sub(rows[0]) == rows.len() - 1;
