@@ -310,12 +310,13 @@ impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
             rows,
             undo,
         } = self;
-        let Some((&last, earlier)) = rows.split_last() else {
-            return;
-        };
         let (block_len, vectors_len) = (model.block_len(), model.vectors_len());
         let (width, n_features, n_outputs) = (model.width(), model.n_features, model.n_outputs);
         for output in 0..n_outputs {
+            let mut ahead = data.ahead(rows);
+            let Some(mut index) = ahead.next() else {
+                return;
+            };
             let start = output * block_len;
             let block = &mut model.state[start..start + block_len];
             let (vectors, stored) = block.split_at_mut(vectors_len);
@@ -330,19 +331,23 @@ impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
                 v: Vector::new(v, n_features, start),
                 c: Vector::new(c, n_features.min(c.len()), start + width),
             };
-            let mut product = learning.v.dot(simd, data.rows().row(rows[0]));
-            for (index, &next) in data.ahead(earlier).zip(&rows[1..]) {
-                let (row, next) = (data.rows().row(index), data.rows().row(next));
+            let mut row = data.rows().row(index);
+            let mut product = learning.v.dot(simd, row);
+            loop {
                 let target = targets.target(index, output, n_outputs);
-                product = match learning.step(row, product, target, data.weight(index)) {
+                let step = learning.step(row, product, target, data.weight(index));
+                let Some(next_index) = ahead.next() else {
+                    if let Some(step) = step {
+                        learning.add(step, row, undo);
+                    }
+                    break;
+                };
+                let next = data.rows().row(next_index);
+                product = match step {
                     Some(step) => learning.add_then_dot(step, (row, next), undo),
                     None => learning.v.dot(simd, next),
                 };
-            }
-            let row = data.rows().row(last);
-            let target = targets.target(last, output, n_outputs);
-            if let Some(step) = learning.step(row, product, target, data.weight(last)) {
-                learning.add(step, row, undo);
+                (index, row) = (next_index, next);
             }
             stored.copy_from_slice(learning.numbers.as_ref());
         }
@@ -441,13 +446,16 @@ impl<R: Rule, X: Rows> WithSimd for Evaluate<'_, '_, R, X> {
         for output in 0..model.n_outputs {
             let (v, c, numbers) = model.block(output);
             let (a, b) = model.rule.hypothesis(&numbers);
-            for (position, index) in data.ahead(self.rows).enumerate() {
+            let mut ahead = data.ahead(self.rows);
+            let mut position = output;
+            while let Some(index) = ahead.next() {
                 let row = data.rows().row(index);
                 let mut value = a * vector::dot(simd, row, v, n_features);
                 if R::AVERAGES {
                     value += b * vector::dot(simd, row, c, n_features);
                 }
-                self.out[position * model.n_outputs + output] = value;
+                self.out[position] = value;
+                position += model.n_outputs;
             }
         }
     }
