@@ -162,7 +162,7 @@ pub(super) struct Step<'a> {
     pub(super) length: f64,
     pub(super) gradient: &'a mut [f64],
     /// 0 where β may rise, −∞ elsewhere.
-    pub(super) rise: &'a [f32],
+    pub(super) rise: &'a [f64],
 }
 
 /// The greatest gradient of each lane so far.
@@ -213,23 +213,20 @@ impl WithSimd for Step<'_> {
         let [i, j] = self.rows.map(|row| row.chunks(BLOCK));
         let gradient = self.gradient.chunks_mut(BLOCK).zip(self.rise.chunks(BLOCK));
         let mut tops = Tops::new(simd);
-        let mut values = [0.0; BLOCK];
         for ((i, j), (gradient, rise)) in i.zip(j).zip(gradient) {
-            let values = &mut values[..gradient.len()];
-            let rows = i.iter().zip(j);
-            for (((g, value), rise), (&i, &j)) in
-                gradient.iter_mut().zip(&mut *values).zip(rise).zip(rows)
-            {
+            for (g, (&i, &j)) in gradient.iter_mut().zip(i.iter().zip(j)) {
                 *g -= self.length * (f64::from(i) - f64::from(j));
-                *value = *g + f64::from(*rise);
             }
-            let (values, last) = S::as_simd_f64s(values);
-            for &value in values {
-                tops.look(value);
+            let (gradients, last_gradient) = S::as_simd_f64s(gradient);
+            let (rises, last_rise) = S::as_simd_f64s(rise);
+            for (&gradient, &rise) in gradients.iter().zip(rises) {
+                tops.look(simd.add_f64s(gradient, rise));
             }
-            if !last.is_empty() {
+            if !last_rise.is_empty() {
                 let mut lanes = [f64::NEG_INFINITY; MOST_LANES];
-                lanes[..last.len()].copy_from_slice(last);
+                for (lane, (g, rise)) in lanes.iter_mut().zip(last_gradient.iter().zip(last_rise)) {
+                    *lane = g + rise;
+                }
                 tops.look(S::as_simd_f64s(&lanes).0[0]);
             }
         }

@@ -40,7 +40,7 @@ struct Active {
     columns: Vec<Range<usize>>,
     gradient: Vec<f64>,
     /// 0 where β may rise, −∞ elsewhere.
-    rise: Vec<f32>,
+    rise: Vec<f64>,
     /// 0 where β may fall, ∞ elsewhere.
     fall: Vec<f32>,
     diagonal: Vec<f32>,
@@ -237,14 +237,14 @@ impl Active {
 
     /// Notes which ways a variable may go.
     fn mark(&mut self, at: usize, beta: f64, (lower, upper): (f64, f64)) {
-        self.rise[at] = if beta < upper { 0.0 } else { f32::NEG_INFINITY };
+        self.rise[at] = if beta < upper { 0.0 } else { f64::NEG_INFINITY };
         self.fall[at] = if beta > lower { 0.0 } else { f32::INFINITY };
     }
 
     fn find_top(&mut self) {
         self.top = Best::NONE;
-        for (at, (g, &rise)) in self.gradient.iter().zip(&self.rise).enumerate() {
-            self.top.improve(g + f64::from(rise), at);
+        for (at, (g, rise)) in self.gradient.iter().zip(&self.rise).enumerate() {
+            self.top.improve(g + rise, at);
         }
     }
 
