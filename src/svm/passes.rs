@@ -9,7 +9,7 @@
 use crate::simd::{Simd, WithSimd};
 
 /// Values that are converted before the next are looked at: few enough to stay at hand.
-const BLOCK: usize = 512;
+pub(super) const BLOCK: usize = 512;
 
 /// No vector has more lanes.
 const MOST_LANES: usize = 16;
@@ -66,6 +66,8 @@ pub(super) struct Partner<'a> {
     pub(super) top: f64,
     /// Kᵢᵢ.
     pub(super) own: f32,
+    /// Room for a block of differences.
+    pub(super) differences: &'a mut [f32; BLOCK],
 }
 
 /// What the search for a partner has seen so far, in each lane.
@@ -126,11 +128,10 @@ impl WithSimd for Partner<'_> {
     #[allow(clippy::cast_possible_truncation)] // rounding is the purpose
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
         let mut search = Search::new(simd, self.own);
-        let mut differences = [0.0; BLOCK];
         let kernel = self.row.chunks(BLOCK).zip(self.diagonal.chunks(BLOCK));
         let gradient = self.gradient.chunks(BLOCK).zip(self.fall.chunks(BLOCK));
         for ((row, diagonal), (gradient, fall)) in kernel.zip(gradient) {
-            let differences = &mut differences[..gradient.len()];
+            let differences = &mut self.differences[..gradient.len()];
             for (difference, g) in differences.iter_mut().zip(gradient) {
                 *difference = (self.top - g) as f32;
             }
@@ -234,10 +235,13 @@ impl WithSimd for Step<'_> {
     }
 }
 
-/// g ← g − δK over one row.
+/// Rows that are subtracted together: the gradient is read and written once for all of them.
+pub(super) const TOGETHER: usize = 4;
+
+/// g ← g − Σ δK over some rows, one after the other.
 pub(super) struct Subtract<'a> {
-    pub(super) row: &'a [f32],
-    pub(super) delta: f64,
+    pub(super) rows: [&'a [f32]; TOGETHER],
+    pub(super) deltas: [f64; TOGETHER],
     pub(super) gradient: &'a mut [f64],
 }
 
@@ -246,8 +250,12 @@ impl WithSimd for Subtract<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        for (g, &k) in self.gradient.iter_mut().zip(self.row) {
-            *g -= self.delta * f64::from(k);
+        let [a, b, c, d] = self.deltas;
+        let [first, second, third, fourth] = self.rows;
+        let rows = first.iter().zip(second).zip(third.iter().zip(fourth));
+        for (g, ((&k, &l), (&m, &n))) in self.gradient.iter_mut().zip(rows) {
+            let [k, l, m, n] = [k, l, m, n].map(f64::from);
+            *g = *g - a * k - b * l - c * m - d * n;
         }
     }
 }

@@ -28,7 +28,7 @@
 use std::ops::Range;
 
 use super::gram::Gram;
-use super::passes::Subtract;
+use super::passes::{Subtract, TOGETHER};
 use super::state::{State, intercept};
 use crate::{Error, Monitor, Result, simd};
 
@@ -97,18 +97,23 @@ impl<'a> Dual<'a> {
         unreachable!("variable {variable} of {}", self.len())
     }
 
-    /// g ← g − δK_v, over all variables.
-    pub(super) fn subtract(&self, variable: usize, delta: f64, gradient: &mut [f64]) {
-        let row = self.gram.row(self.sample(variable));
-        let mut rest = gradient;
-        for range in &self.columns {
-            let (part, after) = rest.split_at_mut(range.len());
-            simd::dispatch(Subtract {
-                row: &row[range.clone()],
-                delta,
-                gradient: part,
-            });
-            rest = after;
+    /// g ← g − Σ δ_v K_v over the listed variables, each with its δ.
+    fn subtract(&self, changes: &[(usize, f64)], gradient: &mut [f64]) {
+        for changes in changes.chunks(TOGETHER) {
+            // A group that is not full ends with rows that count for nothing.
+            let change = |at: usize| *changes.get(at).unwrap_or(&(changes[0].0, 0.0));
+            let changes: [_; TOGETHER] = std::array::from_fn(change);
+            let rows = changes.map(|(variable, _)| self.gram.row(self.sample(variable)));
+            let mut rest = &mut *gradient;
+            for range in &self.columns {
+                let (part, after) = rest.split_at_mut(range.len());
+                simd::dispatch(Subtract {
+                    rows: std::array::from_fn(|at| &rows[at][range.clone()]),
+                    deltas: changes.map(|(_, delta)| delta),
+                    gradient: part,
+                });
+                rest = after;
+            }
         }
     }
 
@@ -121,24 +126,19 @@ impl<'a> Dual<'a> {
 
     /// Brings the gradient from one β to another; returns how many kernel rows it took.
     pub fn shift(&self, from: &[f64], to: &[f64], gradient: &mut [f64]) -> u64 {
-        let mut rows = 0;
-        for (variable, (&from, &to)) in from.iter().zip(to).enumerate() {
-            if from != to {
-                self.subtract(variable, to - from, gradient);
-                rows += 1;
-            }
-        }
-        rows
+        let changes = from.iter().zip(to).enumerate();
+        let changes = changes.filter(|(_, (from, to))| from != to);
+        let changes: Vec<_> = changes.map(|(v, (from, to))| (v, to - from)).collect();
+        self.subtract(&changes, gradient);
+        changes.len() as u64
     }
 
     /// Σ x_v K_v over the listed variables.
     pub(super) fn combine(&self, variables: &[usize], x: &[f64]) -> Vec<f64> {
         let mut sum = vec![0.0; self.len()];
-        for (&v, &x) in variables.iter().zip(x) {
-            if x != 0.0 {
-                self.subtract(v, -x, &mut sum);
-            }
-        }
+        let changes = variables.iter().zip(x).filter(|&(_, &x)| x != 0.0);
+        let changes: Vec<_> = changes.map(|(&v, &x)| (v, -x)).collect();
+        self.subtract(&changes, &mut sum);
         sum
     }
 

@@ -11,7 +11,7 @@ use std::iter;
 use std::ops::{Deref, Range};
 
 use super::gram::GramRow;
-use super::passes::{Best, LEAST_CURVATURE, Partner, Step};
+use super::passes::{BLOCK, Best, LEAST_CURVATURE, Partner, Step};
 use super::smo::{Bounds, Dual, Solution, Start};
 use crate::simd;
 
@@ -212,6 +212,8 @@ pub(super) struct State<'a> {
     aside: Option<Aside>,
     countdown: usize,
     rows_read: u64,
+    /// Room for the choice of a partner.
+    differences: Box<[f32; BLOCK]>,
 }
 
 impl Active {
@@ -304,6 +306,7 @@ impl<'a> State<'a> {
             aside: None,
             countdown: PERIOD.min(dual.len()),
             rows_read: 0,
+            differences: Box::new([0.0; BLOCK]),
         }
     }
 
@@ -330,6 +333,7 @@ impl<'a> State<'a> {
                 fall: &active.fall[places.clone()],
                 top,
                 own: active.diagonal[first],
+                differences: &mut self.differences,
             });
             best.improve(found.value, places.start + found.at);
             gap = gap.max(difference);
