@@ -35,8 +35,13 @@ const FEWEST_ROWS: usize = 8;
 
 /// What the rows of a Gram matrix are made of.
 trait Source: Sync + Send + Debug {
-    /// Writes consecutive rows, one after the other, into `out`.
-    fn fill(&self, rows: Range<usize>, out: &mut [f32]);
+    /// Writes consecutive rows, one after the other, into `out`: their columns from `first` on.
+    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]);
+
+    /// Whether K(i, j) and K(j, i) have the same bits.
+    fn is_symmetric(&self) -> bool {
+        true
+    }
 
     /// K(i, i).
     fn diagonal(&self, i: usize) -> f32;
@@ -159,16 +164,22 @@ impl<'a> Gram<'a> {
 
     fn fill(&self, monitor: &Monitor) -> Result<Block<f32>> {
         let mut values = Block::new(self.n * self.n);
+        let is_symmetric = self.source.is_symmetric();
         let block = WIDTH * self.n;
         values
             .par_chunks_mut(block.max(1))
             .enumerate()
             .try_for_each(|(index, chunk)| {
                 monitor.check()?;
-                let first = index * WIDTH;
-                self.source.fill(first..first + chunk.len() / self.n, chunk);
+                let row = index * WIDTH;
+                let first = if is_symmetric { row } else { 0 };
+                let rows = row..row + chunk.len() / self.n;
+                self.source.fill(rows, first, chunk);
                 Ok(())
             })?;
+        if is_symmetric {
+            mirror(&mut values, 0, self.n, monitor)?;
+        }
         self.computed.fetch_add(self.n as u64, Ordering::Relaxed);
         Ok(values)
     }
@@ -213,12 +224,47 @@ impl<'a> Gram<'a> {
             return row;
         }
         let mut values = vec![0.0; self.n];
-        self.source.fill(i..i + 1, &mut values);
+        self.source.fill(i..i + 1, 0, &mut values);
         self.computed.fetch_add(1, Ordering::Relaxed);
         let row: Arc<[f32]> = values.into();
         lock().keep(i, &row);
         row
     }
+}
+
+/// Completes rows of a symmetric matrix of `n` columns, the first of which is row `first`, from the
+/// column that stands under it on: of every [`WIDTH`] rows, the columns from the first of them on
+/// are known.
+fn mirror(rows: &mut [f32], first: usize, n: usize, monitor: &Monitor) -> Result<()> {
+    let n_blocks = (rows.len() / n.max(1)).div_ceil(WIDTH);
+    if n_blocks < 2 {
+        return Ok(());
+    }
+    let above = n_blocks / 2 * WIDTH;
+    let (upper, lower) = rows.split_at_mut(above * n);
+    let known = &*upper;
+    lower
+        .par_chunks_mut(WIDTH * n)
+        .enumerate()
+        .try_for_each(|(index, block)| {
+            monitor.check()?;
+            let start = first + above + index * WIDTH;
+            // Tiles of as many rows as columns: each line of memory is read once and written once.
+            for (tile, known) in known.chunks(WIDTH * n).enumerate() {
+                for (row, out) in block.chunks_mut(n).enumerate() {
+                    let out = &mut out[first + tile * WIDTH..];
+                    for (value, known) in out.iter_mut().zip(known.chunks(n)) {
+                        *value = known[start + row];
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    let (upper, lower) = rayon::join(
+        || mirror(upper, first, n, monitor),
+        || mirror(lower, first + above, n, monitor),
+    );
+    upper.and(lower)
 }
 
 /// Rows by the time of their last use.
@@ -275,18 +321,18 @@ struct Computed<'a, R> {
 }
 
 impl<R: Rows + Debug> Computed<'_, R> {
-    fn block<const W: usize>(&self, rows: Range<usize>, out: &mut [f32]) {
+    fn block<const W: usize>(&self, rows: Range<usize>, from: usize, out: &mut [f32]) {
         let members = &self.order[rows.clone()];
         let panel = Panel::<W>::new(self.rows, members, &self.norms[rows]);
         let partners = Partners {
             rows: self.rows,
-            order: self.order,
-            norms: &self.norms,
+            order: &self.order[from..],
+            norms: &self.norms[from..],
         };
         let n = self.order.len();
         kernel::against(self.kernel, &panel, partners, |first, values| {
             for (lane, row) in out.chunks_mut(n).enumerate() {
-                for (slot, lanes) in row[first..].iter_mut().zip(values) {
+                for (slot, lanes) in row[from + first..].iter_mut().zip(values) {
                     *slot = to_f32(lanes[lane]);
                 }
             }
@@ -295,11 +341,11 @@ impl<R: Rows + Debug> Computed<'_, R> {
 }
 
 impl<R: Rows + Debug> Source for Computed<'_, R> {
-    fn fill(&self, rows: Range<usize>, out: &mut [f32]) {
+    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         if rows.len() == 1 {
-            self.block::<1>(rows, out);
+            self.block::<1>(rows, first, out);
         } else {
-            self.block::<WIDTH>(rows, out);
+            self.block::<WIDTH>(rows, first, out);
         }
     }
 
@@ -322,15 +368,20 @@ struct Given<'a, R> {
 }
 
 impl<R: Rows + Debug> Source for Given<'_, R> {
-    fn fill(&self, rows: Range<usize>, out: &mut [f32]) {
+    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         let n = self.order.len();
         for (row, out) in self.order[rows].iter().zip(out.chunks_mut(n)) {
             for (column, value) in self.rows.row(*row).entries() {
-                if let Some(place) = self.places[column] {
+                if let Some(place) = self.places[column].filter(|&place| place >= first) {
                     out[place] = to_f32(value);
                 }
             }
         }
+    }
+
+    /// Nobody promises that.
+    fn is_symmetric(&self) -> bool {
+        false
     }
 
     fn diagonal(&self, i: usize) -> f32 {
@@ -348,13 +399,18 @@ struct Derived<'a> {
 }
 
 impl Source for Derived<'_> {
-    fn fill(&self, rows: Range<usize>, out: &mut [f32]) {
+    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         for (row, out) in rows.zip(out.chunks_mut(self.base.n)) {
             let base = self.base.row(row);
+            let (out, base) = (&mut out[first..], &base[first..]);
             for (out, base) in out.chunks_mut(512).zip(base.chunks(512)) {
                 simd::dispatch(Finish(self.kernel, base, out));
             }
         }
+    }
+
+    fn is_symmetric(&self) -> bool {
+        self.base.source.is_symmetric()
     }
 
     fn diagonal(&self, i: usize) -> f32 {
