@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
@@ -55,6 +55,30 @@ pub struct Gram<'a> {
     store: Store,
     diagonal: Vec<f32>,
     computed: AtomicU64,
+    /// Where a whole matrix goes when it is not needed any more, if it came from a base.
+    home: Option<&'a Shelf>,
+    /// For the matrices that are derived from this one.
+    shelf: Shelf,
+}
+
+/// Memory of matrices that are not needed any more, all of one size: the next has no need to ask
+/// the system, which may take as long to give out memory as it takes to fill it.
+#[derive(Debug, Default)]
+struct Shelf(Mutex<Vec<Block<f32>>>);
+
+impl Shelf {
+    fn blocks(&self) -> MutexGuard<'_, Vec<Block<f32>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Gram<'_> {
+    fn drop(&mut self) {
+        if let (Some(home), Store::Full(values)) = (self.home, &mut self.store) {
+            let values = std::mem::replace(values, Block::new(0));
+            home.blocks().push(values);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -111,7 +135,7 @@ impl<'a> Gram<'a> {
                 order,
                 places,
             };
-            return Self::of(Box::new(source), n, budget, monitor);
+            return Self::of(Box::new(source), n, None, budget, monitor);
         }
         let norms = kernel::squared_norms(rows, order);
         let source = Computed {
@@ -120,7 +144,7 @@ impl<'a> Gram<'a> {
             kernel,
             norms,
         };
-        Self::of(Box::new(source), n, budget, monitor)
+        Self::of(Box::new(source), n, None, budget, monitor)
     }
 
     /// Another kernel of the same [base](Kernel::base), from a matrix of that base.
@@ -131,12 +155,14 @@ impl<'a> Gram<'a> {
         monitor: &Monitor,
     ) -> Result<Self> {
         let kernel = kernel.check()?;
-        Self::of(Box::new(Derived { base, kernel }), base.n, budget, monitor)
+        let source = Derived { base, kernel };
+        Self::of(Box::new(source), base.n, Some(&base.shelf), budget, monitor)
     }
 
     fn of(
         source: Box<dyn Source + 'a>,
         n: usize,
+        home: Option<&'a Shelf>,
         budget: Budget,
         monitor: &Monitor,
     ) -> Result<Self> {
@@ -146,6 +172,8 @@ impl<'a> Gram<'a> {
             source,
             store: Store::Full(Block::new(0)),
             computed: AtomicU64::new(0),
+            home,
+            shelf: Shelf::default(),
         };
         let fits = budget.rows(n);
         if fits >= n {
@@ -163,7 +191,8 @@ impl<'a> Gram<'a> {
     }
 
     fn fill(&self, monitor: &Monitor) -> Result<Block<f32>> {
-        let mut values = Block::new(self.n * self.n);
+        let used = self.home.and_then(|home| home.blocks().pop());
+        let mut values = used.unwrap_or_else(|| Block::new(self.n * self.n));
         let is_symmetric = self.source.is_symmetric();
         let block = WIDTH * self.n;
         values
