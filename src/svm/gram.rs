@@ -61,22 +61,24 @@ pub struct Gram<'a> {
     shelf: Shelf,
 }
 
-/// Memory of matrices that are not needed any more, all of one size: the next has no need to ask
-/// the system, which may take as long to give out memory as it takes to fill it.
+/// Memory that is not needed any more: whoever comes next has no need to ask the system, which may
+/// take as long to give it out as it takes to fill it.
 #[derive(Debug, Default)]
-struct Shelf(Mutex<Vec<Block<f32>>>);
+struct Shelf {
+    /// All of one size.
+    matrices: Mutex<Vec<Block<f32>>>,
+    gathered: Mutex<Vec<Vec<f32>>>,
+}
 
-impl Shelf {
-    fn blocks(&self) -> MutexGuard<'_, Vec<Block<f32>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Gram<'_> {
     fn drop(&mut self) {
         if let (Some(home), Store::Full(values)) = (self.home, &mut self.store) {
             let values = std::mem::replace(values, Block::new(0));
-            home.blocks().push(values);
+            lock(&home.matrices).push(values);
         }
     }
 }
@@ -191,7 +193,7 @@ impl<'a> Gram<'a> {
     }
 
     fn fill(&self, monitor: &Monitor) -> Result<Block<f32>> {
-        let used = self.home.and_then(|home| home.blocks().pop());
+        let used = self.home.and_then(|home| lock(&home.matrices).pop());
         let mut values = used.unwrap_or_else(|| Block::new(self.n * self.n));
         let is_symmetric = self.source.is_symmetric();
         let block = WIDTH * self.n;
@@ -246,17 +248,30 @@ impl<'a> Gram<'a> {
         }
     }
 
+    fn shelf(&self) -> &Shelf {
+        self.home.unwrap_or(&self.shelf)
+    }
+
+    /// Room for parts of rows, which may hold anything.
+    pub(super) fn lend_room(&self) -> Vec<f32> {
+        lock(&self.shelf().gathered).pop().unwrap_or_default()
+    }
+
+    /// Takes the room back, for the next who asks.
+    pub(super) fn take_back(&self, room: Vec<f32>) {
+        lock(&self.shelf().gathered).push(room);
+    }
+
     /// A row of the cache. Two threads may compute the same row at once: both get the same bits.
     fn cached(&self, cache: &Mutex<RowCache>, i: usize) -> Arc<[f32]> {
-        let lock = || cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(row) = lock().find(i) {
+        if let Some(row) = lock(cache).find(i) {
             return row;
         }
         let mut values = vec![0.0; self.n];
         self.source.fill(i..i + 1, 0, &mut values);
         self.computed.fetch_add(1, Ordering::Relaxed);
         let row: Arc<[f32]> = values.into();
-        lock().keep(i, &row);
+        lock(cache).keep(i, &row);
         row
     }
 }

@@ -77,9 +77,10 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(width: usize) -> Self {
+    fn new(width: usize, mut room: Vec<f32>) -> Self {
+        room.clear();
         Self {
-            values: Vec::new(),
+            values: room,
             width,
             rows: vec![None; width],
         }
@@ -131,7 +132,7 @@ impl Aside {
             samples: variables.iter().map(|&v| dual.sample(v)).collect(),
             all,
             beta,
-            rows: Kept::new(variables.len()),
+            rows: Kept::new(variables.len(), dual.gram().lend_room()),
             passing: [Vec::new(), Vec::new()],
             variables,
         }
@@ -422,6 +423,7 @@ impl<'a> State<'a> {
             active.mark(v, self.beta[v], self.bounds.range(v));
         }
         active.find_top();
+        self.dual.gram().take_back(aside.rows.values);
         // With every gradient exact, it is the best time to put variables aside again.
         self.countdown = 0;
         true
