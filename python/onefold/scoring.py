@@ -244,7 +244,8 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> Floa
         return _own_sample_scores(estimator, answers)
     if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
         return None
-    values = _MEANS[metric](answers["predict"], np.asarray(y))
+    prediction = answers["predict"]
+    values = _MEANS[metric](prediction, _in_shape(y, prediction))
     return None if values is None else sign_of(scorer) * values
 
 
@@ -273,15 +274,23 @@ def losses(estimator: Any, y: Any, answers: Answers) -> tuple[str, Floats] | Non
     centre; None where no such answers are known.
     """
     if y is not None and "predict" in answers:
-        if is_classifier(estimator) and np.ndim(y) == 1:
-            return "zero-one", (answers["predict"] != np.asarray(y)).astype(np.float64)
+        prediction = answers["predict"]
+        targets = _in_shape(y, prediction)
+        if is_classifier(estimator) and targets.ndim == 1:
+            return "zero-one", (prediction != targets).astype(np.float64)
         if is_regressor(estimator):
-            return "squared error", _over_outputs(np.square(answers["predict"] - np.asarray(y)))
+            return "squared error", _over_outputs(np.square(prediction - targets))
     if is_clusterer(estimator) and "transform" in answers:
         return "squared distance", np.square(answers["transform"].min(axis=1))
     if "score_samples" in answers:
         return "negative log density", -np.asarray(answers["score_samples"], dtype=np.float64)
     return None
+
+
+def _in_shape(y: Any, prediction: NDArray[Any]) -> NDArray[Any]:
+    """Targets in the shape of the predictions: one column goes with one dimension."""
+    targets = np.asarray(y)
+    return targets.reshape(prediction.shape) if targets.size == prediction.size else targets
 
 
 def _over_outputs(values: NDArray[Any]) -> Floats:

@@ -8,7 +8,13 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn.metrics import make_scorer, precision_score
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import (
@@ -24,7 +30,7 @@ from sklearn.model_selection import cross_val_predict as sk_predict
 from sklearn.model_selection import cross_val_score as sk_score
 from sklearn.model_selection import cross_validate as sk_validate
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KernelDensity, KNeighborsClassifier
+from sklearn.neighbors import KernelDensity, KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -215,6 +221,26 @@ def test_a_result_holds_predictions_losses_and_a_pooled_score():
     assert result.mean == result["test_score"].mean()
     assert result.std_error == pytest.approx(result["test_score"].std(ddof=1) / 2)
     assert result.cost == {"fits": 4, "rows_fed": 720, "rows_evaluated": 240}
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+@pytest.mark.parametrize("scoring", ["neg_mean_squared_error", "neg_mean_absolute_error", "r2"])
+@pytest.mark.parametrize(
+    ("estimator", "method"),
+    [
+        (DecisionTreeRegressor(random_state=0), "refit"),
+        (SGDRegressor(max_iter=1, tol=None, random_state=0), "tree"),
+        (KNeighborsRegressor(), "refit"),
+    ],
+    ids=["predicts one dimension", "on the tree", "predicts a column"],
+)
+def test_targets_in_a_column_are_targets(estimator, method, scoring):
+    X, y = regression()
+    flat = onefold.cross_validate(estimator, X, y, method=method, scoring=scoring)
+    column = onefold.cross_validate(estimator, X, y[:, None], method=method, scoring=scoring)
+    np.testing.assert_array_equal(column["test_score"], flat["test_score"])
+    np.testing.assert_array_equal(column.losses, flat.losses)
+    assert column.pooled == flat.pooled
 
 
 def test_weights_count_in_the_scores_on_request():
