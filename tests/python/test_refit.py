@@ -333,7 +333,7 @@ def test_progress_is_shown_on_request(capsys):
     ("keywords", "message"),
     [
         ({"method": "magic"}, "method must be 'auto' or one of"),
-        ({"method": "refit", "speed": 3}, "it has no option speed"),
+        ({"method": "refit", "speed": 3}, "there is no option 'speed'"),
         ({"scoring": ["accuracy", "accuracy"]}, "names a metric twice"),
         ({"scoring": []}, "scoring must name metrics"),
         ({"scoring": {}}, "empty dict"),

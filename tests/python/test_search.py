@@ -284,6 +284,14 @@ def test_a_bad_candidate_does_not_take_the_others_of_its_engine_with_it(cv):
         search(Pegasos(), {"alpha": [0.1, -1]}, cv=cv, error_score="raise", data=(X, y))
 
 
+@pytest.mark.parametrize("method", ["auto", "tree", "refit"])
+def test_a_bad_option_is_not_taken_for_a_bad_candidate(method):
+    X, y = classification()
+    keywords = {"method": method, "options": {"order": "sorted"}}
+    with pytest.raises(ValueError, match="order must be 'fixed' or 'random', got 'sorted'"):
+        search(Pegasos(), {"alpha": [0.1, 1]}, data=(X, y), **keywords)
+
+
 def test_it_answers_like_scikit_learns_before_and_after_fit():
     X, y = classification()
     ours = onefold.GridSearchCV(LogisticRegression(), {"C": [1]}, method="refit")
@@ -381,7 +389,10 @@ def test_scikit_learns_checks(estimator, check):
         ({"cv": "lko"}, ValueError, "'cv' parameter"),
         ({"method": "magic"}, ValueError, "'method' parameter"),
         ({"method": "tree"}, ValueError, "What does: virtual, refit"),
-        ({"options": {"speed": 3}}, ValueError, "it has no option speed"),
+        ({"options": {"speed": 3}}, ValueError, "there is no option 'speed'; engines have"),
+        ({"options": {"order": "sorted"}}, ValueError, "order must be 'fixed' or 'random'"),
+        ({"options": {"batch_size": 2.5}}, ValueError, "batch_size must be a whole number"),
+        ({"options": {"memory_mb": 0}}, ValueError, "memory_mb must be a positive number, got 0"),
         ({"rule": "worst"}, ValueError, "'rule' parameter"),
         ({"on_interrupt": "ignore"}, ValueError, "'on_interrupt' parameter"),
         ({"time_budget": -1}, ValueError, "'time_budget' parameter"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..folds import Folds, Splits
 from ..progress import Report, part
 from ..scoring import Scorer
+from .options import Check
 
 __all__ = ["Engine", "OneByOne", "Outcome", "Task", "Together"]
 
@@ -83,8 +84,8 @@ class Engine(Protocol):
         ...
 
     @property
-    def options(self) -> frozenset[str]:
-        """The keyword options of `cross_validate` that only this engine knows."""
+    def options(self) -> Mapping[str, Check]:
+        """The keyword options of `cross_validate` that only this engine knows, and their checks."""
         ...
 
     @property

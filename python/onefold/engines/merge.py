@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .. import _core
 from ..folds import Folds
 from ..scoring import RESPONSES
 from . import native
 from .base import Outcome, Task, Together
+from .options import Check
 
 __all__ = ["Merge"]
 
@@ -21,7 +22,7 @@ class Merge(Together):
     """
 
     name = "merge"
-    options: frozenset[str] = frozenset()
+    options: Mapping[str, Check] = {}
     responses = frozenset(RESPONSES)
 
     def why_not(self, task: Task) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
@@ -25,6 +25,7 @@ from ..scoring import RESPONSES, HeldOut
 from . import native
 from .base import Outcome, Task, Together
 from .judge import Judged, Measure, gather
+from .options import Check
 
 __all__ = ["Refit", "report_failures", "weight_name"]
 
@@ -37,7 +38,7 @@ class Refit(Together):
     """
 
     name = "refit"
-    options = frozenset({"order"})
+    options: Mapping[str, Check] = {"order": native.ORDER}
     responses = frozenset(RESPONSES)
 
     def why_not(self, task: Task) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from ..svm import (
     warn_of_gap,
 )
 from .base import Outcome, Task, Together
+from .options import Check, one_of, positive
 
 __all__ = ["Seeded"]
 
@@ -49,7 +50,10 @@ class Seeded(Together):
     """
 
     name = "seeded"
-    options = frozenset({"seeding", "memory_mb"})
+    options: Mapping[str, Check] = {
+        "seeding": one_of("auto", "cold", "avg", "top", "ato", "mir", "sir", "withdraw"),
+        "memory_mb": positive,
+    }
     responses = frozenset({"predict", "decision_function"})
 
     def why_not(self, task: Task) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..progress import part
 from ..scoring import RESPONSES
 from . import native
 from .base import Outcome, Task, Together
+from .options import Check, one_of, whole
 from .walk import walk
 
 __all__ = ["Tree"]
@@ -38,7 +39,12 @@ class Tree(Together):
     """
 
     name = "tree"
-    options = frozenset({"strategy", "order", "batch_size", "backend"})
+    options: Mapping[str, Check] = {
+        "strategy": one_of("auto", "copy", "revert"),
+        "order": native.ORDER,
+        "batch_size": whole,
+        "backend": one_of("threads", "processes"),
+    }
     responses = frozenset(RESPONSES)
 
     def why_not(self, task: Task) -> str | None:

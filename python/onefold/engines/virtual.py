@@ -7,7 +7,7 @@ fitted to follows from the one fit to all rows (see `onefold.reference.virtual` 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from ..data import as_classes, as_rows, as_values
 from ..folds import Folds, Splits
 from ..progress import Report, part, reporter
 from .base import Outcome, Task, Together
+from .options import Check
 
 __all__ = ["System", "Virtual", "read", "system"]
 
@@ -174,7 +175,7 @@ class Virtual(Together):
     """Virtual k-fold: exact, whatever the folds."""
 
     name = "virtual"
-    options: frozenset[str] = frozenset()
+    options: Mapping[str, Check] = {}
     responses = frozenset({"predict", "decision_function"})
 
     def why_not(self, task: Task) -> str | None:

@@ -58,10 +58,7 @@ def walk(task: Task, folds: Folds) -> Outcome:
 
 
 def _in_processes(task: Task) -> bool:
-    backend = task.options.get("backend", "threads")
-    if backend not in ("threads", "processes"):
-        raise ValueError(f"backend must be 'threads' or 'processes', got {backend!r}")
-    return bool(backend == "processes")
+    return bool(task.options.get("backend", "threads") == "processes")
 
 
 def _scores_follow(task: Task) -> bool:
@@ -89,9 +86,6 @@ class _Data:
 
     @classmethod
     def of(cls, task: Task, folds: Folds, seed: int | None) -> _Data:
-        batch_size = task.options.get("batch_size")
-        if batch_size is not None and not batch_size >= 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         return cls(
             X=task.X,
             y=task.y,
@@ -101,7 +95,7 @@ class _Data:
             offset=0,
             measure=Measure.answers_only(task) if _scores_follow(task) else Measure.of(task),
             keywords={"classes": np.unique(task.y)} if is_classifier(task.estimator) else {},
-            batch_size=batch_size,
+            batch_size=task.options.get("batch_size"),
             seed=seed,
         )
 
