@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from ..progress import Report, part
 from ..scoring import Scorer
 from .options import Check
 
-__all__ = ["Engine", "OneByOne", "Outcome", "Task", "Together"]
+__all__ = ["Engine", "OneByOne", "Outcome", "Task", "Together", "takes"]
 
 Floats = NDArray[np.float64]
 
@@ -112,6 +113,21 @@ class Engine(Protocol):
         finished when the work is interrupted is not lost: it comes before the exception.
         """
         ...
+
+
+def takes(method: Any, keyword: str) -> bool:
+    """Whether a method has a keyword, or passes on whatever it gets, as searches do.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Perceptron
+    >>> from onefold.engines.base import takes
+    >>> takes(Perceptron().partial_fit, "classes"), takes(Perceptron().fit, "classes")
+    (True, False)
+    """
+    parameters = inspect.signature(method).parameters
+    passes_on = any(own.kind is own.VAR_KEYWORD for own in parameters.values())
+    return keyword in parameters or passes_on
 
 
 class OneByOne:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +16,13 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from sklearn.utils.validation import _check_method_params
 
 from .. import _core
 from ..progress import reporter
 from ..scoring import RESPONSES, HeldOut
 from . import native
-from .base import Outcome, Task, Together
+from .base import Outcome, Task, Together, takes
 from .judge import Judged, Measure, gather
 from .options import Check
 
@@ -124,15 +123,9 @@ def weight_name(estimator: Any) -> str:
         step, last = last.steps[-1]
         if not get_config()["enable_metadata_routing"]:
             name = f"{step}__{name}"
-    if not has_fit_parameter(last, "sample_weight") and not _takes_anything(last):
+    if not takes(last.fit, "sample_weight"):
         raise ValueError(f"sample_weight: {type(last).__name__}.fit takes no weights")
     return name
-
-
-def _takes_anything(estimator: Any) -> bool:
-    """Whether ``fit`` passes keywords on, as searches do."""
-    parameters = inspect.signature(estimator.fit).parameters.values()
-    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
-from sklearn.utils.validation import has_fit_parameter
 
 from .. import _core
 from ..folds import Folds
 from ..progress import part
 from ..scoring import RESPONSES
 from . import native
-from .base import Outcome, Task, Together
+from .base import Outcome, Task, Together, takes
 from .options import Check, one_of, whole
 from .walk import walk
 
@@ -60,7 +58,7 @@ class Tree(Together):
             return f"{name} has no partial_fit"
         if task.fit_params:
             return "it has no fit to pass params to"
-        if task.weights is not None and not _takes_weights(task.estimator):
+        if task.weights is not None and not takes(task.estimator.partial_fit, "sample_weight"):
             return f"{name}.partial_fit takes no sample_weight"
         if "strategy" in task.options:
             return f"{name} can only be copied, so there is no strategy"
@@ -111,14 +109,3 @@ _SINGLE_PASS_ON_REQUEST = (Perceptron, SGDClassifier, SGDRegressor)
 def _runs_natively(task: Task) -> bool:
     """Batches and processes are for estimators in Python, even if they have a native twin."""
     return native.learner_of(task) is not None and not {"batch_size", "backend"} & set(task.options)
-
-
-def _takes_weights(estimator: Any) -> bool:
-    return bool(has_fit_parameter(_PartialFit(estimator), "sample_weight"))
-
-
-class _PartialFit:
-    """Shows ``partial_fit`` to a function of scikit-learn that asks about ``fit``."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.fit = estimator.partial_fit
