@@ -37,6 +37,8 @@ def cross_validate(
     return_indices: bool = False,
     error_score: float | str = np.nan,
     n_jobs: int | None = None,
+    verbose: int = 0,
+    pre_dispatch: Any = "2*n_jobs",
     random_state: Any = None,
     progress: bool = False,
     **options: Any,
@@ -55,7 +57,7 @@ def cross_validate(
         ``"loo"`` for leave-one-out and an array with the fold of every sample.
     scoring : str, callable, list or dict, optional
         As in scikit-learn; by default the estimator's own ``score``.
-    method : {"auto", "refit"}, default="auto"
+    method : {"auto", "merge", "virtual", "seeded", "tree", "refit"}, default="auto"
         The engine. ``"auto"`` takes the cheapest that estimates the same thing, and warns when
         that is ``"refit"``: one fit a fold.
     groups : array-like of shape (n_samples,), optional
@@ -74,6 +76,10 @@ def cross_validate(
     n_jobs : int, optional
         Threads or processes, as joblib reads it: None is 1, -1 is all cores. The result does not
         depend on it.
+    verbose : int, default=0
+        Print one line that says what is done, see also ``progress``.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Fits that ``"refit"`` sends to its processes at a time, as in scikit-learn.
     random_state : int, RandomState or None
         For engines that feed rows in a random order.
     progress : bool, default=False
@@ -115,6 +121,8 @@ def cross_validate(
         return_estimator=return_estimator,
         error_score=error_score,
         n_jobs=n_jobs,
+        verbose=verbose,
+        pre_dispatch=pre_dispatch,
         random_state=random_state,
         progress=progress,
         options=options,
@@ -135,6 +143,8 @@ def cross_val_score(
     params: dict[str, Any] | None = None,
     error_score: float | str = np.nan,
     n_jobs: int | None = None,
+    verbose: int = 0,
+    pre_dispatch: Any = "2*n_jobs",
     random_state: Any = None,
     progress: bool = False,
     **options: Any,
@@ -172,6 +182,8 @@ def cross_val_score(
         params=params,
         error_score=error_score,
         n_jobs=n_jobs,
+        verbose=verbose,
+        pre_dispatch=pre_dispatch,
         random_state=random_state,
         progress=progress,
         options=options,
@@ -191,6 +203,8 @@ def cross_val_predict(
     sample_weight: ArrayLike | None = None,
     params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
+    verbose: int = 0,
+    pre_dispatch: Any = "2*n_jobs",
     random_state: Any = None,
     progress: bool = False,
     **options: Any,
@@ -201,7 +215,8 @@ def cross_val_predict(
 
     Parameters
     ----------
-    estimator, X, y, cv, groups, sample_weight, params, n_jobs, random_state, progress, **options
+    estimator, X, y, cv, groups, sample_weight, params, n_jobs, verbose, pre_dispatch, \
+    random_state, progress, **options
         As in `cross_validate`; the test sets must be a partition.
     method : {"predict", "decision_function", "predict_proba", "predict_log_proba", \
             "score_samples", "transform"}, default="predict"
@@ -240,6 +255,8 @@ def cross_val_predict(
         params=params,
         error_score="raise",
         n_jobs=n_jobs,
+        verbose=verbose,
+        pre_dispatch=pre_dispatch,
         random_state=random_state,
         progress=progress,
         options=options,
@@ -266,6 +283,7 @@ def _evaluate(
     sample_weight: Any,
     weighted_scores: bool = False,
     params: dict[str, Any] | None,
+    verbose: int,
     **keywords: Any,
 ) -> tuple[Task, Outcome, str]:
     """Make the task, choose an engine and run it."""
@@ -294,6 +312,9 @@ def _evaluate(
     engine, reasons = choose(method, task, partitions(folds))
     if engine.name == "refit":
         warn_of_refits(task, reasons, len(folds))
+    if verbose > 0:
+        name = type(estimator).__name__
+        print(f"Cross-validating {name} on {len(folds)} folds, method={engine.name!r}")
     outcome = engine.run(task)
     report_failures([outcome], len(folds), task.error_score)
     return task, outcome, engine.name

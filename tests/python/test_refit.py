@@ -1,7 +1,10 @@
 """`method="refit"` is scikit-learn's cross-validation: same folds, same scores."""
 
+import inspect
+
 import numpy as np
 import pytest
+import sklearn.model_selection
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -327,6 +330,34 @@ def test_progress_is_shown_on_request(capsys):
     assert capsys.readouterr().err == ""
     onefold.cross_val_score(GaussianNB(), X, y, cv=3, method="refit", progress=True)
     assert "3.00/3.00" in capsys.readouterr().err
+
+
+def test_verbose_says_what_is_done(capsys):
+    X, y = classification()
+    onefold.cross_val_score(GaussianNB(), X, y, cv=3)
+    assert capsys.readouterr().out == ""
+    onefold.cross_val_score(GaussianNB(), X, y, cv=3, verbose=1)
+    said = "Cross-validating GaussianNB on 3 folds, method='merge'\n"
+    assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize("name", ["cross_validate", "cross_val_score", "cross_val_predict"])
+def test_every_keyword_of_scikit_learn_is_known(name):
+    theirs = inspect.signature(getattr(sklearn.model_selection, name)).parameters
+    ours = inspect.signature(getattr(onefold, name)).parameters
+    assert set(theirs) <= set(ours)
+    # The default error_score is NaN, which is not equal to itself.
+    for key in set(theirs) - {"error_score"}:
+        assert ours[key].default == theirs[key].default
+
+
+@pytest.mark.parametrize("pre_dispatch", [1, "all"])
+def test_the_number_of_dispatched_fits_does_not_matter(pre_dispatch):
+    X, y = classification()
+    ours = onefold.cross_val_score(
+        GaussianNB(), X, y, cv=3, method="refit", n_jobs=2, pre_dispatch=pre_dispatch
+    )
+    np.testing.assert_array_equal(ours, sk_score(GaussianNB(), X, y, cv=3))
 
 
 @pytest.mark.parametrize(
