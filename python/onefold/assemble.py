@@ -85,7 +85,7 @@ def score_columns(
     """Times and scores of every fold, under the names scikit-learn gives them."""
     start = time.perf_counter()
     if outcome.test_scores is not None:
-        test = _by_metric(outcome.test_scores, task.error_score)
+        test = _by_metric(outcome.test_scores, task)
     else:
         test = _fold_scores(task, outcome, targets or HeldTargets(task))
         outcome.score_time = time.perf_counter() - start
@@ -95,7 +95,7 @@ def score_columns(
     }
     columns |= {f"test_{name}": scores for name, scores in test.items()}
     if outcome.train_scores is not None:
-        train = _by_metric(outcome.train_scores, task.error_score)
+        train = _by_metric(outcome.train_scores, task)
         columns |= {f"train_{name}": scores for name, scores in train.items()}
     return columns
 
@@ -105,11 +105,16 @@ def _per_fold(seconds: Floats | float, n_folds: int) -> Floats:
     return np.full(n_folds, seconds / n_folds) if isinstance(seconds, float) else seconds
 
 
-def _by_metric(folds: list[dict[str, float]], error_score: float | str) -> dict[str, Floats]:
-    """Turn a dictionary a fold into an array a metric."""
-    names = max(folds, key=len)
-    # A fold whose fit failed knows nothing of the metrics that a callable would have named.
-    return {name: np.array([fold.get(name, error_score) for fold in folds]) for name in names}
+def _by_metric(folds: list[dict[str, float]], task: Task) -> dict[str, Floats]:
+    """Turn a dictionary a fold into an array a metric.
+
+    A fold whose fit failed has no scores, and knows nothing of what a callable would have named.
+    """
+    names = max(folds, key=len) or task.scorers
+    return {
+        name: np.array([fold.get(name, task.error_score) for fold in folds], dtype=np.float64)
+        for name in names
+    }
 
 
 def _held_out(values: Any, task: Task) -> Any:
@@ -187,7 +192,7 @@ def _one_by_one(
                 error_score=task.error_score,
             )
         )
-    return _by_metric(folds, task.error_score)
+    return _by_metric(folds, task)
 
 
 def pooled_scores(

@@ -36,6 +36,7 @@ from sklearn.pipeline import Pipeline
 
 __all__ = [
     "RESPONSES",
+    "UNNAMED",
     "HeldOut",
     "Scorer",
     "is_mean",
@@ -50,6 +51,9 @@ __all__ = [
 Scorer = Callable[..., Any]
 Answers = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float64]
+
+UNNAMED = "score"
+"""The name of the one metric that a caller has not named."""
 
 RESPONSES = (
     "predict",
@@ -176,7 +180,7 @@ def resolve_scoring(estimator: Any, scoring: Any) -> dict[str, Scorer]:
         if not scoring:
             raise ValueError("scoring is an empty dict")
         return {name: check_scoring(estimator, scoring=one) for name, one in scoring.items()}
-    return {"score": check_scoring(estimator, scoring=scoring)}
+    return {UNNAMED: check_scoring(estimator, scoring=scoring)}
 
 
 def score_held_out(
@@ -188,7 +192,10 @@ def score_held_out(
     weights: Any = None,
     error_score: float | str = "raise",
 ) -> dict[str, float]:
-    """Scores of one test set, by metric; a scorer may itself return several by name."""
+    """Scores of one test set, by metric; a scorer may itself return several by name.
+
+    What an unnamed scorer would have named is not known where it fails, and so is left out.
+    """
     arguments = (X,) if y is None else (X, y)
     scores: dict[str, float] = {}
     for name, scorer in scorers.items():
@@ -201,7 +208,7 @@ def score_held_out(
         except Exception:
             if error_score == "raise":
                 raise
-            score = error_score
+            score = {} if name == UNNAMED else error_score
             warnings.warn(
                 f"Scoring failed. The score on this train-test partition will be set to "
                 f"{error_score}. Details:\n{format_exc()}",

@@ -317,6 +317,18 @@ def test_a_fit_that_fails_gets_the_error_score():
         onefold.cross_validate(Fussy(), X * 0 + 7, y, cv=KFold(3), method="refit")
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_a_fit_that_fails_does_not_hide_what_a_callable_names():
+    X, y = np.arange(12.0)[:, None], np.tile([0, 1], 6)
+    keywords = {"cv": KFold(3), "error_score": -1, "return_train_score": True}
+    keywords["scoring"] = lambda estimator, X, y: {"named": estimator.score(X, y)}
+    ours = onefold.cross_validate(Fussy(), X, y, method="refit", **keywords)
+    theirs = sk_validate(Fussy(), X, y, **keywords)
+    assert set(ours) == set(theirs)
+    for name in ("test_named", "train_named"):
+        np.testing.assert_array_equal(ours[name], theirs[name])
+
+
 def test_auto_says_when_it_refits():
     X, y = classification()
     with pytest.warns(onefold.RefitWarning, match="DummyClassifier, so it is fitted 3 times"):

@@ -267,6 +267,22 @@ def test_fits_that_fail_get_the_error_score_as_in_scikit_learn():
         search(Fussy(), {"good": [False]}, cv=KFold(3), data=data)
 
 
+def accuracy_by_name(estimator, X, y):
+    return {"accuracy": np.mean(estimator.predict(X) == y)}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.parametrize("values", [[True, False, "sometimes"], [False, "sometimes"]])
+@pytest.mark.parametrize("error_score", [-1, 0.75])
+def test_fits_that_fail_do_not_hide_what_a_callable_names(values, error_score):
+    data = np.arange(12.0)[:, None], np.tile([0, 1], 6)
+    keywords = {"scoring": accuracy_by_name, "refit": False, "error_score": error_score}
+    keywords |= {"cv": KFold(3), "return_train_score": True}
+    grid = {"good": values}
+    theirs = sk.GridSearchCV(Fussy(), grid, **keywords).fit(*data)
+    assert_same_table(search(Fussy(), grid, data=data, **keywords), theirs)
+
+
 @pytest.mark.filterwarnings("ignore:One or more of the test scores")
 @pytest.mark.parametrize("cv", [3, onefold.MonteCarlo(3, random_state=0)])
 def test_a_bad_candidate_does_not_take_the_others_of_its_engine_with_it(cv):

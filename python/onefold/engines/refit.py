@@ -174,8 +174,6 @@ def _fit_fold(
             raise
         found.fit_time = time.perf_counter() - start
         found.failure = format_exc()
-        found.test.scores = dict.fromkeys(measure.scorers, float(measure.error_score))
-        found.train_scores = dict(found.test.scores)
         return found
     found.fit_time = time.perf_counter() - start
     start = time.perf_counter()
