@@ -132,14 +132,11 @@ def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.u
     for place, value in enumerate(labels if labels.dtype.kind == "O" else ()):
         if value is None or value != value:
             raise ValueError(f"{name}[{place}] is {value!r}: every sample needs a label")
-    try:
-        classes, codes = encode(labels)
-    except TypeError as error:
-        raise ValueError(f"{name} mixes labels that cannot be sorted: {error}") from None
+    classes, codes = encode(labels, name=name)
     return codes.astype(np.uint32, copy=False), classes
 
 
-def encode(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the sorted classes and a code for every label, as `numpy.unique` does.
 
     Labels that are whole numbers in a narrow range, as most are, are counted instead of sorted.
@@ -152,16 +149,22 @@ def encode(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     whole = _whole_numbers(labels)
     if whole is None or whole.size == 0:
-        classes, codes = np.unique(labels, return_inverse=True)
-        return classes, codes.ravel()
+        return _sorted(labels, name)
     low, high = int(whole.min()), int(whole.max())
     if high - low > len(whole):
-        classes, codes = np.unique(labels, return_inverse=True)
-        return classes, codes.ravel()
+        return _sorted(labels, name)
     numbers = np.subtract(whole, low, dtype=np.int64)
     is_present = np.bincount(numbers) > 0
     classes = (np.flatnonzero(is_present) + low).astype(labels.dtype)
     return classes, numbers if is_present.all() else (np.cumsum(is_present) - 1)[numbers]
+
+
+def _sorted(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{name} mixes labels that cannot be sorted: {error}") from None
+    return classes, codes.ravel()
 
 
 def _whole_numbers(labels: NDArray[Any]) -> NDArray[Any] | None:

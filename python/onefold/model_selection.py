@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -289,6 +290,7 @@ def _evaluate(
     """Make the task, choose an engine and run it."""
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must have a fit method, got {estimator!r}")
+    _check(keywords)
     X, y, groups = indexable(X, y, groups)
     folds = resolve_cv(cv, X, y, groups=groups, classifier=is_classifier(estimator))
     if required is not None and not isinstance(folds, Folds):
@@ -318,6 +320,15 @@ def _evaluate(
     outcome = engine.run(task)
     report_failures([outcome], len(folds), task.error_score)
     return task, outcome, engine.name
+
+
+def _check(keywords: dict[str, Any]) -> None:
+    """Raise what is wrong with arguments that only some engines would look at."""
+    n_jobs, error_score = keywords["n_jobs"], keywords["error_score"]
+    if not (n_jobs is None or isinstance(n_jobs, Integral)):
+        raise ValueError(f"n_jobs must be a whole number or None, got {n_jobs!r}")
+    if not (isinstance(error_score, Real) or error_score == "raise"):
+        raise ValueError(f"error_score must be a number or 'raise', got {error_score!r}")
 
 
 def usual_responses(estimator: Any) -> tuple[str, ...]:

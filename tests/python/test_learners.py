@@ -207,3 +207,17 @@ def test_parameters_out_of_range_are_named():
         model.partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"y\[0\] is 7: not among the classes \[0, 1\]"):
         model.partial_fit(X, np.full(20, 7))
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3)])
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (None, "requires y"),
+        (np.r_[np.nan, np.tile([0.0, 1.0], 6)], "y contains NaN"),
+        (np.array([1, "a"] * 6 + [1], dtype=object), "y mixes|Unknown label"),
+    ],
+)
+def test_what_is_wrong_with_labels_is_said_of_y(labels, message, cv):
+    with pytest.raises(ValueError, match=message):
+        onefold.cross_validate(learners.Pegasos(), np.ones((13, 2)), labels, cv=cv)
