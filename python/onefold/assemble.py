@@ -37,6 +37,11 @@ def assemble(task: Task, outcome: Outcome, *, method: str, return_indices: bool)
         }
     metrics = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
     pooled, notes = pooled_scores(task, outcome, metrics)
+    notes += [
+        f"{name} is not defined on every test set: see the pooled one"
+        for name in metrics
+        if np.isnan(columns[f"test_{name}"]).any() and not np.isnan(pooled[name])
+    ]
     parts = partitions(folds)
     if parts is not None and len(parts) > 1:
         notes.append(f"{len(parts)} partitions: see partition_means and between_partitions")

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 
 from . import _core
 
-__all__ = ["as_classes", "as_rows", "as_values", "as_weights", "encode"]
+__all__ = ["as_classes", "as_rows", "as_values", "as_weights", "check_finite", "encode"]
 
 Floats = NDArray[np.float64]
 
@@ -128,7 +128,7 @@ def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.u
         labels = labels.ravel()
     _check_length(labels, n_samples, name, ndim=1)
     if labels.dtype.kind == "f":
-        _check_finite(labels, name)
+        check_finite(labels, name)
     for place, value in enumerate(labels if labels.dtype.kind == "O" else ()):
         if value is None or value != value:
             raise ValueError(f"{name}[{place}] is {value!r}: every sample needs a label")
@@ -195,7 +195,7 @@ def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:
     if values.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
     _check_length(values, n_samples, name, ndim=values.ndim)
-    _check_finite(values, name)
+    check_finite(values, name)
     return np.ascontiguousarray(values.reshape(n_samples, -1))
 
 
@@ -232,7 +232,8 @@ def _check_length(values: NDArray[Any], n_samples: int, name: str, *, ndim: int)
         raise ValueError(f"{name} has {len(values)} entries for {n_samples} samples")
 
 
-def _check_finite(values: NDArray[Any], name: str) -> None:
+def check_finite(values: NDArray[Any], name: str) -> None:
+    """Name the first value that is NaN or infinite, if there is one."""
     finite = np.isfinite(values)
     if not finite.all():
         place = np.unravel_index(int(finite.argmin()), values.shape)

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from ._core import Folds, Splits
-from .data import encode
+from .data import check_finite, encode
 
 __all__ = ["Folds", "Splits", "partitions", "resolve_cv"]
 
@@ -162,6 +162,8 @@ def _are_classes(y: Any) -> bool:
         return False
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":
         return True  # what type_of_target says after sorting them
+    if (labels := np.asarray(y)).dtype.kind == "f":
+        check_finite(labels, "y")
     return type_of_target(y, input_name="y") in ("binary", "multiclass")
 
 

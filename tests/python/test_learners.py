@@ -214,7 +214,7 @@ def test_parameters_out_of_range_are_named():
     ("labels", "message"),
     [
         (None, "requires y"),
-        (np.r_[np.nan, np.tile([0.0, 1.0], 6)], "y contains NaN"),
+        (np.r_[np.nan, np.tile([0.0, 1.0], 6)], r"y\[0\] is nan|y contains NaN"),
         (np.array([1, "a"] * 6 + [1], dtype=object), "y mixes|Unknown label"),
     ],
 )

@@ -122,14 +122,15 @@ def describe(params: dict[str, Any]) -> str:
     --------
     >>> import numpy as np
     >>> from onefold.search.comparison import describe
-    >>> describe({"C": np.float64(0.1), "kernel": "rbf"})
-    "C=0.1, kernel='rbf'"
+    >>> describe({"C": np.float64(0.1), "kernel": "rbf", "shrinking": True})
+    "C=0.1, kernel='rbf', shrinking=True"
     """
-    shown = {
-        name: f"{value:g}" if isinstance(value, Real) else repr(value)
-        for name, value in params.items()
-    }
-    return ", ".join(f"{name}={value}" for name, value in shown.items())
+    return ", ".join(f"{name}={_short(value)}" for name, value in params.items())
+
+
+def _short(value: Any) -> str:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return f"{value:g}" if is_number else repr(value)
 
 
 def name_of(place: int, params: dict[str, Any]) -> str:
