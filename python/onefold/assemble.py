@@ -17,7 +17,16 @@ from sklearn.utils import _safe_indexing
 from .engines import Outcome, Task
 from .folds import partitions
 from .result import CVResult
-from .scoring import HeldOut, Scorer, losses, metric_of, per_sample, score_held_out, sign_of
+from .scoring import (
+    HeldOut,
+    Scorer,
+    losses,
+    metric_of,
+    per_sample,
+    reads_answers,
+    score_held_out,
+    sign_of,
+)
 
 __all__ = ["HeldTargets", "assemble", "pooled_scores", "score_columns"]
 
@@ -179,19 +188,21 @@ def _one_by_one(
     y, weights = targets.y, targets.weights
     folds = []
     # scikit-learn's scorers take answers for what they are and never look at the rows.
-    X = None if hasattr(scorer, "_accept_sample_weight") else task.X
+    X = None if reads_answers(scorer) else task.X
     for fold, (start, stop) in enumerate(pairwise(task.folds.starts.tolist())):
         part = slice(start, stop)
+        rows = None if X is None else _safe_indexing(X, task.folds.test(fold))
         held = HeldOut(
             task.estimator,
             {key: answer[part] for key, answer in outcome.answers.items()},
             outcome.classes,
+            rows,
         )
         folds.append(
             score_held_out(
                 {name: scorer},
                 held,
-                None if X is None else _safe_indexing(X, task.folds.test(fold)),
+                rows,
                 None if y is None else y[part],
                 weights=None if weights is None else weights[part],
                 error_score=task.error_score,

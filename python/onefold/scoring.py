@@ -43,6 +43,7 @@ __all__ = [
     "losses",
     "metric_of",
     "per_sample",
+    "reads_answers",
     "resolve_scoring",
     "score_held_out",
     "sign_of",
@@ -78,9 +79,18 @@ class HeldOut:
         What is known already, by the name of the method that would return it.
     classes : array, optional
         Of a classifier that is not fitted.
+    rows : array-like, optional
+        What the answers are answers to, where somebody could ask about other rows.
     """
 
-    def __init__(self, estimator: Any, answers: Answers | None = None, classes: Any = None) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        answers: Answers | None = None,
+        classes: Any = None,
+        rows: Any = None,
+    ) -> None:
+        self._rows = rows
         self._estimator = estimator
         self._is_fitted = answers is None
         self._answers = dict(answers or {})
@@ -104,6 +114,10 @@ class HeldOut:
         compute = None if name in self._answers else getattr(self._estimator, name)
 
         def answer(X: Any) -> Any:
+            if self._rows is not None and X is not self._rows:
+                raise ValueError(
+                    f"{name} is known for the held-out rows as they are, and no others"
+                )
             if name not in self._answers and compute is not None:
                 self._answers[name] = compute(X)
             return self._answers[name]
@@ -201,8 +215,7 @@ def score_held_out(
     for name, scorer in scorers.items():
         weigh = weights is not None and _takes_weights(scorer)
         keywords = {"sample_weight": weights} if weigh else {}
-        # A scorer of scikit-learn reads answers; any other callable may want the estimator itself.
-        subject = held if hasattr(scorer, "_accept_sample_weight") else held.subject
+        subject = held if reads_answers(scorer) else held.subject
         try:
             score = scorer(subject, *arguments, **keywords)
         except Exception:
@@ -221,6 +234,11 @@ def score_held_out(
                 raise ValueError(f"scoring must return a number, got {value!r} (scorer={key})")
             scores[key] = float(number)
     return scores
+
+
+def reads_answers(scorer: Scorer) -> bool:
+    """Whether a scorer is one of scikit-learn: any other callable may want the estimator itself."""
+    return hasattr(scorer, "_accept_sample_weight")
 
 
 def _takes_weights(scorer: Scorer) -> bool:

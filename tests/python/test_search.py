@@ -444,3 +444,24 @@ def test_it_warns_once_when_there_is_no_engine():
         SGDClassifier(random_state=0), {"alpha": [1e-3, 1e-2]}, cv=3, scoring=accuracy
     )
     assert set(sgd.set_params(method="tree").fit(X, y).result_.methods) == {"tree"}
+
+
+def weight_of_the_model(estimator, X, y):
+    return float(np.abs(estimator.coef_).sum())
+
+
+def shaken(estimator, X, y):
+    return float(np.mean(estimator.predict(X[::-1]) == y))
+
+
+@pytest.mark.parametrize("scoring", [weight_of_the_model, shaken])
+@pytest.mark.parametrize("estimator", [RidgeClassifier(), Pegasos()])
+def test_a_function_as_scoring_sees_the_fitted_estimator(estimator, scoring):
+    X, y = classification()
+    grid = {"alpha": [0.1, 1]}
+    ours = search(estimator, grid, cv=3, scoring=scoring, data=(X, y))
+    assert_same_table(ours, sk.GridSearchCV(estimator, grid, cv=3, scoring=scoring).fit(X, y))
+    if isinstance(estimator, Pegasos):
+        keywords = {"cv": 3, "scoring": scoring, "method": "tree", "error_score": "raise"}
+        with pytest.raises((AttributeError, ValueError), match="held-out"):
+            onefold.cross_validate(estimator, X, y, **keywords)

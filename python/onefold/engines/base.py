@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ..folds import Folds, Splits
 from ..progress import Report, part
-from ..scoring import Scorer
+from ..scoring import Scorer, reads_answers
 from .options import Check
 
-__all__ = ["Engine", "OneByOne", "Outcome", "Task", "Together", "takes"]
+__all__ = ["Engine", "OneByOne", "Outcome", "Task", "Together", "takes", "why_not_scored"]
 
 Floats = NDArray[np.float64]
 
@@ -128,6 +128,16 @@ def takes(method: Any, keyword: str) -> bool:
     parameters = inspect.signature(method).parameters
     passes_on = any(own.kind is own.VAR_KEYWORD for own in parameters.values())
     return keyword in parameters or passes_on
+
+
+def why_not_scored(task: Task) -> str | None:
+    """Say why answers may not be enough to score by: some scorer may ask the estimator for more."""
+    if all(reads_answers(scorer) for scorer in task.scorers.values()):
+        return None
+    return (
+        "a function as scoring may ask for more than held-out answers, which a scorer made by "
+        "sklearn.metrics.make_scorer does not"
+    )
 
 
 class OneByOne:

@@ -22,7 +22,7 @@ from .. import _core
 from ..progress import reporter
 from ..scoring import RESPONSES, HeldOut
 from . import native
-from .base import Outcome, Task, Together, takes
+from .base import Outcome, Task, Together, takes, why_not_scored
 from .judge import Judged, Measure, gather
 from .options import Check
 
@@ -52,8 +52,8 @@ class Refit(Together):
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Fit, score and ask for predictions, fold by fold."""
-        natives = [place for place, task in enumerate(tasks) if native.is_native(task)]
-        others = [place for place, task in enumerate(tasks) if not native.is_native(task)]
+        natives = [place for place, task in enumerate(tasks) if _runs_natively(task)]
+        others = [place for place, task in enumerate(tasks) if not _runs_natively(task)]
         if natives:
             party = [tasks[place] for place in natives]
             for number, outcome in native.run_many(party, _core.refit_cv):
@@ -61,6 +61,11 @@ class Refit(Together):
         if others:
             outcomes = fit_all([tasks[place] for place in others])
             yield from zip(others, outcomes, strict=True)
+
+
+def _runs_natively(task: Task) -> bool:
+    """Whether the core's answers are enough."""
+    return native.is_native(task) and ("order" in task.options or why_not_scored(task) is None)
 
 
 def fit_all(tasks: Sequence[Task]) -> Iterator[Outcome]:

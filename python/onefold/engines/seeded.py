@@ -28,7 +28,7 @@ from ..svm import (
     gamma_of_scale,
     warn_of_gap,
 )
-from .base import Outcome, Task, Together
+from .base import Outcome, Task, Together, why_not_scored
 from .options import Check, one_of, positive
 
 __all__ = ["Seeded"]
@@ -73,8 +73,8 @@ class Seeded(Together):
         return None
 
     def why_not_auto(self, task: Task) -> str | None:
-        """It finds what refits find, to the tolerance of the estimator."""
-        return None
+        """It finds what refits find, to the tolerance of the estimator, but leaves answers only."""
+        return why_not_scored(task)
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Solve every fold of every task on one set of kernel values, and read the decisions off.

@@ -13,7 +13,7 @@ from ..folds import Folds
 from ..progress import part
 from ..scoring import RESPONSES
 from . import native
-from .base import Outcome, Task, Together, takes
+from .base import Outcome, Task, Together, takes, why_not_scored
 from .options import Check, one_of, whole
 from .walk import walk
 
@@ -66,6 +66,8 @@ class Tree(Together):
 
     def why_not_auto(self, task: Task) -> str | None:
         """Feeding rows once must be what ``fit`` does."""
+        if _runs_natively(task):
+            return why_not_scored(task)
         if native.learner_of(task) is not None or isinstance(task.estimator, _EXACT):
             return None
         name = type(task.estimator).__name__

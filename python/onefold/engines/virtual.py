@@ -28,7 +28,7 @@ from .. import _core
 from ..data import as_classes, as_rows, as_values
 from ..folds import Folds, Splits
 from ..progress import Report, part, reporter
-from .base import Outcome, Task, Together
+from .base import Outcome, Task, Together, why_not_scored
 from .options import Check
 
 __all__ = ["System", "Virtual", "read", "system"]
@@ -196,8 +196,8 @@ class Virtual(Together):
         return None
 
     def why_not_auto(self, task: Task) -> str | None:
-        """It is exact."""
-        return None
+        """It is exact, but leaves answers only."""
+        return why_not_scored(task)
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Predict every fold; tasks that differ in the penalty only share one decomposition."""
