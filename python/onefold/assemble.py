@@ -17,7 +17,16 @@ from sklearn.utils import _safe_indexing
 from .engines import Outcome, Task
 from .folds import partitions
 from .result import CVResult
-from .scoring import HeldOut, Scorer, losses, metric_of, per_sample, score_held_out, sign_of
+from .scoring import (
+    HeldOut,
+    Scorer,
+    losses,
+    metric_of,
+    per_sample,
+    reads_answers,
+    score_held_out,
+    sign_of,
+)
 
 __all__ = ["HeldTargets", "assemble", "pooled_scores", "score_columns"]
 
@@ -37,6 +46,11 @@ def assemble(task: Task, outcome: Outcome, *, method: str, return_indices: bool)
         }
     metrics = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
     pooled, notes = pooled_scores(task, outcome, metrics)
+    notes += [
+        f"{name} is not defined on every test set: see the pooled one"
+        for name in metrics
+        if np.isnan(columns[f"test_{name}"]).any() and not np.isnan(pooled[name])
+    ]
     parts = partitions(folds)
     if parts is not None and len(parts) > 1:
         notes.append(f"{len(parts)} partitions: see partition_means and between_partitions")
@@ -85,7 +99,7 @@ def score_columns(
     """Times and scores of every fold, under the names scikit-learn gives them."""
     start = time.perf_counter()
     if outcome.test_scores is not None:
-        test = _by_metric(outcome.test_scores, task.error_score)
+        test = _by_metric(outcome.test_scores, task)
     else:
         test = _fold_scores(task, outcome, targets or HeldTargets(task))
         outcome.score_time = time.perf_counter() - start
@@ -95,7 +109,7 @@ def score_columns(
     }
     columns |= {f"test_{name}": scores for name, scores in test.items()}
     if outcome.train_scores is not None:
-        train = _by_metric(outcome.train_scores, task.error_score)
+        train = _by_metric(outcome.train_scores, task)
         columns |= {f"train_{name}": scores for name, scores in train.items()}
     return columns
 
@@ -105,11 +119,16 @@ def _per_fold(seconds: Floats | float, n_folds: int) -> Floats:
     return np.full(n_folds, seconds / n_folds) if isinstance(seconds, float) else seconds
 
 
-def _by_metric(folds: list[dict[str, float]], error_score: float | str) -> dict[str, Floats]:
-    """Turn a dictionary a fold into an array a metric."""
-    names = max(folds, key=len)
-    # A fold whose fit failed knows nothing of the metrics that a callable would have named.
-    return {name: np.array([fold.get(name, error_score) for fold in folds]) for name in names}
+def _by_metric(folds: list[dict[str, float]], task: Task) -> dict[str, Floats]:
+    """Turn a dictionary a fold into an array a metric.
+
+    A fold whose fit failed has no scores, and knows nothing of what a callable would have named.
+    """
+    names = max(folds, key=len) or task.scorers
+    return {
+        name: np.array([fold.get(name, task.error_score) for fold in folds], dtype=np.float64)
+        for name in names
+    }
 
 
 def _held_out(values: Any, task: Task) -> Any:
@@ -169,25 +188,27 @@ def _one_by_one(
     y, weights = targets.y, targets.weights
     folds = []
     # scikit-learn's scorers take answers for what they are and never look at the rows.
-    X = None if hasattr(scorer, "_accept_sample_weight") else task.X
+    X = None if reads_answers(scorer) else task.X
     for fold, (start, stop) in enumerate(pairwise(task.folds.starts.tolist())):
         part = slice(start, stop)
+        rows = None if X is None else _safe_indexing(X, task.folds.test(fold))
         held = HeldOut(
             task.estimator,
             {key: answer[part] for key, answer in outcome.answers.items()},
             outcome.classes,
+            rows,
         )
         folds.append(
             score_held_out(
                 {name: scorer},
                 held,
-                None if X is None else _safe_indexing(X, task.folds.test(fold)),
+                rows,
                 None if y is None else y[part],
                 weights=None if weights is None else weights[part],
                 error_score=task.error_score,
             )
         )
-    return _by_metric(folds, task.error_score)
+    return _by_metric(folds, task)
 
 
 def pooled_scores(

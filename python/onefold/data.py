@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 
 from . import _core
 
-__all__ = ["as_classes", "as_rows", "as_values", "as_weights", "encode"]
+__all__ = ["as_classes", "as_rows", "as_values", "as_weights", "check_finite", "encode"]
 
 Floats = NDArray[np.float64]
 
@@ -128,18 +128,15 @@ def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.u
         labels = labels.ravel()
     _check_length(labels, n_samples, name, ndim=1)
     if labels.dtype.kind == "f":
-        _check_finite(labels, name)
+        check_finite(labels, name)
     for place, value in enumerate(labels if labels.dtype.kind == "O" else ()):
         if value is None or value != value:
             raise ValueError(f"{name}[{place}] is {value!r}: every sample needs a label")
-    try:
-        classes, codes = encode(labels)
-    except TypeError as error:
-        raise ValueError(f"{name} mixes labels that cannot be sorted: {error}") from None
+    classes, codes = encode(labels, name=name)
     return codes.astype(np.uint32, copy=False), classes
 
 
-def encode(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the sorted classes and a code for every label, as `numpy.unique` does.
 
     Labels that are whole numbers in a narrow range, as most are, are counted instead of sorted.
@@ -152,16 +149,22 @@ def encode(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     whole = _whole_numbers(labels)
     if whole is None or whole.size == 0:
-        classes, codes = np.unique(labels, return_inverse=True)
-        return classes, codes.ravel()
+        return _sorted(labels, name)
     low, high = int(whole.min()), int(whole.max())
     if high - low > len(whole):
-        classes, codes = np.unique(labels, return_inverse=True)
-        return classes, codes.ravel()
+        return _sorted(labels, name)
     numbers = np.subtract(whole, low, dtype=np.int64)
     is_present = np.bincount(numbers) > 0
     classes = (np.flatnonzero(is_present) + low).astype(labels.dtype)
     return classes, numbers if is_present.all() else (np.cumsum(is_present) - 1)[numbers]
+
+
+def _sorted(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{name} mixes labels that cannot be sorted: {error}") from None
+    return classes, codes.ravel()
 
 
 def _whole_numbers(labels: NDArray[Any]) -> NDArray[Any] | None:
@@ -192,7 +195,7 @@ def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:
     if values.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
     _check_length(values, n_samples, name, ndim=values.ndim)
-    _check_finite(values, name)
+    check_finite(values, name)
     return np.ascontiguousarray(values.reshape(n_samples, -1))
 
 
@@ -229,7 +232,8 @@ def _check_length(values: NDArray[Any], n_samples: int, name: str, *, ndim: int)
         raise ValueError(f"{name} has {len(values)} entries for {n_samples} samples")
 
 
-def _check_finite(values: NDArray[Any], name: str) -> None:
+def check_finite(values: NDArray[Any], name: str) -> None:
+    """Name the first value that is NaN or infinite, if there is one."""
     finite = np.isfinite(values)
     if not finite.all():
         place = np.unravel_index(int(finite.argmin()), values.shape)

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from ._core import Folds, Splits
-from .data import encode
+from .data import check_finite, encode
 
 __all__ = ["Folds", "Splits", "partitions", "resolve_cv"]
 
@@ -61,6 +61,11 @@ def resolve_cv(
     if cv is None or isinstance(cv, (int, np.integer)):
         return _from_number(5 if cv is None else int(cv), X, y, classifier)
     if not hasattr(cv, "split"):
+        if not isinstance(cv, Iterable):
+            raise ValueError(
+                "cv must be a number of folds, 'loo', a splitter, fold labels or pairs (train, "
+                f"test), got {cv!r}"
+            )
         if not (isinstance(cv, np.ndarray) and cv.dtype.kind != "O"):
             cv = list(cv)
         if _are_labels(cv):
@@ -153,9 +158,13 @@ def _first_places(codes: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
 
 def _are_classes(y: Any) -> bool:
     """Whether labels are of two or more classes, and not numbers or sets of labels."""
+    if y is None:
+        return False
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":
         return True  # what type_of_target says after sorting them
-    return type_of_target(y) in ("binary", "multiclass")
+    if (labels := np.asarray(y)).dtype.kind == "f":
+        check_finite(labels, "y")
+    return type_of_target(y, input_name="y") in ("binary", "multiclass")
 
 
 def _are_labels(cv: Any) -> bool:
@@ -171,7 +180,7 @@ def _from_labels(labels: NDArray[Any], n_samples: int) -> Folds:
     for place, label in enumerate(labels.tolist()):
         if label is None or (isinstance(label, float) and math.isnan(label)):
             raise ValueError(f"cv[{place}] is {label}: every sample needs a fold label")
-    names, codes = encode(labels)
+    names, codes = encode(labels, name="cv")
     if len(names) < 2:
         raise ValueError(f"cv has the one fold label {names[0].item()!r}: there must be two folds")
     return Folds.from_labels(codes.astype(np.int64), len(names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def cross_validate(
     return_indices: bool = False,
     error_score: float | str = np.nan,
     n_jobs: int | None = None,
+    verbose: int = 0,
+    pre_dispatch: Any = "2*n_jobs",
     random_state: Any = None,
     progress: bool = False,
     **options: Any,
@@ -55,7 +58,7 @@ def cross_validate(
         ``"loo"`` for leave-one-out and an array with the fold of every sample.
     scoring : str, callable, list or dict, optional
         As in scikit-learn; by default the estimator's own ``score``.
-    method : {"auto", "refit"}, default="auto"
+    method : {"auto", "merge", "virtual", "seeded", "tree", "refit"}, default="auto"
         The engine. ``"auto"`` takes the cheapest that estimates the same thing, and warns when
         that is ``"refit"``: one fit a fold.
     groups : array-like of shape (n_samples,), optional
@@ -74,6 +77,10 @@ def cross_validate(
     n_jobs : int, optional
         Threads or processes, as joblib reads it: None is 1, -1 is all cores. The result does not
         depend on it.
+    verbose : int, default=0
+        Print one line that says what is done, see also ``progress``.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Fits that ``"refit"`` sends to its processes at a time, as in scikit-learn.
     random_state : int, RandomState or None
         For engines that feed rows in a random order.
     progress : bool, default=False
@@ -115,6 +122,8 @@ def cross_validate(
         return_estimator=return_estimator,
         error_score=error_score,
         n_jobs=n_jobs,
+        verbose=verbose,
+        pre_dispatch=pre_dispatch,
         random_state=random_state,
         progress=progress,
         options=options,
@@ -135,6 +144,8 @@ def cross_val_score(
     params: dict[str, Any] | None = None,
     error_score: float | str = np.nan,
     n_jobs: int | None = None,
+    verbose: int = 0,
+    pre_dispatch: Any = "2*n_jobs",
     random_state: Any = None,
     progress: bool = False,
     **options: Any,
@@ -172,6 +183,8 @@ def cross_val_score(
         params=params,
         error_score=error_score,
         n_jobs=n_jobs,
+        verbose=verbose,
+        pre_dispatch=pre_dispatch,
         random_state=random_state,
         progress=progress,
         options=options,
@@ -191,6 +204,8 @@ def cross_val_predict(
     sample_weight: ArrayLike | None = None,
     params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
+    verbose: int = 0,
+    pre_dispatch: Any = "2*n_jobs",
     random_state: Any = None,
     progress: bool = False,
     **options: Any,
@@ -201,7 +216,8 @@ def cross_val_predict(
 
     Parameters
     ----------
-    estimator, X, y, cv, groups, sample_weight, params, n_jobs, random_state, progress, **options
+    estimator, X, y, cv, groups, sample_weight, params, n_jobs, verbose, pre_dispatch, \
+    random_state, progress, **options
         As in `cross_validate`; the test sets must be a partition.
     method : {"predict", "decision_function", "predict_proba", "predict_log_proba", \
             "score_samples", "transform"}, default="predict"
@@ -240,6 +256,8 @@ def cross_val_predict(
         params=params,
         error_score="raise",
         n_jobs=n_jobs,
+        verbose=verbose,
+        pre_dispatch=pre_dispatch,
         random_state=random_state,
         progress=progress,
         options=options,
@@ -266,11 +284,13 @@ def _evaluate(
     sample_weight: Any,
     weighted_scores: bool = False,
     params: dict[str, Any] | None,
+    verbose: int,
     **keywords: Any,
 ) -> tuple[Task, Outcome, str]:
     """Make the task, choose an engine and run it."""
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must have a fit method, got {estimator!r}")
+    _check(keywords)
     X, y, groups = indexable(X, y, groups)
     folds = resolve_cv(cv, X, y, groups=groups, classifier=is_classifier(estimator))
     if required is not None and not isinstance(folds, Folds):
@@ -294,9 +314,21 @@ def _evaluate(
     engine, reasons = choose(method, task, partitions(folds))
     if engine.name == "refit":
         warn_of_refits(task, reasons, len(folds))
+    if verbose > 0:
+        name = type(estimator).__name__
+        print(f"Cross-validating {name} on {len(folds)} folds, method={engine.name!r}")
     outcome = engine.run(task)
     report_failures([outcome], len(folds), task.error_score)
     return task, outcome, engine.name
+
+
+def _check(keywords: dict[str, Any]) -> None:
+    """Raise what is wrong with arguments that only some engines would look at."""
+    n_jobs, error_score = keywords["n_jobs"], keywords["error_score"]
+    if not (n_jobs is None or isinstance(n_jobs, Integral)):
+        raise ValueError(f"n_jobs must be a whole number or None, got {n_jobs!r}")
+    if not (isinstance(error_score, Real) or error_score == "raise"):
+        raise ValueError(f"error_score must be a number or 'raise', got {error_score!r}")
 
 
 def usual_responses(estimator: Any) -> tuple[str, ...]:

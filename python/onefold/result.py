@@ -200,9 +200,10 @@ class CVResult(dict[str, Any]):
         answers : dict of arrays
             ``"rows"`` are the samples held out; the others are in the same order.
         """
-        start = sum(len(self.folds.test(i)) for i in range(fold))
+        if not 0 <= fold < len(self.folds):
+            raise IndexError(f"fold={fold}: there are {len(self.folds)} folds, from 0")
+        start, stop = self.folds.starts[fold : fold + 2]
         rows = self.folds.test(fold)
-        stop = start + len(rows)
         return {"rows": rows} | {name: a[start:stop] for name, a in self._answers.items()}
 
     # Showing
@@ -258,9 +259,8 @@ class CVResult(dict[str, Any]):
         text = [f"CVResult: {self._title()}"]
         for name, mean, error, pooled in lines:
             says = "" if np.isnan(pooled) else f"   pooled {pooled:.4f}"
-            text.append(
-                f"  {name:<{width}}  {mean:.4f} ± {error:.4f} (mean ± standard error){says}"
-            )
+            spread = "" if len(self.folds) < 2 else f" ± {error:.4f} (mean ± standard error)"
+            text.append(f"  {name:<{width}}  {mean:.4f}{spread}{says}")
         text.append(f"  {'cost':<{width}}  {self._cost()}")
         text += [f"  {'note':<{width}}  {note}" for note in self.notes]
         return "\n".join(text)

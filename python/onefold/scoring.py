@@ -36,12 +36,14 @@ from sklearn.pipeline import Pipeline
 
 __all__ = [
     "RESPONSES",
+    "UNNAMED",
     "HeldOut",
     "Scorer",
     "is_mean",
     "losses",
     "metric_of",
     "per_sample",
+    "reads_answers",
     "resolve_scoring",
     "score_held_out",
     "sign_of",
@@ -50,6 +52,9 @@ __all__ = [
 Scorer = Callable[..., Any]
 Answers = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float64]
+
+UNNAMED = "score"
+"""The name of the one metric that a caller has not named."""
 
 RESPONSES = (
     "predict",
@@ -74,9 +79,18 @@ class HeldOut:
         What is known already, by the name of the method that would return it.
     classes : array, optional
         Of a classifier that is not fitted.
+    rows : array-like, optional
+        What the answers are answers to, where somebody could ask about other rows.
     """
 
-    def __init__(self, estimator: Any, answers: Answers | None = None, classes: Any = None) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        answers: Answers | None = None,
+        classes: Any = None,
+        rows: Any = None,
+    ) -> None:
+        self._rows = rows
         self._estimator = estimator
         self._is_fitted = answers is None
         self._answers = dict(answers or {})
@@ -100,6 +114,10 @@ class HeldOut:
         compute = None if name in self._answers else getattr(self._estimator, name)
 
         def answer(X: Any) -> Any:
+            if self._rows is not None and X is not self._rows:
+                raise ValueError(
+                    f"{name} is known for the held-out rows as they are, and no others"
+                )
             if name not in self._answers and compute is not None:
                 self._answers[name] = compute(X)
             return self._answers[name]
@@ -176,7 +194,7 @@ def resolve_scoring(estimator: Any, scoring: Any) -> dict[str, Scorer]:
         if not scoring:
             raise ValueError("scoring is an empty dict")
         return {name: check_scoring(estimator, scoring=one) for name, one in scoring.items()}
-    return {"score": check_scoring(estimator, scoring=scoring)}
+    return {UNNAMED: check_scoring(estimator, scoring=scoring)}
 
 
 def score_held_out(
@@ -188,20 +206,22 @@ def score_held_out(
     weights: Any = None,
     error_score: float | str = "raise",
 ) -> dict[str, float]:
-    """Scores of one test set, by metric; a scorer may itself return several by name."""
+    """Scores of one test set, by metric; a scorer may itself return several by name.
+
+    What an unnamed scorer would have named is not known where it fails, and so is left out.
+    """
     arguments = (X,) if y is None else (X, y)
     scores: dict[str, float] = {}
     for name, scorer in scorers.items():
         weigh = weights is not None and _takes_weights(scorer)
         keywords = {"sample_weight": weights} if weigh else {}
-        # A scorer of scikit-learn reads answers; any other callable may want the estimator itself.
-        subject = held if hasattr(scorer, "_accept_sample_weight") else held.subject
+        subject = held if reads_answers(scorer) else held.subject
         try:
             score = scorer(subject, *arguments, **keywords)
         except Exception:
             if error_score == "raise":
                 raise
-            score = error_score
+            score = {} if name == UNNAMED else error_score
             warnings.warn(
                 f"Scoring failed. The score on this train-test partition will be set to "
                 f"{error_score}. Details:\n{format_exc()}",
@@ -214,6 +234,11 @@ def score_held_out(
                 raise ValueError(f"scoring must return a number, got {value!r} (scorer={key})")
             scores[key] = float(number)
     return scores
+
+
+def reads_answers(scorer: Scorer) -> bool:
+    """Whether a scorer is one of scikit-learn: any other callable may want the estimator itself."""
+    return hasattr(scorer, "_accept_sample_weight")
 
 
 def _takes_weights(scorer: Scorer) -> bool:
@@ -244,7 +269,8 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> Floa
         return _own_sample_scores(estimator, answers)
     if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
         return None
-    values = _MEANS[metric](answers["predict"], np.asarray(y))
+    prediction = answers["predict"]
+    values = _MEANS[metric](prediction, _in_shape(y, prediction))
     return None if values is None else sign_of(scorer) * values
 
 
@@ -273,15 +299,23 @@ def losses(estimator: Any, y: Any, answers: Answers) -> tuple[str, Floats] | Non
     centre; None where no such answers are known.
     """
     if y is not None and "predict" in answers:
-        if is_classifier(estimator) and np.ndim(y) == 1:
-            return "zero-one", (answers["predict"] != np.asarray(y)).astype(np.float64)
+        prediction = answers["predict"]
+        targets = _in_shape(y, prediction)
+        if is_classifier(estimator) and targets.ndim == 1:
+            return "zero-one", (prediction != targets).astype(np.float64)
         if is_regressor(estimator):
-            return "squared error", _over_outputs(np.square(answers["predict"] - np.asarray(y)))
+            return "squared error", _over_outputs(np.square(prediction - targets))
     if is_clusterer(estimator) and "transform" in answers:
         return "squared distance", np.square(answers["transform"].min(axis=1))
     if "score_samples" in answers:
         return "negative log density", -np.asarray(answers["score_samples"], dtype=np.float64)
     return None
+
+
+def _in_shape(y: Any, prediction: NDArray[Any]) -> NDArray[Any]:
+    """Targets in the shape of the predictions: one column goes with one dimension."""
+    targets = np.asarray(y)
+    return targets.reshape(prediction.shape) if targets.size == prediction.size else targets
 
 
 def _over_outputs(values: NDArray[Any]) -> Floats:

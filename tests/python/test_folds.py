@@ -152,6 +152,7 @@ def test_folds_and_splits_pickle():
         (1, "cv=1: the number of folds"),
         (-3, "cv=-3"),
         (15, "cv=15: class 'a' has only 10 samples, fewer than folds"),
+        (2.5, "cv must be a number of folds, 'loo', a splitter, fold labels or pairs .*got 2.5"),
         ("jackknife", "cv must be a number of folds, a splitter or 'loo', got 'jackknife'"),
         ([0, 1, 2], "cv has 3 fold labels for 30 samples"),
         ([0] * 30, "one fold label 0"),

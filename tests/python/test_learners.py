@@ -1,6 +1,7 @@
 """Native learners keep scikit-learn's contract, and their laws hold from Python too."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -207,3 +208,39 @@ def test_parameters_out_of_range_are_named():
         model.partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"y\[0\] is 7: not among the classes \[0, 1\]"):
         model.partial_fit(X, np.full(20, 7))
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3)])
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (None, "requires y"),
+        (np.r_[np.nan, np.tile([0.0, 1.0], 6)], r"y\[0\] is nan|y contains NaN"),
+        (np.array([1, "a"] * 6 + [1], dtype=object), "y mixes|Unknown label"),
+    ],
+)
+def test_what_is_wrong_with_labels_is_said_of_y(labels, message, cv):
+    with pytest.raises(ValueError, match=message):
+        onefold.cross_validate(learners.Pegasos(), np.ones((13, 2)), labels, cv=cv)
+
+
+class Cautious(learners.Pegasos):
+    """Says the first class unless it is sure."""
+
+    def predict(self, X):
+        return self.classes_[(self.decision_function(X) > 1).astype(int)]
+
+
+class Renamed(learners.Pegasos):
+    """Changes nothing that matters."""
+
+
+@pytest.mark.parametrize("method", ["auto", "tree", "refit"])
+def test_what_a_subclass_answers_is_asked_of_it(method):
+    X, y = make_classification(60, random_state=0)
+    cv = KFold(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", onefold.RefitWarning)
+        result = onefold.cross_validate(Cautious(), X, y, cv=cv, method=method)
+    np.testing.assert_array_equal(result.predictions, result.decision_values > 1)
+    assert "copies" in onefold.cross_validate(Renamed(), X, y, cv=cv).cost

@@ -1,14 +1,23 @@
 """`method="refit"` is scikit-learn's cross-validation: same folds, same scores."""
 
+import inspect
+
 import numpy as np
 import pytest
+import sklearn.model_selection
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn.metrics import make_scorer, precision_score
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import (
@@ -24,7 +33,7 @@ from sklearn.model_selection import cross_val_predict as sk_predict
 from sklearn.model_selection import cross_val_score as sk_score
 from sklearn.model_selection import cross_validate as sk_validate
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KernelDensity, KNeighborsClassifier
+from sklearn.neighbors import KernelDensity, KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -217,6 +226,26 @@ def test_a_result_holds_predictions_losses_and_a_pooled_score():
     assert result.cost == {"fits": 4, "rows_fed": 720, "rows_evaluated": 240}
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+@pytest.mark.parametrize("scoring", ["neg_mean_squared_error", "neg_mean_absolute_error", "r2"])
+@pytest.mark.parametrize(
+    ("estimator", "method"),
+    [
+        (DecisionTreeRegressor(random_state=0), "refit"),
+        (SGDRegressor(max_iter=1, tol=None, random_state=0), "tree"),
+        (KNeighborsRegressor(), "refit"),
+    ],
+    ids=["predicts one dimension", "on the tree", "predicts a column"],
+)
+def test_targets_in_a_column_are_targets(estimator, method, scoring):
+    X, y = regression()
+    flat = onefold.cross_validate(estimator, X, y, method=method, scoring=scoring)
+    column = onefold.cross_validate(estimator, X, y[:, None], method=method, scoring=scoring)
+    np.testing.assert_array_equal(column["test_score"], flat["test_score"])
+    np.testing.assert_array_equal(column.losses, flat.losses)
+    assert column.pooled == flat.pooled
+
+
 def test_weights_count_in_the_scores_on_request():
     X, y = regression()
     folds = KFold(3)
@@ -288,6 +317,18 @@ def test_a_fit_that_fails_gets_the_error_score():
         onefold.cross_validate(Fussy(), X * 0 + 7, y, cv=KFold(3), method="refit")
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_a_fit_that_fails_does_not_hide_what_a_callable_names():
+    X, y = np.arange(12.0)[:, None], np.tile([0, 1], 6)
+    keywords = {"cv": KFold(3), "error_score": -1, "return_train_score": True}
+    keywords["scoring"] = lambda estimator, X, y: {"named": estimator.score(X, y)}
+    ours = onefold.cross_validate(Fussy(), X, y, method="refit", **keywords)
+    theirs = sk_validate(Fussy(), X, y, **keywords)
+    assert set(ours) == set(theirs)
+    for name in ("test_named", "train_named"):
+        np.testing.assert_array_equal(ours[name], theirs[name])
+
+
 def test_auto_says_when_it_refits():
     X, y = classification()
     with pytest.warns(onefold.RefitWarning, match="DummyClassifier, so it is fitted 3 times"):
@@ -303,13 +344,44 @@ def test_progress_is_shown_on_request(capsys):
     assert "3.00/3.00" in capsys.readouterr().err
 
 
+def test_verbose_says_what_is_done(capsys):
+    X, y = classification()
+    onefold.cross_val_score(GaussianNB(), X, y, cv=3)
+    assert capsys.readouterr().out == ""
+    onefold.cross_val_score(GaussianNB(), X, y, cv=3, verbose=1)
+    said = "Cross-validating GaussianNB on 3 folds, method='merge'\n"
+    assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize("name", ["cross_validate", "cross_val_score", "cross_val_predict"])
+def test_every_keyword_of_scikit_learn_is_known(name):
+    theirs = inspect.signature(getattr(sklearn.model_selection, name)).parameters
+    ours = inspect.signature(getattr(onefold, name)).parameters
+    assert set(theirs) <= set(ours)
+    # The default error_score is NaN, which is not equal to itself.
+    for key in set(theirs) - {"error_score"}:
+        assert ours[key].default == theirs[key].default
+
+
+@pytest.mark.parametrize("pre_dispatch", [1, "all"])
+def test_the_number_of_dispatched_fits_does_not_matter(pre_dispatch):
+    X, y = classification()
+    ours = onefold.cross_val_score(
+        GaussianNB(), X, y, cv=3, method="refit", n_jobs=2, pre_dispatch=pre_dispatch
+    )
+    np.testing.assert_array_equal(ours, sk_score(GaussianNB(), X, y, cv=3))
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
         ({"method": "magic"}, "method must be 'auto' or one of"),
-        ({"method": "refit", "speed": 3}, "it has no option speed"),
+        ({"method": "refit", "speed": 3}, "there is no option 'speed'"),
         ({"scoring": ["accuracy", "accuracy"]}, "names a metric twice"),
         ({"scoring": []}, "scoring must name metrics"),
+        ({"n_jobs": "2"}, "n_jobs must be a whole number or None, got '2'"),
+        ({"n_jobs": 1.5}, "n_jobs must be a whole number or None, got 1.5"),
+        ({"error_score": "warn"}, "error_score must be a number or 'raise', got 'warn'"),
         ({"scoring": {}}, "empty dict"),
         ({"sample_weight": np.r_[-1, np.ones(239)]}, r"sample_weight\[0\] is -1.0"),
         ({"sample_weight": np.ones(3)}, "sample_weight has 3 entries for 240 samples"),

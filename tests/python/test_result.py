@@ -84,6 +84,29 @@ def test_splits_keep_the_answers_of_each_split():
     assert "3 splits of 442 samples" in repr(result)
 
 
+@pytest.mark.parametrize("fold", [-1, 5, 9])
+def test_a_fold_that_is_not_there_is_named(classified, fold):
+    with pytest.raises(IndexError, match=f"fold={fold}: there are 5 folds, from 0"):
+        classified.fold_answers(fold)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("method", ["virtual", "refit"])
+def test_a_metric_that_folds_leave_undefined_is_noted(method):
+    X, y = load_diabetes(return_X_y=True)
+    keywords = {"cv": 30, "method": method, "scoring": ["r2", "neg_mean_squared_error"]}
+    result = onefold.cross_validate(Ridge(), X[:30], y[:30], **keywords)
+    assert result.notes == ["r2 is not defined on every test set: see the pooled one"]
+    assert not np.isnan(result.pooled["r2"])
+
+
+def test_one_test_set_has_no_standard_error():
+    X, y = load_diabetes(return_X_y=True)
+    result = onefold.cross_validate(Ridge(), X, y, cv=onefold.Holdout(random_state=0))
+    assert "±" not in repr(result)
+    assert np.isnan(result.std_error)
+
+
 def test_several_outputs():
     X, y = load_diabetes(return_X_y=True)
     Y = np.column_stack([y, -2 * y])

@@ -267,6 +267,22 @@ def test_fits_that_fail_get_the_error_score_as_in_scikit_learn():
         search(Fussy(), {"good": [False]}, cv=KFold(3), data=data)
 
 
+def accuracy_by_name(estimator, X, y):
+    return {"accuracy": np.mean(estimator.predict(X) == y)}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.parametrize("values", [[True, False, "sometimes"], [False, "sometimes"]])
+@pytest.mark.parametrize("error_score", [-1, 0.75])
+def test_fits_that_fail_do_not_hide_what_a_callable_names(values, error_score):
+    data = np.arange(12.0)[:, None], np.tile([0, 1], 6)
+    keywords = {"scoring": accuracy_by_name, "refit": False, "error_score": error_score}
+    keywords |= {"cv": KFold(3), "return_train_score": True}
+    grid = {"good": values}
+    theirs = sk.GridSearchCV(Fussy(), grid, **keywords).fit(*data)
+    assert_same_table(search(Fussy(), grid, data=data, **keywords), theirs)
+
+
 @pytest.mark.filterwarnings("ignore:One or more of the test scores")
 @pytest.mark.parametrize("cv", [3, onefold.MonteCarlo(3, random_state=0)])
 def test_a_bad_candidate_does_not_take_the_others_of_its_engine_with_it(cv):
@@ -282,6 +298,14 @@ def test_a_bad_candidate_does_not_take_the_others_of_its_engine_with_it(cv):
     assert any("alpha" in note for note in ours.result_.notes)
     with pytest.raises(ValueError, match="alpha"):
         search(Pegasos(), {"alpha": [0.1, -1]}, cv=cv, error_score="raise", data=(X, y))
+
+
+@pytest.mark.parametrize("method", ["auto", "tree", "refit"])
+def test_a_bad_option_is_not_taken_for_a_bad_candidate(method):
+    X, y = classification()
+    keywords = {"method": method, "options": {"order": "sorted"}}
+    with pytest.raises(ValueError, match="order must be 'fixed' or 'random', got 'sorted'"):
+        search(Pegasos(), {"alpha": [0.1, 1]}, data=(X, y), **keywords)
 
 
 def test_it_answers_like_scikit_learns_before_and_after_fit():
@@ -381,7 +405,10 @@ def test_scikit_learns_checks(estimator, check):
         ({"cv": "lko"}, ValueError, "'cv' parameter"),
         ({"method": "magic"}, ValueError, "'method' parameter"),
         ({"method": "tree"}, ValueError, "What does: virtual, refit"),
-        ({"options": {"speed": 3}}, ValueError, "it has no option speed"),
+        ({"options": {"speed": 3}}, ValueError, "there is no option 'speed'; engines have"),
+        ({"options": {"order": "sorted"}}, ValueError, "order must be 'fixed' or 'random'"),
+        ({"options": {"batch_size": 2.5}}, ValueError, "batch_size must be a whole number"),
+        ({"options": {"memory_mb": 0}}, ValueError, "memory_mb must be a positive number, got 0"),
         ({"rule": "worst"}, ValueError, "'rule' parameter"),
         ({"on_interrupt": "ignore"}, ValueError, "'on_interrupt' parameter"),
         ({"time_budget": -1}, ValueError, "'time_budget' parameter"),
@@ -417,3 +444,24 @@ def test_it_warns_once_when_there_is_no_engine():
         SGDClassifier(random_state=0), {"alpha": [1e-3, 1e-2]}, cv=3, scoring=accuracy
     )
     assert set(sgd.set_params(method="tree").fit(X, y).result_.methods) == {"tree"}
+
+
+def weight_of_the_model(estimator, X, y):
+    return float(np.abs(estimator.coef_).sum())
+
+
+def shaken(estimator, X, y):
+    return float(np.mean(estimator.predict(X[::-1]) == y))
+
+
+@pytest.mark.parametrize("scoring", [weight_of_the_model, shaken])
+@pytest.mark.parametrize("estimator", [RidgeClassifier(), Pegasos()])
+def test_a_function_as_scoring_sees_the_fitted_estimator(estimator, scoring):
+    X, y = classification()
+    grid = {"alpha": [0.1, 1]}
+    ours = search(estimator, grid, cv=3, scoring=scoring, data=(X, y))
+    assert_same_table(ours, sk.GridSearchCV(estimator, grid, cv=3, scoring=scoring).fit(X, y))
+    if isinstance(estimator, Pegasos):
+        keywords = {"cv": 3, "scoring": scoring, "method": "tree", "error_score": "raise"}
+        with pytest.raises((AttributeError, ValueError), match="held-out"):
+            onefold.cross_validate(estimator, X, y, **keywords)

@@ -180,6 +180,12 @@ def test_comparisons_of_one_test_set_have_no_errors():
     assert "±" not in repr(search.result_)
 
 
+def test_a_candidate_without_parameters_is_named_by_its_place():
+    search = onefold.GridSearchCV(Ridge(), {}, cv=4).fit(X, y)
+    assert "best   candidate 0: score" in repr(search.result_)
+    assert "that of candidate 0, on 4 test sets" in repr(search.compare())
+
+
 def test_comparisons_know_several_metrics():
     metrics = ["r2", "neg_mean_squared_error"]
     search = onefold.GridSearchCV(
@@ -204,6 +210,8 @@ def test_r2_of_leave_one_out_is_pooled(engine):
     assert search.best_index_ == np.argmax(search.cv_results_["mean_test_score"])
     assert np.isnan(search.cv_results_["std_test_score"]).all()
     assert any("all held-out predictions together" in note for note in search.result_.notes)
+    with pytest.raises(ValueError, match="compare needs score on every test set"):
+        search.compare()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")

@@ -1,6 +1,9 @@
 """TreeCV of scikit-learn's own estimators: any class with ``partial_fit`` walks the tree."""
 
 import pickle
+import threading
+import warnings
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -11,6 +14,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import load_digits, make_regression
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -142,6 +146,62 @@ def test_users_classes_get_every_other_row_in_batches(order, batch_size):
     assert in_order == (order == "fixed" or batch_size == 1)
 
 
+class Majority(ClassifierMixin, BaseEstimator):
+    """Takes no classes, and keeps what can be neither copied nor pickled."""
+
+    def partial_fit(self, X, y):
+        self._lock = threading.Lock()
+        self.counts_ = getattr(self, "counts_", Counter()) + Counter(y)
+        return self
+
+    def fit(self, X, y):
+        return self.partial_fit(X, y)
+
+    def predict(self, X):
+        return np.full(len(X), max(sorted(self.counts_), key=self.counts_.get))
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+
+def test_users_classes_need_no_classes_and_are_copied_their_own_way():
+    tree, refit = (
+        onefold.cross_validate(Majority(), X, y, cv=KFold(4), method=method)
+        for method in ("tree", "refit")
+    )
+    np.testing.assert_array_equal(tree.predictions, refit.predictions)
+
+
+def test_a_copy_knows_itself_and_not_the_original():
+    model = Diary()
+    model.answer_ = model.predict
+    twin = copy_estimator(model)
+    assert twin.answer_.__self__ is twin
+
+
+@pytest.mark.parametrize(
+    ("estimator", "classes"),
+    [
+        (MLPClassifier((5,), random_state=0), np.arange(3)),
+        (MultiOutputClassifier(SGDClassifier(random_state=0)), [np.arange(2)] * 3),
+    ],
+)
+def test_several_labels_a_sample(estimator, classes):
+    labels = (X[:, 10:13] > 5).astype(int)
+    result = onefold.cross_validate(estimator, X, labels, cv=3, method="tree")
+    expected = textbook(estimator, X, labels, result.folds, classes=classes)
+    np.testing.assert_array_equal(result.predictions, expected)
+
+
+def test_threads_leave_the_filters_of_warnings_alone():
+    with warnings.catch_warnings():
+        before = list(warnings.filters)
+        onefold.cross_validate(
+            SGDClassifier(random_state=0), X, y, cv=KFold(N), method="tree", n_jobs=2
+        )
+        assert warnings.filters == before
+
+
 def test_a_random_order_is_keyed_by_the_random_state():
     def predictions(random_state):
         return onefold.cross_validate(
@@ -225,6 +285,8 @@ def test_the_result_says_when_another_training_was_evaluated():
             "backend must be 'threads' or",
         ),
         (MultinomialNB(), {"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        (MultinomialNB(), {"batch_size": 2.5}, "batch_size must be a whole number, got 2.5"),
+        (MultinomialNB(), {"batch_size": "all"}, "batch_size must be a whole number, got 'all'"),
         (MultinomialNB(), {"params": {"a": 1}}, "it has no fit to pass params to"),
         (Diary(), {"sample_weight": WEIGHTS}, "Diary.partial_fit takes no sample_weight"),
         (MultinomialNB(), {"cv": N + 1}, f"cv={N + 1}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 from ..folds import Folds
 from .base import Engine, Outcome, Task
@@ -50,12 +51,22 @@ def choose(method: str, task: Task, parts: list[Folds] | None) -> tuple[Engine, 
     reasons : dict of str
         Why those that ``"auto"`` would have preferred do not apply, by name.
     """
+    _check_options(task.options)
     if isinstance(task.folds, Folds) or parts is None:
         return _choose(method, task)
     # Repeated k-fold: an engine that needs a partition gets one after the other.
     engine, reasons = _choose(method, replace(task, folds=parts[0]))
     alone = _why_not(engine, task) is None
     return engine if alone else Repeated(engine, parts), reasons
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Raise what is wrong with an option, whichever engine it is for."""
+    checks = {name: check for engine in ENGINES for name, check in engine.options.items()}
+    for name, value in options.items():
+        if name not in checks:
+            raise ValueError(f"there is no option {name!r}; engines have {', '.join(checks)}")
+        checks[name](name, value)
 
 
 def _choose(method: str, task: Task) -> tuple[Engine, dict[str, str]]:
@@ -86,7 +97,7 @@ def _named(method: str, task: Task) -> Engine:
 
 def _why_not(engine: Engine, task: Task) -> str | None:
     """Check what is asked of every engine, then what the engine itself asks for."""
-    unknown = set(task.options) - engine.options
+    unknown = set(task.options) - set(engine.options)
     if unknown:
         return f"it has no option {', '.join(sorted(unknown))}"
     if task.required is not None and task.required not in engine.responses:

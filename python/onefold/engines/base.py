@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from ..folds import Folds, Splits
 from ..progress import Report, part
-from ..scoring import Scorer
+from ..scoring import Scorer, reads_answers
+from .options import Check
 
-__all__ = ["Engine", "OneByOne", "Outcome", "Task", "Together"]
+__all__ = ["Engine", "OneByOne", "Outcome", "Task", "Together", "takes", "why_not_scored"]
 
 Floats = NDArray[np.float64]
 
@@ -83,8 +85,8 @@ class Engine(Protocol):
         ...
 
     @property
-    def options(self) -> frozenset[str]:
-        """The keyword options of `cross_validate` that only this engine knows."""
+    def options(self) -> Mapping[str, Check]:
+        """The keyword options of `cross_validate` that only this engine knows, and their checks."""
         ...
 
     @property
@@ -111,6 +113,31 @@ class Engine(Protocol):
         finished when the work is interrupted is not lost: it comes before the exception.
         """
         ...
+
+
+def takes(method: Any, keyword: str) -> bool:
+    """Whether a method has a keyword, or passes on whatever it gets, as searches do.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Perceptron
+    >>> from onefold.engines.base import takes
+    >>> takes(Perceptron().partial_fit, "classes"), takes(Perceptron().fit, "classes")
+    (True, False)
+    """
+    parameters = inspect.signature(method).parameters
+    passes_on = any(own.kind is own.VAR_KEYWORD for own in parameters.values())
+    return keyword in parameters or passes_on
+
+
+def why_not_scored(task: Task) -> str | None:
+    """Say why answers may not be enough to score by: some scorer may ask the estimator for more."""
+    if all(reads_answers(scorer) for scorer in task.scorers.values()):
+        return None
+    return (
+        "a function as scoring may ask for more than held-out answers, which a scorer made by "
+        "sklearn.metrics.make_scorer does not"
+    )
 
 
 class OneByOne:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .. import _core
 from ..folds import Folds
 from ..scoring import RESPONSES
 from . import native
-from .base import Outcome, Task, Together
+from .base import Outcome, Task, Together, why_not_scored
+from .options import Check
 
 __all__ = ["Merge"]
 
@@ -21,7 +22,7 @@ class Merge(Together):
     """
 
     name = "merge"
-    options: frozenset[str] = frozenset()
+    options: Mapping[str, Check] = {}
     responses = frozenset(RESPONSES)
 
     def why_not(self, task: Task) -> str | None:
@@ -34,8 +35,8 @@ class Merge(Together):
         return None
 
     def why_not_auto(self, task: Task) -> str | None:
-        """Merging is exact."""
-        return None
+        """Merging is exact, but leaves answers only."""
+        return why_not_scored(task)
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Merge."""

@@ -18,12 +18,16 @@ from ..folds import Folds
 from ..learners.base import NativeEstimator
 from ..progress import part, reporter
 from .base import Outcome, Task
+from .options import one_of
 from .twins import native_twin
 
-__all__ = ["Walk", "is_native", "learner_of", "run_many"]
+__all__ = ["ORDER", "Walk", "is_native", "learner_of", "run_many"]
 
 Walker = Callable[..., tuple[Any, dict[str, int]]]
 """`_core.tree_cv`, `_core.merge_cv` or `_core.refit_cv`."""
+
+ORDER = one_of("fixed", "random")
+"""The option that all engines share that feed rows."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,8 @@ class Walk:
     @classmethod
     def of(cls, task: Task) -> Walk:
         """Read the options that engines of incremental learners share."""
-        order = task.options.get("order", "fixed")
-        if order not in ("fixed", "random"):
-            raise ValueError(f"order must be 'fixed' or 'random', got {order!r}")
         seed = None
-        if order == "random":
+        if task.options.get("order", "fixed") == "random":
             seed = int(check_random_state(task.random_state).randint(2**31 - 1))
         strategy = task.options.get("strategy", "auto")
         return cls(strategy, seed, effective_n_jobs(task.n_jobs))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
@@ -17,14 +16,15 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from sklearn.utils.validation import _check_method_params
 
 from .. import _core
 from ..progress import reporter
 from ..scoring import RESPONSES, HeldOut
 from . import native
-from .base import Outcome, Task, Together
+from .base import Outcome, Task, Together, takes, why_not_scored
 from .judge import Judged, Measure, gather
+from .options import Check
 
 __all__ = ["Refit", "report_failures", "weight_name"]
 
@@ -37,7 +37,7 @@ class Refit(Together):
     """
 
     name = "refit"
-    options = frozenset({"order"})
+    options: Mapping[str, Check] = {"order": native.ORDER}
     responses = frozenset(RESPONSES)
 
     def why_not(self, task: Task) -> str | None:
@@ -52,8 +52,8 @@ class Refit(Together):
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Fit, score and ask for predictions, fold by fold."""
-        natives = [place for place, task in enumerate(tasks) if native.is_native(task)]
-        others = [place for place, task in enumerate(tasks) if not native.is_native(task)]
+        natives = [place for place, task in enumerate(tasks) if _runs_natively(task)]
+        others = [place for place, task in enumerate(tasks) if not _runs_natively(task)]
         if natives:
             party = [tasks[place] for place in natives]
             for number, outcome in native.run_many(party, _core.refit_cv):
@@ -61,6 +61,11 @@ class Refit(Together):
         if others:
             outcomes = fit_all([tasks[place] for place in others])
             yield from zip(others, outcomes, strict=True)
+
+
+def _runs_natively(task: Task) -> bool:
+    """Whether the core's answers are enough."""
+    return native.is_native(task) and ("order" in task.options or why_not_scored(task) is None)
 
 
 def fit_all(tasks: Sequence[Task]) -> Iterator[Outcome]:
@@ -123,15 +128,9 @@ def weight_name(estimator: Any) -> str:
         step, last = last.steps[-1]
         if not get_config()["enable_metadata_routing"]:
             name = f"{step}__{name}"
-    if not has_fit_parameter(last, "sample_weight") and not _takes_anything(last):
+    if not takes(last.fit, "sample_weight"):
         raise ValueError(f"sample_weight: {type(last).__name__}.fit takes no weights")
     return name
-
-
-def _takes_anything(estimator: Any) -> bool:
-    """Whether ``fit`` passes keywords on, as searches do."""
-    parameters = inspect.signature(estimator.fit).parameters.values()
-    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 @dataclass(frozen=True)
@@ -180,8 +179,6 @@ def _fit_fold(
             raise
         found.fit_time = time.perf_counter() - start
         found.failure = format_exc()
-        found.test.scores = dict.fromkeys(measure.scorers, float(measure.error_score))
-        found.train_scores = dict(found.test.scores)
         return found
     found.fit_time = time.perf_counter() - start
     start = time.perf_counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,8 @@ from ..svm import (
     gamma_of_scale,
     warn_of_gap,
 )
-from .base import Outcome, Task, Together
+from .base import Outcome, Task, Together, why_not_scored
+from .options import Check, one_of, positive
 
 __all__ = ["Seeded"]
 
@@ -49,7 +50,10 @@ class Seeded(Together):
     """
 
     name = "seeded"
-    options = frozenset({"seeding", "memory_mb"})
+    options: Mapping[str, Check] = {
+        "seeding": one_of("auto", "cold", "avg", "top", "ato", "mir", "sir", "withdraw"),
+        "memory_mb": positive,
+    }
     responses = frozenset({"predict", "decision_function"})
 
     def why_not(self, task: Task) -> str | None:
@@ -69,8 +73,8 @@ class Seeded(Together):
         return None
 
     def why_not_auto(self, task: Task) -> str | None:
-        """It finds what refits find, to the tolerance of the estimator."""
-        return None
+        """It finds what refits find, to the tolerance of the estimator, but leaves answers only."""
+        return why_not_scored(task)
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Solve every fold of every task on one set of kernel values, and read the decisions off.

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
-from sklearn.utils.validation import has_fit_parameter
 
 from .. import _core
 from ..folds import Folds
 from ..progress import part
 from ..scoring import RESPONSES
 from . import native
-from .base import Outcome, Task, Together
+from .base import Outcome, Task, Together, takes, why_not_scored
+from .options import Check, one_of, whole
 from .walk import walk
 
 __all__ = ["Tree"]
@@ -38,7 +37,12 @@ class Tree(Together):
     """
 
     name = "tree"
-    options = frozenset({"strategy", "order", "batch_size", "backend"})
+    options: Mapping[str, Check] = {
+        "strategy": one_of("auto", "copy", "revert"),
+        "order": native.ORDER,
+        "batch_size": whole,
+        "backend": one_of("threads", "processes"),
+    }
     responses = frozenset(RESPONSES)
 
     def why_not(self, task: Task) -> str | None:
@@ -54,7 +58,7 @@ class Tree(Together):
             return f"{name} has no partial_fit"
         if task.fit_params:
             return "it has no fit to pass params to"
-        if task.weights is not None and not _takes_weights(task.estimator):
+        if task.weights is not None and not takes(task.estimator.partial_fit, "sample_weight"):
             return f"{name}.partial_fit takes no sample_weight"
         if "strategy" in task.options:
             return f"{name} can only be copied, so there is no strategy"
@@ -62,6 +66,8 @@ class Tree(Together):
 
     def why_not_auto(self, task: Task) -> str | None:
         """Feeding rows once must be what ``fit`` does."""
+        if _runs_natively(task):
+            return why_not_scored(task)
         if native.learner_of(task) is not None or isinstance(task.estimator, _EXACT):
             return None
         name = type(task.estimator).__name__
@@ -105,14 +111,3 @@ _SINGLE_PASS_ON_REQUEST = (Perceptron, SGDClassifier, SGDRegressor)
 def _runs_natively(task: Task) -> bool:
     """Batches and processes are for estimators in Python, even if they have a native twin."""
     return native.learner_of(task) is not None and not {"batch_size", "backend"} & set(task.options)
-
-
-def _takes_weights(estimator: Any) -> bool:
-    return bool(has_fit_parameter(_PartialFit(estimator), "sample_weight"))
-
-
-class _PartialFit:
-    """Shows ``partial_fit`` to a function of scikit-learn that asks about ``fit``."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.fit = estimator.partial_fit

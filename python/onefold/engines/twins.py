@@ -9,6 +9,7 @@ from sklearn import naive_bayes
 
 from .. import learners
 from ..learners.base import NativeEstimator
+from ..scoring import RESPONSES
 
 __all__ = ["native_twin"]
 
@@ -24,7 +25,7 @@ def native_twin(estimator: Any) -> NativeEstimator | None:
     GaussianNB(var_smoothing=1e-06)
     """
     if isinstance(estimator, NativeEstimator):
-        return estimator
+        return None if _says_otherwise(type(estimator)) else estimator
     if type(estimator) is naive_bayes.GaussianNB:
         return learners.GaussianNB(estimator.priors, var_smoothing=estimator.var_smoothing)
     alpha = _alpha(estimator)
@@ -37,6 +38,14 @@ def native_twin(estimator: Any) -> NativeEstimator | None:
     if type(estimator) is naive_bayes.BernoulliNB and _zeros_are_no_events(estimator):
         return learners.BernoulliNB(alpha, binarize=estimator.binarize, **_priors(estimator))
     return None
+
+
+def _says_otherwise(kind: type[NativeEstimator]) -> bool:
+    """Whether a class made from a native learner learns or answers in a way of its own."""
+    ours = NativeEstimator.__module__.partition(".")[0]
+    theirs = [own for own in kind.__mro__ if own.__module__.partition(".")[0] != ours]
+    own_ways = {name for own in theirs if issubclass(own, NativeEstimator) for name in vars(own)}
+    return not own_ways.isdisjoint({"fit", "partial_fit", "score", *RESPONSES})
 
 
 def _zeros_are_no_events(estimator: Any) -> bool:

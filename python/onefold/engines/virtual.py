@@ -7,7 +7,7 @@ fitted to follows from the one fit to all rows (see `onefold.reference.virtual` 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,8 @@ from .. import _core
 from ..data import as_classes, as_rows, as_values
 from ..folds import Folds, Splits
 from ..progress import Report, part, reporter
-from .base import Outcome, Task, Together
+from .base import Outcome, Task, Together, why_not_scored
+from .options import Check
 
 __all__ = ["System", "Virtual", "read", "system"]
 
@@ -174,7 +175,7 @@ class Virtual(Together):
     """Virtual k-fold: exact, whatever the folds."""
 
     name = "virtual"
-    options: frozenset[str] = frozenset()
+    options: Mapping[str, Check] = {}
     responses = frozenset({"predict", "decision_function"})
 
     def why_not(self, task: Task) -> str | None:
@@ -195,8 +196,8 @@ class Virtual(Together):
         return None
 
     def why_not_auto(self, task: Task) -> str | None:
-        """It is exact."""
-        return None
+        """It is exact, but leaves answers only."""
+        return why_not_scored(task)
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Predict every fold; tasks that differ in the penalty only share one decomposition."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,7 +17,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -24,7 +26,7 @@ from .. import _core
 from ..folds import Folds
 from ..progress import reporter
 from ..scoring import is_mean
-from .base import Outcome, Task
+from .base import Outcome, Task, takes
 from .judge import Judged, Measure, gather
 from .native import Walk
 
@@ -39,7 +41,9 @@ def walk(task: Task, folds: Folds) -> Outcome:
     data = _Data.of(task, folds, how.seed)
     processes = _in_processes(task) and how.n_jobs > 1 and len(folds) > 2
     start = time.perf_counter()
-    with reporter(task.progress, unit="rows") as report:
+    # Estimators that change the filters of warnings, as scikit-learn's do, leave them in disorder
+    # when they run in several threads.
+    with reporter(task.progress, unit="rows") as report, warnings.catch_warnings():
         if processes:
             found = _walk_in_processes(clone(task.estimator), data, how.n_jobs)
         else:
@@ -58,15 +62,24 @@ def walk(task: Task, folds: Folds) -> Outcome:
 
 
 def _in_processes(task: Task) -> bool:
-    backend = task.options.get("backend", "threads")
-    if backend not in ("threads", "processes"):
-        raise ValueError(f"backend must be 'threads' or 'processes', got {backend!r}")
-    return bool(backend == "processes")
+    return bool(task.options.get("backend", "threads") == "processes")
 
 
 def _scores_follow(task: Task) -> bool:
     """Whether all scores can be computed from predictions at once, when the walk is over."""
     return all(is_mean(scorer, task.estimator) for scorer in task.scorers.values())
+
+
+def _keywords(estimator: Any, y: Any) -> dict[str, Any]:
+    """What ``partial_fit`` is told besides rows: all classes there are, where it asks for them."""
+    if not is_classifier(estimator) or not takes(estimator.partial_fit, "classes"):
+        return {}
+    labels = np.asarray(y)
+    if labels.ndim == 1 or labels.shape[1] == 1:
+        return {"classes": np.unique(labels)}
+    if isinstance(estimator, MultiOutputClassifier):
+        return {"classes": [np.unique(column) for column in labels.T]}
+    return {"classes": np.arange(labels.shape[1])}
 
 
 @dataclass(frozen=True)
@@ -89,9 +102,6 @@ class _Data:
 
     @classmethod
     def of(cls, task: Task, folds: Folds, seed: int | None) -> _Data:
-        batch_size = task.options.get("batch_size")
-        if batch_size is not None and not batch_size >= 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         return cls(
             X=task.X,
             y=task.y,
@@ -100,8 +110,8 @@ class _Data:
             starts=folds.starts,
             offset=0,
             measure=Measure.answers_only(task) if _scores_follow(task) else Measure.of(task),
-            keywords={"classes": np.unique(task.y)} if is_classifier(task.estimator) else {},
-            batch_size=batch_size,
+            keywords=_keywords(task.estimator, task.y),
+            batch_size=task.options.get("batch_size"),
             seed=seed,
         )
 
@@ -256,14 +266,14 @@ def copy_estimator(estimator: Any) -> Any:
     """Copy a fitted estimator so that training the copy leaves the original alone.
 
     What cannot change is shared, arrays are copied as arrays, and only the rest goes through the
-    general and slow `copy.deepcopy`. An estimator that defines its own way to be copied is
-    asked for it.
+    general and slow `copy.deepcopy`. An estimator that defines its own way to be copied or
+    pickled is asked for it.
     """
     kind = type(estimator)
-    if hasattr(kind, "__deepcopy__") or hasattr(kind, "__slots__"):
+    if any(_has_own(kind, name) for name in _WAYS_TO_COPY):
         return copy.deepcopy(estimator)
     twin: Any = object.__new__(kind)
-    memo: dict[int, Any] = {}
+    memo: dict[int, Any] = {id(estimator): twin}
     for name, value in vars(estimator).items():
         if value is None or isinstance(value, _IMMUTABLE):
             twin.__dict__[name] = value
@@ -273,5 +283,19 @@ def copy_estimator(estimator: Any) -> Any:
             twin.__dict__[name] = copy.deepcopy(value, memo)
     return twin
 
+
+def _has_own(kind: type, name: str) -> bool:
+    known = (getattr(object, name, None), getattr(BaseEstimator, name, None))
+    return getattr(kind, name, None) not in known
+
+
+_WAYS_TO_COPY = (
+    "__deepcopy__",
+    "__getstate__",
+    "__reduce__",
+    "__reduce_ex__",
+    "__setstate__",
+    "__slots__",
+)
 
 _IMMUTABLE = (bool, int, float, complex, str, bytes, np.generic)

@@ -160,7 +160,7 @@ class Search:
             )
         places = sorted(found.candidates)
         finished = [found.candidates[place] for place in places]
-        table = tabulate([candidates[place] for place in places], finished)
+        table = tabulate([candidates[place] for place in places], finished, self.error_score)
         names = [key[10:] for key in table if key.startswith("mean_test_")]
         self.multimetric_ = names != ["score"]
         if callable(self.scoring) and self.multimetric_:

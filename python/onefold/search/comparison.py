@@ -24,7 +24,7 @@ from scipy.stats import t as student
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "compare", "describe"]
+__all__ = ["Comparison", "compare", "describe", "name_of"]
 
 Floats = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class Comparison:
     def _title(self) -> str:
         own = self.params[int(np.flatnonzero(self.candidate == self.to)[0])]
         return (
-            f"{self.metric} of each candidate minus that of candidate {self.to}, {describe(own)}, "
+            f"{self.metric} of each candidate minus that of {name_of(self.to, own)}, "
             f"on {self.n_test_sets} test sets"
         )
 
@@ -122,14 +122,27 @@ def describe(params: dict[str, Any]) -> str:
     --------
     >>> import numpy as np
     >>> from onefold.search.comparison import describe
-    >>> describe({"C": np.float64(0.1), "kernel": "rbf"})
-    "C=0.1, kernel='rbf'"
+    >>> describe({"C": np.float64(0.1), "kernel": "rbf", "shrinking": True})
+    "C=0.1, kernel='rbf', shrinking=True"
     """
-    shown = {
-        name: f"{value:g}" if isinstance(value, Real) else repr(value)
-        for name, value in params.items()
-    }
-    return ", ".join(f"{name}={value}" for name, value in shown.items())
+    return ", ".join(f"{name}={_short(value)}" for name, value in params.items())
+
+
+def _short(value: Any) -> str:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return f"{value:g}" if is_number else repr(value)
+
+
+def name_of(place: int, params: dict[str, Any]) -> str:
+    """Name a candidate by its place and its parameters, if it has any.
+
+    Examples
+    --------
+    >>> from onefold.search.comparison import name_of
+    >>> name_of(3, {"alpha": 0.5}), name_of(0, {})
+    ('candidate 3, alpha=0.5', 'candidate 0')
+    """
+    return ", ".join(filter(None, (f"candidate {place}", describe(params))))
 
 
 def compare(

@@ -33,6 +33,8 @@ class Candidate:
     """Scores of all held-out answers together, of metrics that some fold leaves undefined."""
     method: str
     cost: dict[str, int]
+    names_metrics: bool = True
+    """Whether some fold was scored; otherwise only the caller has named the metrics."""
 
 
 @dataclass
@@ -158,6 +160,7 @@ def _judge(
         pooled,
         method,
         outcome.cost,
+        names_metrics=outcome.test_scores is None or any(outcome.test_scores),
     )
 
 

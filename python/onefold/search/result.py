@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..folds import Folds, Splits
-from .comparison import Comparison, compare, describe
+from .comparison import Comparison, compare, name_of
 from .evaluate import Evaluation
 from .table import Table
 
@@ -116,6 +116,11 @@ class SearchResult:
         """
         name = self.metric if metric is None else metric
         scores = self.scores(name)
+        if name in self.table.pooled:
+            raise ValueError(
+                f"compare needs {name} on every test set, and on some it is not defined; a metric "
+                "that is a mean over samples always is"
+            )
         if to is None:
             to = self.best if self.best is not None else int(np.argmax(scores.mean(axis=1)))
         n_test = len(self.folds.rows) / len(self.folds)
@@ -147,8 +152,7 @@ class SearchResult:
 
     def _best_line(self, best: int) -> str:
         mean = self.table[f"mean_test_{self.metric}"][best]
-        own = describe(self.table["params"][best])
-        named = f"candidate {best}, {own}: {self.metric} {mean:.4f}"
+        named = f"{name_of(best, self.table['params'][best])}: {self.metric} {mean:.4f}"
         if self.metric in self.table.pooled or len(self.folds) < 2:
             return named
         error = self.scores()[best].std(ddof=1) / np.sqrt(len(self.folds))

@@ -24,8 +24,14 @@ class Table(dict[str, Any]):
     pooled: list[str]
 
 
-def tabulate(params: list[dict[str, Any]], candidates: list[Candidate]) -> Table:
-    """Make the table of all candidates that are finished."""
+def tabulate(
+    params: list[dict[str, Any]], candidates: list[Candidate], error_score: float | str
+) -> Table:
+    """Make the table of all candidates that are finished.
+
+    A candidate whose fits all failed knows nothing of the metrics that a callable would have named:
+    it gets the ``error_score``.
+    """
     table = Table()
     table.pooled = []
     for name in ("fit_time", "score_time"):
@@ -33,25 +39,27 @@ def tabulate(params: list[dict[str, Any]], candidates: list[Candidate]) -> Table
         table[f"std_{name}"] = np.array([candidate.times[name][1] for candidate in candidates])
     table |= dict(_yield_masked_array_for_each_param(params))
     table["params"] = params
-    # A candidate whose fits failed knows nothing of the metrics that a callable would have named.
-    columns = max((candidate.scores for candidate in candidates), key=len)
+    knowing = [candidate for candidate in candidates if candidate.names_metrics]
+    columns = max((candidate.scores for candidate in knowing or candidates), key=len)
     for metric in (key[5:] for key in columns if key.startswith("test_")):
-        _add_scores(table, candidates, f"test_{metric}")
+        _add_scores(table, candidates, f"test_{metric}", error_score)
         table[f"rank_test_{metric}"] = _ranks(table[f"mean_test_{metric}"])
         if f"train_{metric}" in columns:
-            _add_scores(table, candidates, f"train_{metric}")
+            _add_scores(table, candidates, f"train_{metric}", error_score)
     return table
 
 
-def _matrix(candidates: list[Candidate], column: str) -> Floats:
+def _matrix(candidates: list[Candidate], column: str, error_score: float | str) -> Floats:
     """A column of all candidates: candidate × fold."""
     known = [candidate.scores[column] for candidate in candidates if column in candidate.scores]
-    missing = np.full(len(known[0]), np.nan)
+    missing = np.full(len(known[0]), np.nan if error_score == "raise" else error_score)
     return np.stack([candidate.scores.get(column, missing) for candidate in candidates])
 
 
-def _add_scores(table: Table, candidates: list[Candidate], column: str) -> None:
-    scores = _matrix(candidates, column)
+def _add_scores(
+    table: Table, candidates: list[Candidate], column: str, error_score: float | str
+) -> None:
+    scores = _matrix(candidates, column, error_score)
     for fold, own in enumerate(np.ascontiguousarray(scores.T)):
         table[f"split{fold}_{column}"] = own
     means = scores.mean(axis=1)
