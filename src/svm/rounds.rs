@@ -29,7 +29,7 @@ use super::gram::Gram;
 use super::kfold::{Candidate, Outcome};
 use super::machine::{Machine, Machines};
 use super::seeding::{self, Move, Seed, Seeding};
-use super::smo::{self, Bounds, Dual, Solution};
+use super::smo::{self, Bounds, Dual, Options, Solution, Start};
 use crate::data::{Examples, Rows};
 use crate::folds::Resampling;
 use crate::{Cost, Monitor, Result};
@@ -350,8 +350,7 @@ where
             let seed = self.start(&dual, &bounds, camp, (step, at), solved.last());
             let seeding = clock.elapsed();
             let options = &member.candidate.options;
-            let mut solution = smo::solve(&dual, &bounds, seed.start, options, self.run.monitor)?;
-            solution.rows_read += seed.rows_read;
+            let solution = self.finish(&dual, &bounds, seed, options)?;
             self.run.monitor.advance(1)?;
             solved.push(Known {
                 solution,
@@ -360,6 +359,29 @@ where
             });
         }
         Ok(solved.into())
+    }
+
+    /// Solves a machine from a start; and again from nothing where its intercept is open, because
+    /// it then has the value that a fit from nothing happens to end at.
+    fn finish(
+        &self,
+        dual: &Dual<'_>,
+        bounds: &Bounds,
+        seed: Seed,
+        options: &Options,
+    ) -> Result<Solution> {
+        let is_cold = seed.is_cold();
+        let mut solution = smo::solve(dual, bounds, seed.start, options, self.run.monitor)?;
+        solution.rows_read += seed.rows_read;
+        if is_cold || solution.leeway(bounds) <= options.tolerance {
+            return Ok(solution);
+        }
+        let cold = smo::solve(dual, bounds, Start::cold(dual), options, self.run.monitor)?;
+        Ok(Solution {
+            iterations: solution.iterations + cold.iterations,
+            rows_read: solution.rows_read + cold.rows_read,
+            ..cold
+        })
     }
 
     /// Where a machine of the path starts, after it was solved for the candidate before.

@@ -268,6 +268,26 @@ impl Solution {
         dual.linear[variable] - self.gradient[variable] + self.intercept
     }
 
+    /// How far b may move while every variable stays satisfied; nothing, or a negative number, where
+    /// a variable between its bounds determines b.
+    ///
+    /// Where all are at their bounds, b has a whole interval, and rounding alone decides which part
+    /// of it a solver ends in: a Σβ that is off by an ulp leaves one variable an ulp off its bound.
+    pub(super) fn leeway(&self, bounds: &Bounds) -> f64 {
+        let nothing = rounding(&self.beta);
+        let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
+        for (v, (&beta, &g)) in self.beta.iter().zip(&self.gradient).enumerate() {
+            let (lower, upper) = bounds.range(v);
+            if upper - beta > nothing {
+                least = least.max(g);
+            }
+            if beta - lower > nothing {
+                most = most.min(g);
+            }
+        }
+        most - least
+    }
+
     /// The same β over another kernel matrix.
     #[must_use]
     pub(super) fn over(&self, dual: &Dual<'_>, bounds: &Bounds) -> Self {
@@ -280,6 +300,13 @@ impl Solution {
             ..self.clone()
         }
     }
+}
+
+/// What a sum of β may be off by for no other reason than rounding, after the many steps of a
+/// solver.
+pub(super) fn rounding(beta: &[f64]) -> f64 {
+    let size: f64 = beta.iter().map(|b| b.abs()).sum();
+    256.0 * f64::EPSILON * size
 }
 
 /// Solves the dual from a feasible start.

@@ -215,6 +215,17 @@ def test_every_rule_finds_what_cold_starts_find(name, rule, k):
         np.testing.assert_allclose(found.decision_values, cold.decision_values, atol=1e-4)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_an_intercept_that_nothing_determines_is_that_of_a_fit_from_nothing(rule):
+    """All α are at their bounds: the intercept has an interval, and LIBSVM a place in it."""
+    X, y = noisy(classes=3)
+    machine = sklearn.svm.SVC(C=1e-3, class_weight="balanced", decision_function_shape="ovo")
+    folds = KFold(3, shuffle=True, random_state=0)
+    expected = cross_val_predict(machine, X, y, cv=folds, method="decision_function")
+    found = onefold.cross_validate(machine, X, y, cv=folds, seeding=rule)
+    np.testing.assert_allclose(found.decision_values, expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("rule", ["auto", "cold", "avg", "top", "sir", "withdraw"])
 def test_leave_one_out(rule):
     X, y = noisy(80)

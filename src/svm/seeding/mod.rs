@@ -181,6 +181,11 @@ impl Seed {
         }
     }
 
+    /// Whether this is where a fit from nothing starts.
+    pub(super) fn is_cold(&self) -> bool {
+        self.start.beta.iter().all(|&b| b == 0.0)
+    }
+
     /// How many variables want to move: their gradient is off the margin, and there is room.
     pub(super) fn violators(&self, bounds: &Bounds, tolerance: f64) -> usize {
         let Start { beta, gradient } = &self.start;
