@@ -127,6 +127,10 @@ def test_a_precomputed_kernel():
     K = rbf_kernel(X, gamma=0.05)
     given, computed = SVC(kernel="precomputed").fit(K, y), SVC(gamma=0.05).fit(X, y)
     np.testing.assert_allclose(given.decision_function(K), computed.decision_function(X), atol=1e-5)
+    sparse = SVC(kernel="precomputed").fit(sp.csr_matrix(K), y)
+    np.testing.assert_array_equal(
+        sparse.decision_function(sp.csr_matrix(K)), given.decision_function(K)
+    )
     with pytest.raises(ValueError, match="square matrix"):
         SVC(kernel="precomputed").fit(K[:, :5], y)
 
@@ -161,19 +165,27 @@ def test_a_solver_that_stops_early_says_so():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"C": 0}, "C must be positive"),
-        ({"tol": 0}, "tol must be positive"),
-        ({"kernel": "magic"}, "kernel must be one of"),
-        ({"gamma": "large"}, "gamma must be 'scale'"),
-        ({"gamma": -1.0}, "gamma must be finite and not negative"),
-        ({"memory_mb": -1}, "memory_mb must be positive"),
-        ({"kernel": "poly", "degree": -1}, "degree must be at least 0"),
+        ({"C": 0}, "'C' parameter of SVC .* Got 0"),
+        ({"C": "much"}, "'C' parameter of SVC .* Got 'much'"),
+        ({"C": np.inf}, "C must be positive and finite, got inf"),
+        ({"tol": 0}, "'tol' parameter of SVC .* Got 0"),
+        ({"kernel": "magic"}, "'kernel' parameter of SVC .* Got 'magic'"),
+        ({"gamma": "large"}, "'gamma' parameter of SVC .* Got 'large'"),
+        ({"gamma": -1.0}, "'gamma' parameter of SVC .* Got -1.0"),
+        ({"memory_mb": -1}, "'memory_mb' parameter of SVC .* Got -1"),
+        ({"degree": 2.5}, "'degree' parameter of SVC .* Got 2.5"),
+        ({"max_iter": -5}, "'max_iter' parameter of SVC .* Got -5"),
+        ({"decision_function_shape": "flat"}, "'decision_function_shape' .* Got 'flat'"),
     ],
 )
 def test_wrong_parameters_say_what_is_wrong(keywords, message):
     X, y = noisy()
     with pytest.raises(ValueError, match=message):
         SVC(**keywords).fit(X, y)
+    if not keywords.keys() & {"memory_mb", "kernel"}:
+        for kind in (SVC, sklearn.svm.SVC):
+            with pytest.raises(ValueError, match=message):
+                onefold.cross_validate(kind(**keywords), X, y)
 
 
 def test_wrong_data_say_what_is_wrong():
@@ -184,7 +196,7 @@ def test_wrong_data_say_what_is_wrong():
         SVC().fit(X, y, (y == 0).astype(float))
     with pytest.raises(ValueError, match="at least one non-zero"):
         SVR().fit(X, y, np.zeros(len(y)))
-    with pytest.raises(ValueError, match="epsilon must be finite and not negative"):
+    with pytest.raises(ValueError, match=r"'epsilon' parameter of SVR .* Got -1"):
         SVR(epsilon=-1).fit(X, y)
 
 

@@ -19,6 +19,7 @@ from ..data import as_classes, as_rows, as_values
 from ..folds import Folds
 from ..progress import reporter
 from ..svm import (
+    KERNELS,
     SVC,
     SVR,
     Settings,
@@ -33,8 +34,6 @@ from .base import Outcome, Task, Together
 __all__ = ["Seeded"]
 
 Floats = NDArray[np.float64]
-
-_KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
 class Seeded(Together):
@@ -58,8 +57,8 @@ class Seeded(Together):
         name = type(estimator).__name__
         if type(estimator) not in (SVC, SVR, sklearn.svm.SVC, sklearn.svm.SVR):
             return f"{name} is not SVC or SVR"
-        if not isinstance(estimator.kernel, str) or estimator.kernel not in _KERNELS:
-            return f"{name} has the kernel {estimator.kernel!r}, which is not one of {_KERNELS}"
+        if not isinstance(estimator.kernel, str) or estimator.kernel not in KERNELS:
+            return f"{name} has the kernel {estimator.kernel!r}, which is not one of {KERNELS}"
         if getattr(estimator, "probability", False) is True:
             return f"{name}(probability=True) is calibrated by folds of its own"
         if task.fit_params:
@@ -79,6 +78,8 @@ class Seeded(Together):
         from its solution for the last C or from that of another fold, whichever is nearer.
         """
         start = time.perf_counter()
+        for task in tasks:
+            task.estimator._validate_params()
         shared = tasks[0]
         X = as_rows(shared.X)
         targets, classes = _targets(shared, X.shape[0])

@@ -52,6 +52,10 @@ class Reading:
         """Whether there is an intercept."""
         return bool(getattr(self.final, "fit_intercept", False))
 
+    def is_flat(self, shape: tuple[int, ...]) -> bool:
+        """Whether predictions for targets of a shape are numbers: `Ridge` drops a lone column."""
+        return len(shape) == 1 or (shape[1] == 1 and type(self.final) is Ridge)
+
     def family(self) -> tuple[Any, ...]:
         """Everything but the penalty, to be compared."""
         kernel = [getattr(self.final, name, None) for name in ("kernel", "gamma", "degree")]
@@ -62,7 +66,10 @@ class Reading:
 
 
 def read(estimator: Any) -> Reading | str:
-    """Read an estimator, or say why it is not least squares."""
+    """Read an estimator, or say why it is not least squares.
+
+    Wrong parameters are the error that ``fit`` would raise.
+    """
     steps = [estimator]
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if step is not None and step != "passthrough"]
@@ -75,13 +82,16 @@ def read(estimator: Any) -> Reading | str:
         return "positive=True is not least squares without constraints"
     if isinstance(getattr(final, "class_weight", None), str):
         return f"class_weight={final.class_weight!r} depends on the training set"
+    final._validate_params()
     if len(steps) == 1:
         return Reading(final)
-    if len(steps) > 2 or type(steps[0]) is not StandardScaler:
+    scaler = steps[0]
+    if len(steps) > 2 or type(scaler) is not StandardScaler:
         return "only a StandardScaler may stand before the model"
     if isinstance(final, KernelRidge):
         return "a kernel of scaled rows changes with the training set"
-    return Reading(final, (steps[0].with_mean, steps[0].with_std))
+    scaler._validate_params()
+    return Reading(final, (scaler.with_mean, scaler.with_std))
 
 
 @dataclass(frozen=True)
@@ -240,7 +250,8 @@ def _run_family(tasks: list[Task], progress: bool | Report) -> Iterator[Outcome]
     read_classes = None if data.classes is None else _Classes.of(task, data.classes)
     for number, own in enumerate(which.reshape(each.shape)):
         values = predicted[:, own, np.arange(len(own))]
-        answers = {"predict": values[:, 0] if np.ndim(task.y) == 1 else values}
+        is_flat = _reading(tasks[number]).is_flat(np.shape(task.y))
+        answers = {"predict": values[:, 0] if is_flat else values}
         if read_classes is not None:
             answers = read_classes.classify(values)
         cost = {"rows_evaluated": len(values)}
