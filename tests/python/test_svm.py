@@ -147,8 +147,14 @@ def test_a_cache_of_rows_gives_the_same_model():
     X, y = noisy(600)
     full, cached = SVC(C=10).fit(X, y), SVC(C=10, memory_mb=0.1).fit(X, y)
     np.testing.assert_array_equal(full.dual_coef_, cached.dual_coef_)
-    with pytest.raises(ValueError, match="memory_mb must be enough for eight rows"):
+    with pytest.raises(ValueError, match=r"memory_mb must be enough for eight rows .* got 0\.001"):
         SVC(memory_mb=0.001).fit(X, y)
+    with pytest.raises(ValueError, match=r"memory_mb must be enough .* got 0\.030 for 2 of them"):
+        onefold.cross_validate(SVC(), X, y, memory_mb=0.03)
+    with pytest.raises(ValueError, match="memory_mb must be a number of megabytes, got 'all'"):
+        onefold.cross_validate(SVC(), X, y, memory_mb="all")
+    with pytest.raises(ValueError, match=r'seeding must be one of auto, .* got "None"'):
+        onefold.cross_validate(SVC(), X, y, seeding=None)
 
 
 def test_a_solver_that_stops_early_says_so():

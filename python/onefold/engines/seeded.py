@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -122,9 +123,12 @@ class Effort:
     def of(cls, task: Task) -> Effort:
         """Read the options of a task."""
         default = getattr(task.estimator, "memory_mb", None)
+        memory_mb = task.options.get("memory_mb", default)
+        if not (memory_mb is None or isinstance(memory_mb, Real)):
+            raise ValueError(f"memory_mb must be a number of megabytes, got {memory_mb!r}")
         return cls(
-            seeding=task.options.get("seeding", "auto"),
-            memory_mb=task.options.get("memory_mb", default),
+            seeding=str(task.options.get("seeding", "auto")),
+            memory_mb=None if memory_mb is None else float(memory_mb),
             n_jobs=effective_n_jobs(task.n_jobs),
         )
 
