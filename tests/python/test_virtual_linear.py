@@ -1,5 +1,7 @@
 """Virtual k-fold of linear models is what refits are: every option with every kind of cv."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -180,6 +182,19 @@ def test_wrong_parameters_are_refused_as_fit_refuses_them(estimator, message):
     X, Y, _ = problem("tall")
     with pytest.raises(ValueError, match=message):
         onefold.cross_validate(estimator, X, Y)
+
+
+def test_a_wrong_penalty_of_a_grid_spares_the_others():
+    X, Y, _ = problem("tall")
+    grid = {"alpha": [-1.0, 1.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours, theirs = (
+            search(Ridge(), grid, cv=4).fit(X, Y) for search in (onefold.GridSearchCV, GridSearchCV)
+        )
+    expected = theirs.cv_results_["mean_test_score"]
+    assert np.isnan(expected[0])
+    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

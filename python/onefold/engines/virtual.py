@@ -66,13 +66,8 @@ class Reading:
 
 
 def read(estimator: Any) -> Reading | str:
-    """Read an estimator, or say why it is not least squares.
-
-    Wrong parameters are the error that ``fit`` would raise.
-    """
-    steps = [estimator]
-    if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if step is not None and step != "passthrough"]
+    """Read an estimator, or say why it is not least squares."""
+    steps = _steps(estimator)
     final: Any = steps[-1] if steps else None
     if type(final) not in (LinearRegression, Ridge, RidgeClassifier, KernelRidge):
         return (
@@ -82,7 +77,6 @@ def read(estimator: Any) -> Reading | str:
         return "positive=True is not least squares without constraints"
     if isinstance(getattr(final, "class_weight", None), str):
         return f"class_weight={final.class_weight!r} depends on the training set"
-    final._validate_params()
     if len(steps) == 1:
         return Reading(final)
     scaler = steps[0]
@@ -90,8 +84,14 @@ def read(estimator: Any) -> Reading | str:
         return "only a StandardScaler may stand before the model"
     if isinstance(final, KernelRidge):
         return "a kernel of scaled rows changes with the training set"
-    scaler._validate_params()
     return Reading(final, (scaler.with_mean, scaler.with_std))
+
+
+def _steps(estimator: Any) -> list[Any]:
+    """What a pipeline does, one after the other; an estimator alone."""
+    if not isinstance(estimator, Pipeline):
+        return [estimator]
+    return [step for _, step in estimator.steps if step is not None and step != "passthrough"]
 
 
 @dataclass(frozen=True)
@@ -210,6 +210,8 @@ class Virtual(Together):
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Predict every fold; tasks that differ in the penalty only share one decomposition."""
+        for step in (step for task in tasks for step in _steps(task.estimator)):
+            step._validate_params()
         families = list(_families(tasks))
         for number, places in enumerate(families):
             progress = part(tasks[0].progress, number, len(families))
