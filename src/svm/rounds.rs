@@ -347,7 +347,7 @@ where
             let dual = machine.dual(site.holder.gram());
             let bounds = machine.bounds(&site.costs[step]);
             let clock = Instant::now();
-            let seed = self.start(&dual, &bounds, camp, (step, at), solved.last());
+            let seed = self.start(&dual, &bounds, camp, (step, at), solved.last())?;
             let seeding = clock.elapsed();
             let options = &member.candidate.options;
             let solution = self.finish(&dual, &bounds, seed, options)?;
@@ -392,10 +392,11 @@ where
         camp: &Camp,
         (step, at): (usize, usize),
         before: Option<&Known>,
-    ) -> Seed {
+    ) -> Result<Seed> {
         let seed =
             |(origin, rule): &(Knowns, Seeding)| self.seed(*rule, dual, &origin[step], bounds);
-        let mut seeds: Vec<Seed> = camp.origins.iter().map(seed).collect();
+        let seeds = camp.origins.iter().map(seed);
+        let mut seeds = seeds.collect::<Result<Vec<Seed>>>()?;
         if seeds.is_empty() || self.rule == Seeding::Auto {
             seeds.push(Seed::cold(dual));
         }
@@ -423,14 +424,14 @@ where
                 chosen = Some(scaled);
             }
         }
-        Seed {
+        Ok(Seed {
             rows_read,
             ..chosen.unwrap_or_else(|| Seed::cold(dual))
-        }
+        })
     }
 
     /// The start that a rule makes of a solution.
-    fn seed(&self, rule: Seeding, dual: &Dual<'_>, known: &Known, bounds: &Bounds) -> Seed {
+    fn seed(&self, rule: Seeding, dual: &Dual<'_>, known: &Known, bounds: &Bounds) -> Result<Seed> {
         let is_shared = self.path[0].candidate.kernels.len() == 1;
         let other = (!is_shared).then(|| known.solution.over(dual, &known.bounds));
         seeding::seed(
@@ -440,6 +441,7 @@ where
                 previous: other.as_ref().unwrap_or(&known.solution),
                 before: &known.bounds,
                 after: bounds,
+                monitor: self.run.monitor,
             },
         )
     }

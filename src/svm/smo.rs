@@ -132,14 +132,20 @@ impl<'a> Dual<'a> {
     }
 
     /// Σ x_v K_v over the listed variables.
-    pub(super) fn combine(&self, variables: &[usize], x: &[f64]) -> Vec<f64> {
+    pub(super) fn combine(
+        &self,
+        variables: &[usize],
+        x: &[f64],
+        monitor: &Monitor,
+    ) -> Result<Vec<f64>> {
         let mut sum = vec![0.0; self.len()];
         for (&v, &x) in variables.iter().zip(x) {
             if x != 0.0 {
+                monitor.check()?;
                 self.subtract(v, -x, &mut sum);
             }
         }
-        sum
+        Ok(sum)
     }
 
     /// ⟨K_v, y⟩.
@@ -321,7 +327,8 @@ pub fn solve(
     let mut iterations = 0;
     let mut nearly = NEARLY * options.tolerance;
     let gap = loop {
-        if iterations % GLANCE == 0 {
+        // Rows that must be computed first take longer than to look.
+        if iterations % GLANCE == 0 || !dual.gram.is_full() {
             monitor.check()?;
         }
         let pair = state.select();

@@ -1,6 +1,5 @@
 //! The kernel matrix, the solver and the starts, on small random problems.
 
-use onefold::Monitor;
 use onefold::data::{Csr, Dense, Examples};
 use onefold::folds::Folds;
 use onefold::svm::gram::Gram;
@@ -10,6 +9,7 @@ use onefold::svm::machine::Costs;
 use onefold::svm::memory::Budget;
 use onefold::svm::seeding::{Move, Seeding, seed};
 use onefold::svm::smo::{Bounds, Dual, Options, Solution, Start, solve};
+use onefold::{Error, Monitor};
 use proptest::prelude::*;
 
 const N_FEATURES: usize = 3;
@@ -131,8 +131,11 @@ proptest! {
         for origin in [&before, &all] {
             let previous = solved(&dual, origin, Start::cold(&dual), TOLERANCE, false);
             for rule in RULES {
-                let step = Move { dual: &dual, previous: &previous, before: origin, after: &after };
-                let start = seed(rule, &step).start;
+                let monitor = Monitor::new();
+                let step = Move {
+                    dual: &dual, previous: &previous, before: origin, after: &after, monitor: &monitor,
+                };
+                let start = seed(rule, &step).expect("not stopped").start;
                 assert_feasible(&start.beta, &after, rule.name());
                 let (gradient, _) = dual.gradient(&start.beta);
                 for (found, expected) in start.gradient.iter().zip(&gradient) {
@@ -279,6 +282,30 @@ fn cancelled_work_stops() {
     monitor.cancel();
     let budget = Budget::new(Some(1.0)).expect("positive");
     assert!(Gram::new(&rows, &order, Kernel::Linear, budget, &monitor).is_err());
+}
+
+#[test]
+fn rules_that_solve_equations_can_be_stopped() {
+    let problem = clouds(60);
+    let rows = problem.rows();
+    let order = order(problem.len());
+    let gram = gram(&rows, &order, Kernel::Rbf { gamma: 0.7 }, 1.0);
+    let dual = problem.dual(&gram);
+    let before = problem.bounds(|v| v % 3 == 0);
+    let after = problem.bounds(|v| v % 3 == 1);
+    let previous = solved(&dual, &before, Start::cold(&dual), TOLERANCE, false);
+    let monitor = Monitor::new();
+    monitor.cancel();
+    for rule in [Seeding::Ato, Seeding::Mir] {
+        let step = Move {
+            dual: &dual,
+            previous: &previous,
+            before: &before,
+            after: &after,
+            monitor: &monitor,
+        };
+        assert!(matches!(seed(rule, &step), Err(Error::Interrupted)));
+    }
 }
 
 #[test]

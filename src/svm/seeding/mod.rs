@@ -39,7 +39,7 @@ use std::str::FromStr;
 
 use super::smo::{Bounds, Dual, Solution, Start};
 use super::state::intercept;
-use crate::Error;
+use crate::{Error, Monitor, Result};
 
 /// How folds are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Seeding {
 impl FromStr for Seeding {
     type Err = Error;
 
-    fn from_str(name: &str) -> Result<Self, Error> {
+    fn from_str(name: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found
             .map(|(_, rule)| *rule)
@@ -136,6 +136,8 @@ pub struct Move<'a> {
     pub before: &'a Bounds,
     /// The boxes of the second.
     pub after: &'a Bounds,
+    /// Who may stop the making of a start.
+    pub monitor: &'a Monitor,
 }
 
 impl Move<'_> {
@@ -291,13 +293,13 @@ fn moved(
 }
 
 /// The start of a rule, feasible and with its gradient.
-pub fn seed(rule: Seeding, step: &Move<'_>) -> Seed {
+pub fn seed(rule: Seeding, step: &Move<'_>) -> Result<Seed> {
     let mut beta = match rule {
         Seeding::Cold => cold::start(step),
         Seeding::Avg => avg::start(step),
         Seeding::Top => top::start(step),
-        Seeding::Ato => ato::start(step),
-        Seeding::Mir => mir::start(step),
+        Seeding::Ato => ato::start(step)?,
+        Seeding::Mir => mir::start(step)?,
         Seeding::Sir => sir::start(step),
         Seeding::Auto | Seeding::Withdraw => withdraw::start(step),
     };
@@ -316,8 +318,8 @@ pub fn seed(rule: Seeding, step: &Move<'_>) -> Seed {
     } else {
         step.dual.gradient(&beta)
     };
-    Seed {
+    Ok(Seed {
         start: Start { beta, gradient },
         rows_read,
-    }
+    })
 }
