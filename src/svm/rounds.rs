@@ -370,10 +370,10 @@ where
         seed: Seed,
         options: &Options,
     ) -> Result<Solution> {
-        let is_cold = seed.is_cold();
+        let (is_cold, rounded) = (seed.is_cold(), smo::rounding(&seed.start.beta));
         let mut solution = smo::solve(dual, bounds, seed.start, options, self.run.monitor)?;
         solution.rows_read += seed.rows_read;
-        if is_cold || solution.leeway(bounds) <= options.tolerance {
+        if is_cold || solution.leeway(bounds, rounded) <= options.tolerance {
             return Ok(solution);
         }
         let cold = smo::solve(dual, bounds, Start::cold(dual), options, self.run.monitor)?;

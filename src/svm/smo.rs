@@ -279,8 +279,9 @@ impl Solution {
     ///
     /// Where all are at their bounds, b has a whole interval, and rounding alone decides which part
     /// of it a solver ends in: a Σβ that is off by an ulp leaves one variable an ulp off its bound.
-    pub(super) fn leeway(&self, bounds: &Bounds) -> f64 {
-        let nothing = rounding(&self.beta);
+    /// `rounded` is what rounding may have left of the start.
+    pub(super) fn leeway(&self, bounds: &Bounds, rounded: f64) -> f64 {
+        let nothing = rounding(&self.beta).max(rounded);
         let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
         for (v, (&beta, &g)) in self.beta.iter().zip(&self.gradient).enumerate() {
             let (lower, upper) = bounds.range(v);

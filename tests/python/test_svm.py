@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
+    PredefinedSplit,
     ShuffleSplit,
     StratifiedKFold,
     cross_val_predict,
@@ -242,6 +243,19 @@ def test_an_intercept_that_nothing_determines_is_that_of_a_fit_from_nothing(rule
     expected = cross_val_predict(machine, X, y, cv=folds, method="decision_function")
     found = onefold.cross_validate(machine, X, y, cv=folds, seeding=rule)
     np.testing.assert_allclose(found.decision_values, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_tube_that_holds_all_samples_has_the_intercept_of_a_fit_from_nothing(rule):
+    """All samples but those that leave are within ε: β goes back to 0, but for rounding."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 5)), rng.uniform(-0.8, 0.8, 40)
+    folds = np.arange(40) % 10
+    y[folds == 3] *= 3
+    machine = sklearn.svm.SVR(kernel="linear", C=0.1, epsilon=1.0, tol=1e-8)
+    expected = cross_val_predict(machine, X, y, cv=PredefinedSplit(folds))
+    found = onefold.cross_validate(machine, X, y, cv=folds, seeding=rule)
+    np.testing.assert_allclose(found.predictions, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("rule", ["auto", "cold", "avg", "top", "sir", "withdraw"])
