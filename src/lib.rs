@@ -32,6 +32,7 @@ pub mod cost;
 pub mod data;
 mod error;
 pub mod folds;
+mod golden;
 pub mod learners;
 pub mod libsvm;
 pub mod merge;

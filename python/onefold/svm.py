@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn.svm as theirs
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -27,6 +30,7 @@ __all__ = ["SVC", "SVR"]
 
 Floats = NDArray[np.float64]
 
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 _WITHOUT_GAMMA = ("linear", "precomputed")
 
 
@@ -75,8 +79,6 @@ def gamma_of(estimator: Any, X: Any) -> float:
         return float(estimator.gamma)
     if estimator.gamma == "auto":
         return 1.0 / int(X.shape[1])
-    if estimator.gamma != "scale":
-        raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {estimator.gamma!r}")
     return gamma_of_scale(int(X.shape[1]), _variance(X))
 
 
@@ -126,8 +128,21 @@ def elected(decisions: Floats, estimator: Any, n_classes: int) -> NDArray[np.int
     return _core.svm_vote(decisions, n_classes).astype(np.intp)
 
 
+def _constraints(estimator: Any) -> dict[str, Any]:
+    """What the parameters of a machine may be: what scikit-learn's may be, and our own."""
+    apart = ("cache_size", "probability", "random_state", "verbose")
+    known = estimator._parameter_constraints.items()
+    return {name: allowed for name, allowed in known if name not in apart} | {
+        "kernel": [StrOptions(set(KERNELS))],
+        "memory_mb": [Interval(Real, 0, None, closed="neither"), None],
+        "n_jobs": [Integral, None],
+    }
+
+
 class _Machines(BaseEstimator):
     """What classification and regression share."""
+
+    _parameter_constraints: dict[str, Any]
 
     def _fit(self, X: Any, targets: Any, n_classes: int, weights: Any, classes: Any) -> None:
         self._gamma = gamma_of(self, X)
@@ -169,7 +184,8 @@ class _Machines(BaseEstimator):
         rows = self._rows(X)
         if self.kernel == "precomputed":
             # Only the columns of the support vectors count.
-            rows = np.ascontiguousarray(rows[:, self.support_])
+            rows = rows[:, self.support_]
+            rows = np.ascontiguousarray(rows.toarray() if _is_sparse(rows) else rows)
             return _core.svm_decide(rows, rows[:0], self._model, self._settings())
         support = self.support_vectors_
         if _is_sparse(rows) and not _is_sparse(support):
@@ -254,6 +270,8 @@ class SVC(ClassifierMixin, _Machines):
     (array([ 4, 11, 12], dtype=int32), 0.9866666666666667)
     """
 
+    _parameter_constraints = _constraints(theirs.SVC)
+
     def __init__(
         self,
         *,
@@ -300,6 +318,7 @@ class SVC(ClassifierMixin, _Machines):
         -------
         self : object
         """
+        self._validate_params()
         X, y = self._rows(X, y, reset=True)
         self._check_square(X)
         check_classification_targets(y)
@@ -370,6 +389,8 @@ class SVR(RegressorMixin, _Machines):
     0.67
     """
 
+    _parameter_constraints = _constraints(theirs.SVR)
+
     def __init__(
         self,
         *,
@@ -412,6 +433,7 @@ class SVR(RegressorMixin, _Machines):
         -------
         self : object
         """
+        self._validate_params()
         X, y = self._rows(X, y, reset=True)
         self._check_square(X)
         values = column_or_1d(y, warn=True).astype(np.float64)[:, None]

@@ -446,9 +446,8 @@ impl<R: Rule, X: Rows> WithSimd for Evaluate<'_, '_, R, X> {
         for output in 0..model.n_outputs {
             let (v, c, numbers) = model.block(output);
             let (a, b) = model.rule.hypothesis(&numbers);
-            let mut ahead = data.ahead(self.rows);
             let mut position = output;
-            while let Some(index) = ahead.next() {
+            for index in data.ahead(self.rows) {
                 let row = data.rows().row(index);
                 let mut value = a * vector::dot(simd, row, v, n_features);
                 if R::AVERAGES {

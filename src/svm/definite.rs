@@ -19,7 +19,7 @@ use faer::{Mat, Side};
 use rayon::prelude::*;
 
 use super::gram::Gram;
-use crate::{Monitor, Result};
+use crate::{Monitor, Result, golden};
 
 /// Products with the matrix.
 const PRODUCTS: usize = 40;
@@ -34,7 +34,7 @@ pub(super) fn is_definite(gram: &Gram<'_>, monitor: &Monitor) -> Result<bool> {
     }
     let n = gram.len();
     let mut previous = vec![0.0; n];
-    let mut vector = normalised(noise(n)).0;
+    let mut vector = normalised(golden::vector(n)).0;
     let (mut diagonal, mut beside) = (vec![], vec![]);
     for _ in 0..PRODUCTS.min(n) {
         monitor.check()?;
@@ -84,13 +84,6 @@ fn normalised(mut vector: Vec<f64>) -> (Vec<f64>, f64) {
         }
     }
     (vector, length)
-}
-
-/// A vector that is not at right angles to an eigenvector, unless by a rare accident: the parts
-/// after the point of the multiples of the golden ratio, about 0.
-fn noise(n: usize) -> Vec<f64> {
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
-    (1..=n).map(|i| (i as f64 * GOLDEN).fract() - 0.5).collect()
 }
 
 #[cfg(test)]

@@ -51,6 +51,8 @@ trait Source: Sync + Send + Debug {
 #[derive(Debug)]
 pub struct Gram<'a> {
     n: usize,
+    /// What the value 1 stands for: a base has a unit of its own where f32 would overflow.
+    unit: f64,
     source: Box<dyn Source + 'a>,
     store: Store,
     diagonal: Vec<f32>,
@@ -128,6 +130,11 @@ impl<'a> Gram<'a> {
                     found: rows.n_features(),
                 });
             }
+            let values = order.iter().flat_map(|&row| rows.row(row).entries());
+            let largest = values.map(|(_, value)| value.abs()).fold(0.0, f64::max);
+            if largest > f32::MAX.into() {
+                return Err(too_large("the kernel matrix", largest));
+            }
             let mut places = vec![None; rows.n_rows()];
             for (place, &row) in order.iter().enumerate() {
                 places[row] = Some(place);
@@ -140,13 +147,25 @@ impl<'a> Gram<'a> {
             return Self::of(Box::new(source), n, None, budget, monitor);
         }
         let norms = kernel::squared_norms(rows, order);
+        let largest = norms.iter().copied().fold(0.0, f64::max);
+        // Twice a norm is added to another.
+        if !(4.0 * largest).is_finite() {
+            return Err(too_large("a row of X", largest));
+        }
+        let unit = match kernel {
+            Kernel::SquaredDistance => unit(largest),
+            _ => 1.0,
+        };
         let source = Computed {
             rows,
             order,
             kernel,
             norms,
+            factor: unit.recip(),
         };
-        Self::of(Box::new(source), n, None, budget, monitor)
+        let mut gram = Self::of(Box::new(source), n, None, budget, monitor)?;
+        gram.unit = unit;
+        Ok(gram)
     }
 
     /// Another kernel of the same [base](Kernel::base), from a matrix of that base.
@@ -168,9 +187,15 @@ impl<'a> Gram<'a> {
         budget: Budget,
         monitor: &Monitor,
     ) -> Result<Self> {
+        let diagonal: Vec<f32> = (0..n).map(|i| source.diagonal(i)).collect();
+        // Where a computed kernel overflows, it does so here first.
+        if let Some(value) = diagonal.iter().find(|value| !value.is_finite()) {
+            return Err(too_large("the kernel matrix", (*value).into()));
+        }
         let mut gram = Self {
             n,
-            diagonal: (0..n).map(|i| source.diagonal(i)).collect(),
+            unit: 1.0,
+            diagonal,
             source,
             store: Store::Full(Block::new(0)),
             computed: AtomicU64::new(0),
@@ -185,8 +210,8 @@ impl<'a> Gram<'a> {
         } else {
             return Err(Error::Parameter {
                 name: "memory_mb",
-                rule: "enough for eight rows of the kernel matrix",
-                value: format!("{} for rows of {n} samples", budget.megabytes()),
+                rule: "enough for eight rows of each kernel matrix",
+                value: format!("{}, with rows of {n} samples", budget.described()),
             });
         }
         Ok(gram)
@@ -362,6 +387,7 @@ struct Computed<'a, R> {
     order: &'a [usize],
     kernel: Kernel,
     norms: Vec<f64>,
+    factor: f64,
 }
 
 impl<R: Rows + Debug> Computed<'_, R> {
@@ -377,7 +403,7 @@ impl<R: Rows + Debug> Computed<'_, R> {
         kernel::against(self.kernel, &panel, partners, |first, values| {
             for (lane, row) in out.chunks_mut(n).enumerate() {
                 for (slot, lanes) in row[from + first..].iter_mut().zip(values) {
-                    *slot = to_f32(lanes[lane]);
+                    *slot = to_f32(lanes[lane] * self.factor);
                 }
             }
         });
@@ -448,7 +474,12 @@ impl Source for Derived<'_> {
             let base = self.base.row(row);
             let (out, base) = (&mut out[first..], &base[first..]);
             for (out, base) in out.chunks_mut(512).zip(base.chunks(512)) {
-                simd::dispatch(Finish(self.kernel, base, out));
+                simd::dispatch(Finish {
+                    kernel: self.kernel,
+                    unit: self.base.unit,
+                    base,
+                    out,
+                });
             }
         }
     }
@@ -458,29 +489,58 @@ impl Source for Derived<'_> {
     }
 
     fn diagonal(&self, i: usize) -> f32 {
-        let mut value = [f64::from(self.base.diagonal[i])];
+        let mut value = [f64::from(self.base.diagonal[i]) * self.base.unit];
         self.kernel.finish(&mut value);
         to_f32(value[0])
     }
 }
 
-struct Finish<'a>(Kernel, &'a [f32], &'a mut [f32]);
+struct Finish<'a> {
+    kernel: Kernel,
+    unit: f64,
+    base: &'a [f32],
+    out: &'a mut [f32],
+}
 
 impl WithSimd for Finish<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self(kernel, base, out) = self;
+        let Self {
+            kernel,
+            unit,
+            base,
+            out,
+        } = self;
         let mut values = [0.0; 512];
         let values = &mut values[..base.len()];
         for (value, &base) in values.iter_mut().zip(base) {
-            *value = f64::from(base);
+            *value = f64::from(base) * unit;
         }
         kernel.finish(values);
         for (out, &value) in out.iter_mut().zip(&*values) {
             *out = to_f32(value);
         }
+    }
+}
+
+/// 1 for squared norms up to a size that is far from the limits of f32, else a power of two as
+/// large: what is divided by it keeps its bits.
+fn unit(largest: f64) -> f64 {
+    let exponent = largest.log2().floor();
+    if largest == 0.0 || exponent.abs() <= 64.0 {
+        1.0
+    } else {
+        exponent.exp2()
+    }
+}
+
+fn too_large(what: &str, value: f64) -> Error {
+    Error::Parameter {
+        name: "X",
+        rule: "small enough for finite kernel values; scale the features",
+        value: format!("{value:e} in {what}"),
     }
 }
 

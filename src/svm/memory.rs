@@ -7,17 +7,22 @@ use crate::{Error, Result};
 /// What is assumed to be free where the system does not say.
 const ASSUMED: u64 = 4 << 30;
 
-/// A number of bytes that kernel values may take.
+/// A number of bytes that kernel values may take, of all that they may take together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget(u64);
+pub struct Budget {
+    bytes: u64,
+    all: u64,
+}
 
 impl Budget {
     /// `megabytes` (of 2²⁰ bytes), or half of what is free.
     pub fn new(megabytes: Option<f64>) -> Result<Self> {
         match megabytes {
-            None => Ok(Self(free() / 2)),
+            None => Ok(Self::of(free() / 2)),
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked
-            Some(size) if size > 0.0 && size.is_finite() => Ok(Self((size * 1_048_576.0) as u64)),
+            Some(size) if size > 0.0 && size.is_finite() => {
+                Ok(Self::of((size * 1_048_576.0) as u64))
+            }
             Some(size) => Err(Error::Parameter {
                 name: "memory_mb",
                 rule: "positive and finite",
@@ -26,20 +31,31 @@ impl Budget {
         }
     }
 
+    fn of(bytes: u64) -> Self {
+        Self { bytes, all: bytes }
+    }
+
     /// How many rows of `n` kernel values fit.
     pub(super) fn rows(self, n: usize) -> usize {
         let row = (n * size_of::<f32>()).max(1) as u64;
-        usize::try_from(self.0 / row).unwrap_or(usize::MAX)
+        usize::try_from(self.bytes / row).unwrap_or(usize::MAX)
     }
 
     /// An equal share for each of `parts`.
     pub(super) fn share(self, parts: u64) -> Self {
-        Self(self.0 / parts.max(1))
+        Self {
+            bytes: self.bytes / parts.max(1),
+            ..self
+        }
     }
 
-    /// In megabytes, for messages.
-    pub(super) fn megabytes(self) -> f64 {
-        self.0 as f64 / 1_048_576.0
+    /// What was asked for, for messages: megabytes, and in how many parts.
+    pub(super) fn described(self) -> String {
+        let megabytes = self.all as f64 / 1_048_576.0;
+        match self.all / self.bytes.max(1) {
+            0 | 1 => format!("{megabytes:.3}"),
+            parts => format!("{megabytes:.3} for {parts} of them"),
+        }
     }
 }
 
@@ -74,7 +90,12 @@ mod tests {
             (budget.rows(1 << 10), budget.share(2).rows(1 << 10)),
             (512, 256)
         );
-        assert!(Budget::new(None).expect("valid").megabytes() > 0.0);
+        let share = budget.share(3);
+        assert_eq!(
+            [budget.described(), share.described()],
+            ["2.000", "2.000 for 3 of them"]
+        );
+        assert!(Budget::new(None).expect("valid").rows(1) > 0);
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let message = Budget::new(Some(bad)).expect_err("refused").to_string();
             assert!(message.contains("memory_mb must be positive"), "{message}");

@@ -29,7 +29,7 @@ use super::gram::Gram;
 use super::kfold::{Candidate, Outcome};
 use super::machine::{Machine, Machines};
 use super::seeding::{self, Move, Seed, Seeding};
-use super::smo::{self, Bounds, Dual, Solution};
+use super::smo::{self, Bounds, Dual, Options, Solution, Start};
 use crate::data::{Examples, Rows};
 use crate::folds::Resampling;
 use crate::{Cost, Monitor, Result};
@@ -347,11 +347,10 @@ where
             let dual = machine.dual(site.holder.gram());
             let bounds = machine.bounds(&site.costs[step]);
             let clock = Instant::now();
-            let seed = self.start(&dual, &bounds, camp, (step, at), solved.last());
+            let seed = self.start(&dual, &bounds, camp, (step, at), solved.last())?;
             let seeding = clock.elapsed();
             let options = &member.candidate.options;
-            let mut solution = smo::solve(&dual, &bounds, seed.start, options, self.run.monitor)?;
-            solution.rows_read += seed.rows_read;
+            let solution = self.finish(&dual, &bounds, seed, options)?;
             self.run.monitor.advance(1)?;
             solved.push(Known {
                 solution,
@@ -362,6 +361,29 @@ where
         Ok(solved.into())
     }
 
+    /// Solves a machine from a start; and again from nothing where its intercept is open, because
+    /// it then has the value that a fit from nothing happens to end at.
+    fn finish(
+        &self,
+        dual: &Dual<'_>,
+        bounds: &Bounds,
+        seed: Seed,
+        options: &Options,
+    ) -> Result<Solution> {
+        let (is_cold, rounded) = (seed.is_cold(), smo::rounding(&seed.start.beta));
+        let mut solution = smo::solve(dual, bounds, seed.start, options, self.run.monitor)?;
+        solution.rows_read += seed.rows_read;
+        if is_cold || solution.leeway(bounds, rounded) <= options.tolerance {
+            return Ok(solution);
+        }
+        let cold = smo::solve(dual, bounds, Start::cold(dual), options, self.run.monitor)?;
+        Ok(Solution {
+            iterations: solution.iterations + cold.iterations,
+            rows_read: solution.rows_read + cold.rows_read,
+            ..cold
+        })
+    }
+
     /// Where a machine of the path starts, after it was solved for the candidate before.
     fn start(
         &self,
@@ -370,10 +392,11 @@ where
         camp: &Camp,
         (step, at): (usize, usize),
         before: Option<&Known>,
-    ) -> Seed {
+    ) -> Result<Seed> {
         let seed =
             |(origin, rule): &(Knowns, Seeding)| self.seed(*rule, dual, &origin[step], bounds);
-        let mut seeds: Vec<Seed> = camp.origins.iter().map(seed).collect();
+        let seeds = camp.origins.iter().map(seed);
+        let mut seeds = seeds.collect::<Result<Vec<Seed>>>()?;
         if seeds.is_empty() || self.rule == Seeding::Auto {
             seeds.push(Seed::cold(dual));
         }
@@ -385,9 +408,10 @@ where
             let [last, next] = [step - 1, step].map(|step| self.path[step]);
             let factor = next.candidate.costs.c() / last.candidate.costs.c();
             let solved = (&before.solution, &*last.machines.list[at].linear);
-            let at_c = |factor| seeding::scale(dual, bounds, solved, factor);
-            let (kept, scaled) = (at_c(1.0), at_c(factor));
-            let stretched = seeding::stretch(dual, (&before.bounds, bounds), solved);
+            let monitor = self.run.monitor;
+            let at_c = |factor| seeding::scale(dual, bounds, solved, factor, monitor);
+            let (kept, scaled) = (at_c(1.0)?, at_c(factor)?);
+            let stretched = seeding::stretch(dual, (&before.bounds, bounds), solved, monitor)?;
             rows_read += scaled.rows_read;
             for seed in iter::once(kept).chain(stretched) {
                 rows_read += seed.rows_read;
@@ -401,16 +425,18 @@ where
                 chosen = Some(scaled);
             }
         }
-        Seed {
+        Ok(Seed {
             rows_read,
             ..chosen.unwrap_or_else(|| Seed::cold(dual))
-        }
+        })
     }
 
     /// The start that a rule makes of a solution.
-    fn seed(&self, rule: Seeding, dual: &Dual<'_>, known: &Known, bounds: &Bounds) -> Seed {
+    fn seed(&self, rule: Seeding, dual: &Dual<'_>, known: &Known, bounds: &Bounds) -> Result<Seed> {
         let is_shared = self.path[0].candidate.kernels.len() == 1;
-        let other = (!is_shared).then(|| known.solution.over(dual, &known.bounds));
+        let monitor = self.run.monitor;
+        let over = || known.solution.over(dual, &known.bounds, monitor);
+        let other = (!is_shared).then(over).transpose()?;
         seeding::seed(
             rule,
             &Move {
@@ -418,6 +444,7 @@ where
                 previous: other.as_ref().unwrap_or(&known.solution),
                 before: &known.bounds,
                 after: bounds,
+                monitor,
             },
         )
     }

@@ -98,8 +98,14 @@ impl<'a> Dual<'a> {
     }
 
     /// g ← g − Σ δ_v K_v over the listed variables, each with its δ.
-    fn subtract(&self, changes: &[(usize, f64)], gradient: &mut [f64]) {
+    fn subtract(
+        &self,
+        changes: &[(usize, f64)],
+        gradient: &mut [f64],
+        monitor: &Monitor,
+    ) -> Result<()> {
         for changes in changes.chunks(TOGETHER) {
+            monitor.check()?;
             // A group that is not full ends with rows that count for nothing.
             let change = |at: usize| *changes.get(at).unwrap_or(&(changes[0].0, 0.0));
             let changes: [_; TOGETHER] = std::array::from_fn(change);
@@ -115,31 +121,43 @@ impl<'a> Dual<'a> {
                 rest = after;
             }
         }
+        Ok(())
     }
 
     /// p − Kβ from scratch, and how many kernel rows it took.
-    pub fn gradient(&self, beta: &[f64]) -> (Vec<f64>, u64) {
+    pub fn gradient(&self, beta: &[f64], monitor: &Monitor) -> Result<(Vec<f64>, u64)> {
         let mut gradient = self.linear.clone();
-        let rows = self.shift(&vec![0.0; beta.len()], beta, &mut gradient);
-        (gradient, rows)
+        let rows = self.shift(&vec![0.0; beta.len()], beta, &mut gradient, monitor)?;
+        Ok((gradient, rows))
     }
 
     /// Brings the gradient from one β to another; returns how many kernel rows it took.
-    pub fn shift(&self, from: &[f64], to: &[f64], gradient: &mut [f64]) -> u64 {
+    pub fn shift(
+        &self,
+        from: &[f64],
+        to: &[f64],
+        gradient: &mut [f64],
+        monitor: &Monitor,
+    ) -> Result<u64> {
         let changes = from.iter().zip(to).enumerate();
         let changes = changes.filter(|(_, (from, to))| from != to);
         let changes: Vec<_> = changes.map(|(v, (from, to))| (v, to - from)).collect();
-        self.subtract(&changes, gradient);
-        changes.len() as u64
+        self.subtract(&changes, gradient, monitor)?;
+        Ok(changes.len() as u64)
     }
 
     /// Σ x_v K_v over the listed variables.
-    pub(super) fn combine(&self, variables: &[usize], x: &[f64]) -> Vec<f64> {
+    pub(super) fn combine(
+        &self,
+        variables: &[usize],
+        x: &[f64],
+        monitor: &Monitor,
+    ) -> Result<Vec<f64>> {
         let mut sum = vec![0.0; self.len()];
         let changes = variables.iter().zip(x).filter(|&(_, &x)| x != 0.0);
         let changes: Vec<_> = changes.map(|(&v, &x)| (v, -x)).collect();
-        self.subtract(&changes, &mut sum);
-        sum
+        self.subtract(&changes, &mut sum, monitor)?;
+        Ok(sum)
     }
 
     /// ⟨K_v, y⟩.
@@ -268,18 +286,45 @@ impl Solution {
         dual.linear[variable] - self.gradient[variable] + self.intercept
     }
 
+    /// How far b may move while every variable stays satisfied; nothing, or a negative number, where
+    /// a variable between its bounds determines b.
+    ///
+    /// Where all are at their bounds, b has a whole interval, and rounding alone decides which part
+    /// of it a solver ends in: a Σβ that is off by an ulp leaves one variable an ulp off its bound.
+    /// `rounded` is what rounding may have left of the start.
+    pub(super) fn leeway(&self, bounds: &Bounds, rounded: f64) -> f64 {
+        let nothing = rounding(&self.beta).max(rounded);
+        let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
+        for (v, (&beta, &g)) in self.beta.iter().zip(&self.gradient).enumerate() {
+            let (lower, upper) = bounds.range(v);
+            if upper - beta > nothing {
+                least = least.max(g);
+            }
+            if beta - lower > nothing {
+                most = most.min(g);
+            }
+        }
+        most - least
+    }
+
     /// The same β over another kernel matrix.
-    #[must_use]
-    pub(super) fn over(&self, dual: &Dual<'_>, bounds: &Bounds) -> Self {
-        let (gradient, rows_read) = dual.gradient(&self.beta);
-        Self {
+    pub(super) fn over(&self, dual: &Dual<'_>, bounds: &Bounds, monitor: &Monitor) -> Result<Self> {
+        let (gradient, rows_read) = dual.gradient(&self.beta, monitor)?;
+        Ok(Self {
             intercept: intercept(&self.beta, &gradient, bounds),
             objective: dual.objective(&self.beta, &gradient),
             gradient,
             rows_read,
             ..self.clone()
-        }
+        })
     }
+}
+
+/// What a sum of β may be off by for no other reason than rounding, after the many steps of a
+/// solver.
+pub(super) fn rounding(beta: &[f64]) -> f64 {
+    let size: f64 = beta.iter().map(|b| b.abs()).sum();
+    256.0 * f64::EPSILON * size
 }
 
 /// Solves the dual from a feasible start.
@@ -294,25 +339,26 @@ pub fn solve(
     let mut iterations = 0;
     let mut nearly = NEARLY * options.tolerance;
     let gap = loop {
-        if iterations % GLANCE == 0 {
+        // Rows that must be computed first take longer than to look.
+        if iterations % GLANCE == 0 || !dual.gram.is_full() {
             monitor.check()?;
         }
         let pair = state.select();
         if pair.gap < nearly {
             // Near the end, look once at all variables, before the rest is polished in vain.
             nearly = 0.0;
-            if state.restore() {
+            if state.restore(monitor)? {
                 continue;
             }
         }
         if pair.gap < options.tolerance || pair.gain <= 0.0 {
-            if state.restore() {
+            if state.restore(monitor)? {
                 continue;
             }
             break pair.gap;
         }
         if iterations == options.max_iterations {
-            state.restore();
+            state.restore(monitor)?;
             break state.select().gap;
         }
         state.step(pair);

@@ -13,7 +13,7 @@ use std::ops::{Deref, Range};
 use super::gram::GramRow;
 use super::passes::{BLOCK, Best, LEAST_CURVATURE, Partner, Step};
 use super::smo::{Bounds, Dual, Solution, Start};
-use crate::simd;
+use crate::{Monitor, Result, simd};
 
 /// Iterations between two attempts to shrink, as in LIBSVM.
 const PERIOD: usize = 1000;
@@ -409,15 +409,15 @@ impl<'a> State<'a> {
     }
 
     /// Lets all variables take part again; false if they did already.
-    pub(super) fn restore(&mut self) -> bool {
+    pub(super) fn restore(&mut self, monitor: &Monitor) -> Result<bool> {
         let Some(aside) = self.aside.take() else {
-            return false;
+            return Ok(false);
         };
         let gathered = std::mem::replace(&mut self.active, aside.all);
         let active = &mut self.active;
-        self.rows_read += self
-            .dual
-            .shift(&aside.beta, &self.beta, &mut active.gradient);
+        self.rows_read +=
+            self.dual
+                .shift(&aside.beta, &self.beta, &mut active.gradient, monitor)?;
         for (at, &v) in aside.variables.iter().enumerate() {
             active.gradient[v] = gathered.gradient[at];
             active.mark(v, self.beta[v], self.bounds.range(v));
@@ -426,7 +426,7 @@ impl<'a> State<'a> {
         self.dual.gram().take_back(aside.rows.values);
         // With every gradient exact, it is the best time to put variables aside again.
         self.countdown = 0;
-        true
+        Ok(true)
     }
 
     /// The solution, once all variables take part.

@@ -5,6 +5,7 @@
 //! side, one lane of a SIMD vector each.
 
 use super::linalg::{self, Mat, MatRef};
+use crate::golden;
 use crate::simd::{self, Simd, WithSimd};
 
 /// SIMD vectors side by side: enough to hide the latency of a fused multiply-add.
@@ -130,10 +131,7 @@ impl Band {
 
 /// The largest |eigenvalue| of what `apply` multiplies by, from below, by the power method.
 fn largest(n: usize, apply: impl Fn(&mut [f64])) -> f64 {
-    // The golden ratio's multiples: no eigenvector is likely to be at right angles to them.
-    let mut x: Vec<f64> = (1..=n)
-        .map(|i| (i as f64 * 0.618_033_988_749_894_9).fract() - 0.5)
-        .collect();
+    let mut x = golden::vector(n);
     let mut found = 0.0;
     for step in 0..=STEPS {
         if step > 0 {

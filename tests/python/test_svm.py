@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
+    PredefinedSplit,
     ShuffleSplit,
     StratifiedKFold,
     cross_val_predict,
@@ -127,6 +128,10 @@ def test_a_precomputed_kernel():
     K = rbf_kernel(X, gamma=0.05)
     given, computed = SVC(kernel="precomputed").fit(K, y), SVC(gamma=0.05).fit(X, y)
     np.testing.assert_allclose(given.decision_function(K), computed.decision_function(X), atol=1e-5)
+    sparse = SVC(kernel="precomputed").fit(sp.csr_matrix(K), y)
+    np.testing.assert_array_equal(
+        sparse.decision_function(sp.csr_matrix(K)), given.decision_function(K)
+    )
     with pytest.raises(ValueError, match="square matrix"):
         SVC(kernel="precomputed").fit(K[:, :5], y)
 
@@ -143,8 +148,14 @@ def test_a_cache_of_rows_gives_the_same_model():
     X, y = noisy(600)
     full, cached = SVC(C=10).fit(X, y), SVC(C=10, memory_mb=0.1).fit(X, y)
     np.testing.assert_array_equal(full.dual_coef_, cached.dual_coef_)
-    with pytest.raises(ValueError, match="memory_mb must be enough for eight rows"):
+    with pytest.raises(ValueError, match=r"memory_mb must be enough for eight rows .* got 0\.001"):
         SVC(memory_mb=0.001).fit(X, y)
+    with pytest.raises(ValueError, match=r"memory_mb must be enough .* got 0\.030 for 2 of them"):
+        onefold.cross_validate(SVC(), X, y, memory_mb=0.03)
+    with pytest.raises(ValueError, match="memory_mb must be a number of megabytes, got 'all'"):
+        onefold.cross_validate(SVC(), X, y, memory_mb="all")
+    with pytest.raises(ValueError, match=r'seeding must be one of auto, .* got "None"'):
+        onefold.cross_validate(SVC(), X, y, seeding=None)
 
 
 def test_a_solver_that_stops_early_says_so():
@@ -161,19 +172,27 @@ def test_a_solver_that_stops_early_says_so():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"C": 0}, "C must be positive"),
-        ({"tol": 0}, "tol must be positive"),
-        ({"kernel": "magic"}, "kernel must be one of"),
-        ({"gamma": "large"}, "gamma must be 'scale'"),
-        ({"gamma": -1.0}, "gamma must be finite and not negative"),
-        ({"memory_mb": -1}, "memory_mb must be positive"),
-        ({"kernel": "poly", "degree": -1}, "degree must be at least 0"),
+        ({"C": 0}, "'C' parameter of SVC .* Got 0"),
+        ({"C": "much"}, "'C' parameter of SVC .* Got 'much'"),
+        ({"C": np.inf}, "C must be positive and finite, got inf"),
+        ({"tol": 0}, "'tol' parameter of SVC .* Got 0"),
+        ({"kernel": "magic"}, "'kernel' parameter of SVC .* Got 'magic'"),
+        ({"gamma": "large"}, "'gamma' parameter of SVC .* Got 'large'"),
+        ({"gamma": -1.0}, "'gamma' parameter of SVC .* Got -1.0"),
+        ({"memory_mb": -1}, "'memory_mb' parameter of SVC .* Got -1"),
+        ({"degree": 2.5}, "'degree' parameter of SVC .* Got 2.5"),
+        ({"max_iter": -5}, "'max_iter' parameter of SVC .* Got -5"),
+        ({"decision_function_shape": "flat"}, "'decision_function_shape' .* Got 'flat'"),
     ],
 )
 def test_wrong_parameters_say_what_is_wrong(keywords, message):
     X, y = noisy()
     with pytest.raises(ValueError, match=message):
         SVC(**keywords).fit(X, y)
+    if not keywords.keys() & {"memory_mb", "kernel"}:
+        for kind in (SVC, sklearn.svm.SVC):
+            with pytest.raises(ValueError, match=message):
+                onefold.cross_validate(kind(**keywords), X, y)
 
 
 def test_wrong_data_say_what_is_wrong():
@@ -184,7 +203,7 @@ def test_wrong_data_say_what_is_wrong():
         SVC().fit(X, y, (y == 0).astype(float))
     with pytest.raises(ValueError, match="at least one non-zero"):
         SVR().fit(X, y, np.zeros(len(y)))
-    with pytest.raises(ValueError, match="epsilon must be finite and not negative"):
+    with pytest.raises(ValueError, match=r"'epsilon' parameter of SVR .* Got -1"):
         SVR(epsilon=-1).fit(X, y)
 
 
@@ -213,6 +232,30 @@ def test_every_rule_finds_what_cold_starts_find(name, rule, k):
     np.testing.assert_array_equal(found.predictions, cold.predictions)
     if len(found.classes) == 2:
         np.testing.assert_allclose(found.decision_values, cold.decision_values, atol=1e-4)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_intercept_that_nothing_determines_is_that_of_a_fit_from_nothing(rule):
+    """All α are at their bounds: the intercept has an interval, and LIBSVM a place in it."""
+    X, y = noisy(classes=3)
+    machine = sklearn.svm.SVC(C=1e-3, class_weight="balanced", decision_function_shape="ovo")
+    folds = KFold(3, shuffle=True, random_state=0)
+    expected = cross_val_predict(machine, X, y, cv=folds, method="decision_function")
+    found = onefold.cross_validate(machine, X, y, cv=folds, seeding=rule)
+    np.testing.assert_allclose(found.decision_values, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_tube_that_holds_all_samples_has_the_intercept_of_a_fit_from_nothing(rule):
+    """All samples but those that leave are within ε: β goes back to 0, but for rounding."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 5)), rng.uniform(-0.8, 0.8, 40)
+    folds = np.arange(40) % 10
+    y[folds == 3] *= 3
+    machine = sklearn.svm.SVR(kernel="linear", C=0.1, epsilon=1.0, tol=1e-8)
+    expected = cross_val_predict(machine, X, y, cv=PredefinedSplit(folds))
+    found = onefold.cross_validate(machine, X, y, cv=folds, seeding=rule)
+    np.testing.assert_allclose(found.predictions, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("rule", ["auto", "cold", "avg", "top", "sir", "withdraw"])

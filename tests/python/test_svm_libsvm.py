@@ -21,7 +21,7 @@ from sklearn.datasets import (
 )
 from sklearn.preprocessing import StandardScaler
 
-from onefold import load_libsvm
+from onefold import cross_validate, load_libsvm
 from onefold.svm import SVC, SVR
 
 
@@ -242,6 +242,38 @@ def test_constant_features():
     ours, theirs = SVC().fit(X, y), sklearn.svm.SVC().fit(X, y)
     assert_same_decisions(ours.decision_function(X), theirs.decision_function(X), 1e-3)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+@pytest.mark.parametrize("exponent", [-90, 100])
+def test_the_unit_of_the_features_does_not_matter_where_gamma_follows_it(exponent):
+    X, y = data("noisy")
+    machine = sklearn.svm.SVC(gamma="scale")
+    plain, scaled = (cross_validate(machine, s * X, y) for s in (1.0, 2.0**exponent))
+    np.testing.assert_allclose(scaled.decision_values, plain.decision_values, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [SVC, sklearn.svm.SVC])
+@pytest.mark.parametrize(
+    ("keywords", "size"),
+    [
+        ({"kernel": "linear"}, 1e20),
+        ({"kernel": "poly", "gamma": 1.0}, 1e15),
+        ({"kernel": "rbf", "gamma": 0.1}, 1e160),
+        ({"kernel": "rbf", "gamma": "auto"}, 1e160),
+        ({"kernel": "precomputed"}, 1e20),
+    ],
+)
+def test_kernel_values_that_overflow_are_an_error(kind, keywords, size):
+    X, y = data("noisy")
+    X = size * X
+    if keywords["kernel"] == "precomputed":
+        X = X @ X.T
+    match = "X must be small enough for finite kernel values"
+    with pytest.raises(ValueError, match=match):
+        cross_validate(kind(**keywords), X, y)
+    if kind is SVC:
+        with pytest.raises(ValueError, match=match):
+            kind(**keywords).fit(X, y)
 
 
 @pytest.mark.parametrize("C", [1.0, 10.0, 100.0])

@@ -1,5 +1,7 @@
 """Virtual k-fold of linear models is what refits are: every option with every kind of cv."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -155,6 +157,44 @@ def test_penalties_of_each_output():
         np.testing.assert_allclose(fast.predictions, slow.predictions, rtol=1e-9)
     with pytest.raises(ValueError, match="alpha has 2 values for 3 outputs"):
         onefold.cross_validate(Ridge(alpha=[1, 2]), X, Y)
+
+
+@pytest.mark.parametrize("estimator", [LinearRegression(), Ridge(), KernelRidge()])
+def test_a_lone_column_of_targets_has_the_predictions_of_a_fit(estimator):
+    X, Y, _ = problem("tall")
+    fast = onefold.cross_validate(estimator, X, Y[:, :1], cv=4, method="virtual")
+    slow = onefold.cross_validate(estimator, X, Y[:, :1], cv=4, method="refit")
+    assert fast.predictions.shape == slow.predictions.shape
+    np.testing.assert_allclose(fast.predictions, slow.predictions, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (Ridge(alpha="large"), "'alpha' parameter of Ridge .* Got 'large'"),
+        (Ridge(alpha=-1), "'alpha' parameter of Ridge .* Got -1"),
+        (Ridge(solver="magic"), "'solver' parameter of Ridge .* Got 'magic'"),
+        (KernelRidge(gamma=-1.0), "'gamma' parameter of KernelRidge .* Got -1.0"),
+        (make_pipeline(StandardScaler(with_mean="no"), Ridge()), "'with_mean' .* Got 'no'"),
+    ],
+)
+def test_wrong_parameters_are_refused_as_fit_refuses_them(estimator, message):
+    X, Y, _ = problem("tall")
+    with pytest.raises(ValueError, match=message):
+        onefold.cross_validate(estimator, X, Y)
+
+
+def test_a_wrong_penalty_of_a_grid_spares_the_others():
+    X, Y, _ = problem("tall")
+    grid = {"alpha": [-1.0, 1.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours, theirs = (
+            search(Ridge(), grid, cv=4).fit(X, Y) for search in (onefold.GridSearchCV, GridSearchCV)
+        )
+    expected = theirs.cv_results_["mean_test_score"]
+    assert np.isnan(expected[0])
+    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

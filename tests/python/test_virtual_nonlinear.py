@@ -231,7 +231,6 @@ def test_a_bad_linearisation_is_told():
         (3, {}, "result must come from least_squares"),
         ((np.ones(5), np.ones((4, 2))), {}, r"jac has shape \(4, 2\) for 5 residuals"),
         ((np.ones(5), np.ones((5, 1)) * np.nan), {}, r"jac\[0, 0\] is NaN"),
-        ((np.ones(5), np.ones((5, 1))), {"damping": -1.0}, "must not be negative"),
         ((np.ones(5), np.ones((5, 1))), {"check": 1}, "check needs fun"),
         ((np.ones(5), np.ones((5, 1))), {"cv": 9}, "cv=9"),
     ],
@@ -239,6 +238,32 @@ def test_a_bad_linearisation_is_told():
 def test_arguments_are_checked(result, options, match):
     with pytest.raises(ValueError, match=match):
         virtual_cv(result, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"check": -1}, "check must be a number of folds, got -1"),
+        ({"check": 1.5}, "check must be a number of folds, got 1.5"),
+        ({"damping": -1.0}, "damping must be finite and not negative, got -1.0"),
+        ({"damping": np.inf}, "damping must be finite and not negative, got inf"),
+        ({"ridge": "much"}, "ridge must be finite and not negative, got 'much'"),
+        ({"bounds": (0,)}, r"bounds must be \(lower, upper\) of 3 parameters, got \(0,\)"),
+        ({"bounds": ([5, 0, 0], 9)}, "bounds: parameter 0 is .*, not from 5 to 9"),
+        ({"check": 1, "fun": lambda _: np.ones(3)}, r"fun must return the 60 .* got shape \(3,\)"),
+    ],
+)
+def test_options_are_checked(options, match):
+    _, fit, _ = fitted("exponential decay")
+    with pytest.raises(ValueError, match=match):
+        virtual_cv(fit, **options)
+
+
+def test_parameters_with_their_covariance_are_no_fit():
+    x = np.linspace(0, 1, 50)
+    short = curve_fit(lambda x, *theta: np.polyval(theta, x), x, np.exp(x), np.ones(6))
+    with pytest.raises(ValueError, match="returns without full_output=True"):
+        virtual_cv(short)
 
 
 def test_a_robust_loss_is_refused():

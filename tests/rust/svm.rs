@@ -1,6 +1,5 @@
 //! The kernel matrix, the solver and the starts, on small random problems.
 
-use onefold::Monitor;
 use onefold::data::{Csr, Dense, Examples};
 use onefold::folds::Folds;
 use onefold::svm::gram::Gram;
@@ -10,6 +9,7 @@ use onefold::svm::machine::Costs;
 use onefold::svm::memory::Budget;
 use onefold::svm::seeding::{Move, Seeding, seed};
 use onefold::svm::smo::{Bounds, Dual, Options, Solution, Start, solve};
+use onefold::{Error, Monitor};
 use proptest::prelude::*;
 
 const N_FEATURES: usize = 3;
@@ -131,10 +131,13 @@ proptest! {
         for origin in [&before, &all] {
             let previous = solved(&dual, origin, Start::cold(&dual), TOLERANCE, false);
             for rule in RULES {
-                let step = Move { dual: &dual, previous: &previous, before: origin, after: &after };
-                let start = seed(rule, &step).start;
+                let monitor = Monitor::new();
+                let step = Move {
+                    dual: &dual, previous: &previous, before: origin, after: &after, monitor: &monitor,
+                };
+                let start = seed(rule, &step).expect("not stopped").start;
                 assert_feasible(&start.beta, &after, rule.name());
-                let (gradient, _) = dual.gradient(&start.beta);
+                let (gradient, _) = dual.gradient(&start.beta, &Monitor::new()).expect("not stopped");
                 for (found, expected) in start.gradient.iter().zip(&gradient) {
                     prop_assert!((found - expected).abs() < 1e-6 * (1.0 + expected.abs()), "{}", rule.name());
                 }
@@ -188,7 +191,7 @@ proptest! {
         let dual = problem.dual(&gram);
         let bounds = problem.bounds(|v| v % 4 == 3);
         let found = solved(&dual, &bounds, Start::cold(&dual), 1e-4, true);
-        let (gradient, _) = dual.gradient(&found.beta);
+        let (gradient, _) = dual.gradient(&found.beta, &Monitor::new()).expect("not stopped");
         let may = |rise: bool| {
             let (beta, bounds) = (&found.beta, &bounds);
             (0..beta.len()).filter(move |&v| if rise { beta[v] < bounds.upper[v] } else { beta[v] > bounds.lower[v] })
@@ -243,7 +246,9 @@ fn shrinking_changes_nothing() {
         );
     }
     // Gradients that were put aside are exact again.
-    let (gradient, _) = dual.gradient(&shrunk.beta);
+    let (gradient, _) = dual
+        .gradient(&shrunk.beta, &Monitor::new())
+        .expect("not stopped");
     for (found, expected) in shrunk.gradient.iter().zip(gradient) {
         assert!((found - expected).abs() < 1e-8);
     }
@@ -279,6 +284,30 @@ fn cancelled_work_stops() {
     monitor.cancel();
     let budget = Budget::new(Some(1.0)).expect("positive");
     assert!(Gram::new(&rows, &order, Kernel::Linear, budget, &monitor).is_err());
+}
+
+#[test]
+fn rules_that_solve_equations_can_be_stopped() {
+    let problem = clouds(60);
+    let rows = problem.rows();
+    let order = order(problem.len());
+    let gram = gram(&rows, &order, Kernel::Rbf { gamma: 0.7 }, 1.0);
+    let dual = problem.dual(&gram);
+    let before = problem.bounds(|v| v % 3 == 0);
+    let after = problem.bounds(|v| v % 3 == 1);
+    let previous = solved(&dual, &before, Start::cold(&dual), TOLERANCE, false);
+    let monitor = Monitor::new();
+    monitor.cancel();
+    for rule in [Seeding::Ato, Seeding::Mir] {
+        let step = Move {
+            dual: &dual,
+            previous: &previous,
+            before: &before,
+            after: &after,
+            monitor: &monitor,
+        };
+        assert!(matches!(seed(rule, &step), Err(Error::Interrupted)));
+    }
 }
 
 #[test]

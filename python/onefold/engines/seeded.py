@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..data import as_classes, as_rows, as_values
 from ..folds import Folds
 from ..progress import reporter
 from ..svm import (
+    KERNELS,
     SVC,
     SVR,
     Settings,
@@ -34,8 +36,6 @@ from .options import Check, one_of, positive
 __all__ = ["Seeded"]
 
 Floats = NDArray[np.float64]
-
-_KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
 class Seeded(Together):
@@ -62,8 +62,8 @@ class Seeded(Together):
         name = type(estimator).__name__
         if type(estimator) not in (SVC, SVR, sklearn.svm.SVC, sklearn.svm.SVR):
             return f"{name} is not SVC or SVR"
-        if not isinstance(estimator.kernel, str) or estimator.kernel not in _KERNELS:
-            return f"{name} has the kernel {estimator.kernel!r}, which is not one of {_KERNELS}"
+        if not isinstance(estimator.kernel, str) or estimator.kernel not in KERNELS:
+            return f"{name} has the kernel {estimator.kernel!r}, which is not one of {KERNELS}"
         if getattr(estimator, "probability", False) is True:
             return f"{name}(probability=True) is calibrated by folds of its own"
         if task.fit_params:
@@ -83,6 +83,8 @@ class Seeded(Together):
         from its solution for the last C or from that of another fold, whichever is nearer.
         """
         start = time.perf_counter()
+        for task in tasks:
+            task.estimator._validate_params()
         shared = tasks[0]
         X = as_rows(shared.X)
         targets, classes = _targets(shared, X.shape[0])
@@ -125,9 +127,12 @@ class Effort:
     def of(cls, task: Task) -> Effort:
         """Read the options of a task."""
         default = getattr(task.estimator, "memory_mb", None)
+        memory_mb = task.options.get("memory_mb", default)
+        if not (memory_mb is None or isinstance(memory_mb, Real)):
+            raise ValueError(f"memory_mb must be a number of megabytes, got {memory_mb!r}")
         return cls(
-            seeding=task.options.get("seeding", "auto"),
-            memory_mb=task.options.get("memory_mb", default),
+            seeding=str(task.options.get("seeding", "auto")),
+            memory_mb=None if memory_mb is None else float(memory_mb),
             n_jobs=effective_n_jobs(task.n_jobs),
         )
 

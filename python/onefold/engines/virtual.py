@@ -53,6 +53,10 @@ class Reading:
         """Whether there is an intercept."""
         return bool(getattr(self.final, "fit_intercept", False))
 
+    def is_flat(self, shape: tuple[int, ...]) -> bool:
+        """Whether predictions for targets of a shape are numbers: `Ridge` drops a lone column."""
+        return len(shape) == 1 or (shape[1] == 1 and type(self.final) is Ridge)
+
     def family(self) -> tuple[Any, ...]:
         """Everything but the penalty, to be compared."""
         kernel = [getattr(self.final, name, None) for name in ("kernel", "gamma", "degree")]
@@ -64,9 +68,7 @@ class Reading:
 
 def read(estimator: Any) -> Reading | str:
     """Read an estimator, or say why it is not least squares."""
-    steps = [estimator]
-    if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if step is not None and step != "passthrough"]
+    steps = _steps(estimator)
     final: Any = steps[-1] if steps else None
     if type(final) not in (LinearRegression, Ridge, RidgeClassifier, KernelRidge):
         return (
@@ -78,11 +80,19 @@ def read(estimator: Any) -> Reading | str:
         return f"class_weight={final.class_weight!r} depends on the training set"
     if len(steps) == 1:
         return Reading(final)
-    if len(steps) > 2 or type(steps[0]) is not StandardScaler:
+    scaler = steps[0]
+    if len(steps) > 2 or type(scaler) is not StandardScaler:
         return "only a StandardScaler may stand before the model"
     if isinstance(final, KernelRidge):
         return "a kernel of scaled rows changes with the training set"
-    return Reading(final, (steps[0].with_mean, steps[0].with_std))
+    return Reading(final, (scaler.with_mean, scaler.with_std))
+
+
+def _steps(estimator: Any) -> list[Any]:
+    """What a pipeline does, one after the other; an estimator alone."""
+    if not isinstance(estimator, Pipeline):
+        return [estimator]
+    return [step for _, step in estimator.steps if step is not None and step != "passthrough"]
 
 
 @dataclass(frozen=True)
@@ -201,6 +211,8 @@ class Virtual(Together):
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         """Predict every fold; tasks that differ in the penalty only share one decomposition."""
+        for step in (step for task in tasks for step in _steps(task.estimator)):
+            step._validate_params()
         families = list(_families(tasks))
         for number, places in enumerate(families):
             progress = part(tasks[0].progress, number, len(families))
@@ -241,7 +253,8 @@ def _run_family(tasks: list[Task], progress: bool | Report) -> Iterator[Outcome]
     read_classes = None if data.classes is None else _Classes.of(task, data.classes)
     for number, own in enumerate(which.reshape(each.shape)):
         values = predicted[:, own, np.arange(len(own))]
-        answers = {"predict": values[:, 0] if np.ndim(task.y) == 1 else values}
+        is_flat = _reading(tasks[number]).is_flat(np.shape(task.y))
+        answers = {"predict": values[:, 0] if is_flat else values}
         if read_classes is not None:
             answers = read_classes.classify(values)
         cost = {"rows_evaluated": len(values)}

@@ -35,7 +35,8 @@ class Diagnostics:
     loo_residuals: Any
     """y − ŷ of the fit without the row: r/(1 − h)."""
     cooks_distance: Any
-    """How far all fitted values move when the row is left out, in units of the noise."""
+    """How far all fitted values move when the row is left out, in units of the noise: the sum of
+    the squared moves, and of the penalty of the coefficients' moves, over df·σ̂²."""
     degrees_of_freedom: float
     """The sum of the leverages."""
     press: Any

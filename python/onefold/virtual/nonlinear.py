@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -134,8 +135,11 @@ def virtual_cv(
     """
     fit = _read(result, fun, jac)
     fit.fix(bounds)
-    if not (damping >= 0 and ridge >= 0):
-        raise ValueError(f"damping and ridge must not be negative, got {damping!r} and {ridge!r}")
+    for name, size in (("damping", damping), ("ridge", ridge)):
+        if not (isinstance(size, Real) and 0 <= size < np.inf):
+            raise ValueError(f"{name} must be finite and not negative, got {size!r}")
+    if not (isinstance(check, Integral) and check >= 0):
+        raise ValueError(f"check must be a number of folds, got {check!r}")
     weights = as_weights(sample_weight, len(fit.residuals))
     folds = resolve_cv(cv, fit.residuals, groups=groups)
     residuals, parameters, leverages = fit.leave_out(
@@ -169,7 +173,7 @@ class _Fit:
     def fix(self, bounds: tuple[ArrayLike, ArrayLike] | None) -> None:
         """Fix the parameters that stand on a bound."""
         if bounds is not None:
-            lower, upper = (np.broadcast_to(b, self.parameters.shape) for b in bounds)
+            lower, upper = _limits(bounds, self.parameters)
             self.free = self.free & (self.parameters > lower) & (self.parameters < upper)
         if not self.free.any():
             raise ValueError("every parameter stands on a bound: there is nothing to fit")
@@ -202,6 +206,23 @@ class _Fit:
         return moved[folds.rows] + predicted[:, 0, 0], parameters, leverages
 
 
+def _limits(bounds: tuple[ArrayLike, ArrayLike], parameters: Floats) -> tuple[Floats, Floats]:
+    """The lower and the upper bound of every parameter."""
+    try:
+        lower, upper = (np.broadcast_to(b, parameters.shape).astype(np.float64) for b in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be (lower, upper) of {len(parameters)} parameters, got {bounds!r}"
+        ) from None
+    inside = (lower <= parameters) & (parameters <= upper)
+    if not inside.all():
+        at = int(inside.argmin())
+        raise ValueError(
+            f"bounds: parameter {at} is {parameters[at]:g}, not from {lower[at]:g} to {upper[at]:g}"
+        )
+    return lower, upper
+
+
 def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
     """Take residuals, Jacobian and parameters from whatever a fit returned."""
     mask = None
@@ -215,6 +236,7 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
         found = _from_minpack(info) if "fjac" in info else None
     elif isinstance(result, tuple) and len(result) in (2, 3):
         residuals, found = result[:2]
+        _check_not_covariance(result)
         x = result[2] if len(result) == 3 else np.zeros(np.shape(found)[1])
     else:
         raise ValueError(
@@ -238,6 +260,18 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
         )
     free = np.ones(len(theta), dtype=bool) if mask is None else np.asarray(mask) == 0
     return _Fit(r, jacobian, theta, free)
+
+
+def _check_not_covariance(result: tuple[Any, ...]) -> None:
+    """The parameters and their covariance look like residuals and a square Jacobian."""
+    if len(result) != 2 or hasattr(result[1], "tocsr"):
+        return
+    residuals, matrix = np.asarray(result[0]), np.asarray(result[1])
+    if matrix.shape == residuals.shape * 2 and np.array_equal(matrix, matrix.T):
+        raise ValueError(
+            "result: this is what curve_fit returns without full_output=True: the parameters and "
+            "their covariance, and no residuals"
+        )
 
 
 def _check_loss(result: Any) -> None:
@@ -282,9 +316,7 @@ class _Refit:
     bounds: tuple[ArrayLike, ArrayLike] | None
 
     def __call__(self, train: NDArray[np.int64], test: NDArray[np.int64]) -> Floats:
-        if self.fun is None:
-            raise ValueError("check needs fun, which returns all residuals for given parameters")
-        fun, free, start = self.fun, self.fit.free, self.fit.parameters
+        free, start = self.fit.free, self.fit.parameters
         root = np.ones(len(train)) if self.weights is None else np.sqrt(self.weights[train])
 
         def full(theta: Floats) -> Floats:
@@ -294,16 +326,28 @@ class _Refit:
 
         def objective(theta: Floats) -> Floats:
             whole = full(theta)
-            rows = root * np.asarray(fun(whole), dtype=np.float64)[train]
+            rows = root * self.residuals(whole)[train]
             return np.concatenate([rows, np.sqrt(self.ridge) * whole]) if self.ridge else rows
 
         limits: Any = (-np.inf, np.inf)
         if self.bounds is not None:
-            limits = tuple(np.broadcast_to(b, start.shape)[free] for b in self.bounds)
+            limits = tuple(limit[free] for limit in _limits(self.bounds, start))
         solved = least_squares(
             objective, start[free], bounds=limits, xtol=1e-12, ftol=1e-12, gtol=1e-12
         )
-        return np.asarray(fun(full(solved.x)), dtype=np.float64)[test]
+        return self.residuals(full(solved.x))[test]
+
+    def residuals(self, parameters: Floats) -> Floats:
+        """All residuals, as many as the fit has."""
+        if self.fun is None:
+            raise ValueError("check needs fun, which returns all residuals for given parameters")
+        found = np.asarray(self.fun(parameters), dtype=np.float64)
+        if found.shape != self.fit.residuals.shape:
+            raise ValueError(
+                f"fun must return the {len(self.fit.residuals)} residuals of result, "
+                f"got shape {found.shape}"
+            )
+        return found
 
 
 def _relative(virtual: Floats, real: Floats) -> float:

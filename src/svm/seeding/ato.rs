@@ -14,6 +14,7 @@
 use super::Move;
 use super::least_squares::{self, Operator};
 use super::withdraw::withdraw;
+use crate::Result;
 
 /// Steps before the rest is left to the solver.
 const STEPS: usize = 30;
@@ -30,17 +31,17 @@ enum Part {
     Leaving,
 }
 
-pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
+pub(super) fn start(step: &Move<'_>) -> Result<Vec<f64>> {
     let mut path = Path::new(step);
     for _ in 0..STEPS {
         path.settle();
         if path.members(Part::Leaving).is_empty() {
             break;
         }
-        path.advance();
+        path.advance()?;
     }
     withdraw(step, &path.members(Part::Leaving), &mut path.beta);
-    path.beta
+    Ok(path.beta)
 }
 
 /// Where the adjustment has come to.
@@ -101,8 +102,8 @@ impl<'a> Path<'a> {
     }
 
     /// One step of length η along the direction of equations 7 and 10.
-    fn advance(&mut self) {
-        let dual = self.step.dual;
+    fn advance(&mut self) -> Result<()> {
+        let Move { dual, monitor, .. } = *self.step;
         let moving: Vec<usize> = (0..self.parts.len())
             .filter(|&v| matches!(self.parts[v], Part::Entering | Part::Leaving))
             .collect();
@@ -111,7 +112,7 @@ impl<'a> Path<'a> {
             _ => -self.beta[v],
         };
         let pulls: Vec<f64> = moving.iter().map(pull).collect();
-        let mut change = dual.combine(&moving, &pulls);
+        let mut change = dual.combine(&moving, &pulls, monitor)?;
         let margin = self.members(Part::Margin);
         let mut wanted: Vec<f64> = margin.iter().map(|&v| -change[v]).collect();
         wanted.push(-pulls.iter().sum::<f64>());
@@ -119,8 +120,9 @@ impl<'a> Path<'a> {
             step: self.step,
             margin: &margin,
         };
-        let answer = least_squares::solve(&system, wanted);
-        for (change, more) in change.iter_mut().zip(dual.combine(&margin, &answer)) {
+        let answer = least_squares::solve(&system, wanted)?;
+        let more = dual.combine(&margin, &answer, monitor)?;
+        for (change, more) in change.iter_mut().zip(more) {
             *change += more;
         }
         let mut direction = vec![0.0; self.parts.len()];
@@ -136,6 +138,7 @@ impl<'a> Path<'a> {
             self.gradient[v] -= eta * change[v];
             self.put(v, self.beta[v] + eta * direction[v]);
         }
+        Ok(())
     }
 
     /// The end of a box that is not 0.
@@ -192,17 +195,19 @@ struct OnMargin<'a> {
 }
 
 impl Operator for OnMargin<'_> {
-    fn times(&self, x: &[f64]) -> Vec<f64> {
-        let image = self.step.dual.combine(self.margin, x);
+    fn times(&self, x: &[f64]) -> Result<Vec<f64>> {
+        let Move { dual, monitor, .. } = *self.step;
+        let image = dual.combine(self.margin, x, monitor)?;
         let mut image: Vec<f64> = self.margin.iter().map(|&v| image[v]).collect();
         image.push(x.iter().sum());
-        image
+        Ok(image)
     }
 
-    fn transposed_times(&self, y: &[f64]) -> Vec<f64> {
+    fn transposed_times(&self, y: &[f64]) -> Result<Vec<f64>> {
+        let Move { dual, monitor, .. } = *self.step;
         // K_MM is symmetric.
         let (y, last) = y.split_at(self.margin.len());
-        let image = self.step.dual.combine(self.margin, y);
-        self.margin.iter().map(|&v| image[v] + last[0]).collect()
+        let image = dual.combine(self.margin, y, monitor)?;
+        Ok(self.margin.iter().map(|&v| image[v] + last[0]).collect())
     }
 }

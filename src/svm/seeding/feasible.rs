@@ -1,6 +1,6 @@
 //! Back into the boxes and to the sum 0: the adjustment of the paper's MIR, for any variables.
 
-use crate::svm::smo::Bounds;
+use crate::svm::smo::{Bounds, rounding};
 
 /// Clips β to its boxes, then moves all of it evenly until Σβ = 0.
 pub(super) fn restore(beta: &mut [f64], bounds: &Bounds) {
@@ -10,17 +10,11 @@ pub(super) fn restore(beta: &mut [f64], bounds: &Bounds) {
     }
     let everyone: Vec<usize> = (0..beta.len()).filter(|&v| bounds.is_open(v)).collect();
     let excess: f64 = beta.iter().sum();
+    // To mend what rounding left would move all variables off their bounds by next to nothing, and
+    // each would take the solver a step to bring back.
     if excess.abs() > rounding(beta) {
         spread(beta, bounds, &everyone, -excess);
     }
-}
-
-/// What a sum of β may be off by for no other reason than rounding, after the many steps of a
-/// solver. To mend it would move all variables off their bounds by next to nothing, and each would
-/// take the solver a step to bring back.
-fn rounding(beta: &[f64]) -> f64 {
-    let size: f64 = beta.iter().map(|b| b.abs()).sum();
-    256.0 * f64::EPSILON * size
 }
 
 /// Adds `amount` to the members' sum in equal parts, as far as their boxes allow; returns the rest.

@@ -12,8 +12,9 @@
 use super::Move;
 use super::feasible::spread;
 use super::least_squares::{self, Operator};
+use crate::Result;
 
-pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
+pub(super) fn start(step: &Move<'_>) -> Result<Vec<f64>> {
     let mut beta = step.previous.beta.clone();
     let (leaving, entering) = (step.leaving(), step.entering());
     let taken: Vec<f64> = leaving
@@ -21,7 +22,7 @@ pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
         .map(|&v| std::mem::take(&mut beta[v]))
         .collect();
     let owed: f64 = taken.iter().sum();
-    let mut wanted = step.dual.combine(&leaving, &taken);
+    let mut wanted = step.dual.combine(&leaving, &taken, step.monitor)?;
     for (v, wanted) in wanted.iter_mut().enumerate() {
         let (lower, upper) = step.before.range(v);
         let value = step.previous.beta[v];
@@ -37,7 +38,7 @@ pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
         step,
         entering: &entering,
     };
-    let found = least_squares::solve(&system, wanted);
+    let found = least_squares::solve(&system, wanted)?;
     for (&v, found) in entering.iter().zip(found) {
         let (lower, upper) = step.after.range(v);
         beta[v] = found.clamp(lower, upper);
@@ -45,7 +46,7 @@ pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
     }
     let paid: f64 = entering.iter().map(|&v| beta[v]).sum();
     spread(&mut beta, step.after, &entering, owed - paid);
-    beta
+    Ok(beta)
 }
 
 /// The matrix of equation 17: K_XT over a row of ones.
@@ -55,20 +56,24 @@ struct Replacement<'a> {
 }
 
 impl Operator for Replacement<'_> {
-    fn times(&self, x: &[f64]) -> Vec<f64> {
-        let mut image = self.step.dual.combine(self.entering, x);
+    fn times(&self, x: &[f64]) -> Result<Vec<f64>> {
+        let Move { dual, monitor, .. } = *self.step;
+        let mut image = dual.combine(self.entering, x, monitor)?;
         for (v, value) in image.iter_mut().enumerate() {
             if !self.step.before.is_open(v) {
                 *value = 0.0;
             }
         }
         image.push(x.iter().sum());
-        image
+        Ok(image)
     }
 
-    fn transposed_times(&self, y: &[f64]) -> Vec<f64> {
+    fn transposed_times(&self, y: &[f64]) -> Result<Vec<f64>> {
         let (y, last) = y.split_at(self.step.dual.len());
-        let dot = |&v: &usize| self.step.dual.product(v, y) + last[0];
+        let dot = |&v: &usize| {
+            self.step.monitor.check()?;
+            Ok(self.step.dual.product(v, y) + last[0])
+        };
         self.entering.iter().map(dot).collect()
     }
 }

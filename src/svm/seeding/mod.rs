@@ -39,7 +39,7 @@ use std::str::FromStr;
 
 use super::smo::{Bounds, Dual, Solution, Start};
 use super::state::intercept;
-use crate::Error;
+use crate::{Error, Monitor, Result};
 
 /// How folds are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Seeding {
 impl FromStr for Seeding {
     type Err = Error;
 
-    fn from_str(name: &str) -> Result<Self, Error> {
+    fn from_str(name: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found
             .map(|(_, rule)| *rule)
@@ -136,6 +136,8 @@ pub struct Move<'a> {
     pub before: &'a Bounds,
     /// The boxes of the second.
     pub after: &'a Bounds,
+    /// Who may stop the making of a start.
+    pub monitor: &'a Monitor,
 }
 
 impl Move<'_> {
@@ -181,6 +183,11 @@ impl Seed {
         }
     }
 
+    /// Whether this is where a fit from nothing starts.
+    pub(super) fn is_cold(&self) -> bool {
+        self.start.beta.iter().all(|&b| b == 0.0)
+    }
+
     /// How many variables want to move: their gradient is off the margin, and there is room.
     pub(super) fn violators(&self, bounds: &Bounds, tolerance: f64) -> usize {
         let Start { beta, gradient } = &self.start;
@@ -208,11 +215,12 @@ pub(super) fn scale(
     bounds: &Bounds,
     (solution, linear): (&Solution, &[f64]),
     factor: f64,
-) -> Seed {
+    monitor: &Monitor,
+) -> Result<Seed> {
     let scaled: Vec<f64> = solution.beta.iter().map(|b| factor * b).collect();
     let before = solution.gradient.iter().zip(linear).zip(dual.linear());
     let gradient = before.map(|((g, p), new)| new - factor * (p - g)).collect();
-    moved(dual, bounds, (&scaled, scaled.clone()), gradient)
+    moved(dual, bounds, (&scaled, scaled.clone()), gradient, monitor)
 }
 
 /// The same, with the β at their bounds at the new bounds, and the most similar of the other side
@@ -224,7 +232,8 @@ pub(super) fn stretch(
     dual: &Dual<'_>,
     (before, bounds): (&Bounds, &Bounds),
     (solution, linear): (&Solution, &[f64]),
-) -> Option<Seed> {
+    monitor: &Monitor,
+) -> Result<Option<Seed>> {
     let bound = |bounds: &Bounds, v: usize| {
         let (lower, upper) = bounds.range(v);
         if solution.beta[v] > 0.0 { upper } else { lower }
@@ -233,7 +242,7 @@ pub(super) fn stretch(
     let (bounded, free): (Vec<usize>, Vec<usize>) =
         support.partition(|&v| solution.beta[v] == bound(before, v));
     if bounded.len() > free.len() {
-        return None;
+        return Ok(None);
     }
     let sides = [false, true].map(|positive| -> Vec<usize> {
         let is_there = |&v: &usize| bounds.is_open(v) && bounds.is_positive(v) == positive;
@@ -267,7 +276,7 @@ pub(super) fn stretch(
     let linears = linear.iter().zip(dual.linear());
     let gradient = solution.gradient.iter().zip(linears);
     let gradient = gradient.map(|(g, (p, new))| g + (new - p)).collect();
-    Some(moved(dual, bounds, (&solution.beta, beta), gradient))
+    moved(dual, bounds, (&solution.beta, beta), gradient, monitor).map(Some)
 }
 
 /// The start at the nearest feasible β, from the gradient of another.
@@ -276,23 +285,24 @@ fn moved(
     bounds: &Bounds,
     (from, mut beta): (&[f64], Vec<f64>),
     mut gradient: Vec<f64>,
-) -> Seed {
+    monitor: &Monitor,
+) -> Result<Seed> {
     feasible::restore(&mut beta, bounds);
-    let rows_read = dual.shift(from, &beta, &mut gradient);
-    Seed {
+    let rows_read = dual.shift(from, &beta, &mut gradient, monitor)?;
+    Ok(Seed {
         start: Start { beta, gradient },
         rows_read,
-    }
+    })
 }
 
 /// The start of a rule, feasible and with its gradient.
-pub fn seed(rule: Seeding, step: &Move<'_>) -> Seed {
+pub fn seed(rule: Seeding, step: &Move<'_>) -> Result<Seed> {
     let mut beta = match rule {
         Seeding::Cold => cold::start(step),
         Seeding::Avg => avg::start(step),
         Seeding::Top => top::start(step),
-        Seeding::Ato => ato::start(step),
-        Seeding::Mir => mir::start(step),
+        Seeding::Ato => ato::start(step)?,
+        Seeding::Mir => mir::start(step)?,
         Seeding::Sir => sir::start(step),
         Seeding::Auto | Seeding::Withdraw => withdraw::start(step),
     };
@@ -306,13 +316,15 @@ pub fn seed(rule: Seeding, step: &Move<'_>) -> Seed {
     let kept = beta.iter().filter(|&&b| b != 0.0).count();
     let (gradient, rows_read) = if moved < kept {
         let mut gradient = step.previous.gradient.clone();
-        let rows = step.dual.shift(previous, &beta, &mut gradient);
+        let rows = step
+            .dual
+            .shift(previous, &beta, &mut gradient, step.monitor)?;
         (gradient, rows)
     } else {
-        step.dual.gradient(&beta)
+        step.dual.gradient(&beta, step.monitor)?
     };
-    Seed {
+    Ok(Seed {
         start: Start { beta, gradient },
         rows_read,
-    }
+    })
 }
