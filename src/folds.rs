@@ -182,10 +182,6 @@ pub trait Resampling: Sync {
 
     /// The rows that `split` holds out.
     fn held_out(&self, split: usize) -> &[usize];
-
-    /// Brings `n_outputs` numbers for each held-out row, split after split, into the order of the
-    /// samples, if every sample is held out once. Otherwise they stay as they are.
-    fn in_sample_order(&self, outputs: Vec<f64>, n_outputs: usize) -> Vec<f64>;
 }
 
 impl Resampling for Folds {
@@ -204,14 +200,6 @@ impl Resampling for Folds {
     fn held_out(&self, split: usize) -> &[usize] {
         self.rows(split..split + 1)
     }
-
-    fn in_sample_order(&self, outputs: Vec<f64>, n_outputs: usize) -> Vec<f64> {
-        let mut ordered = vec![0.0; outputs.len()];
-        for (&row, output) in self.rows.iter().zip(outputs.chunks_exact(n_outputs.max(1))) {
-            ordered[row * n_outputs..][..n_outputs].copy_from_slice(output);
-        }
-        ordered
-    }
 }
 
 impl Resampling for Splits {
@@ -229,10 +217,6 @@ impl Resampling for Splits {
 
     fn held_out(&self, split: usize) -> &[usize] {
         self.test(split)
-    }
-
-    fn in_sample_order(&self, outputs: Vec<f64>, _: usize) -> Vec<f64> {
-        outputs
     }
 }
 

@@ -103,7 +103,7 @@ pub struct Options {
 /// The outputs for held-out rows, and what they cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// `n_outputs` numbers for each sample; [`refit`] with splits: for each held-out row.
+    /// `n_outputs` numbers for each held-out row, fold after fold.
     pub outputs: Vec<f64>,
     /// How many numbers there are for each row.
     pub n_outputs: usize,
@@ -127,7 +127,7 @@ impl Outcome {
             return Err(not_finite(outputs[bad], bad / n_outputs, resampling));
         }
         Ok(Self {
-            outputs: resampling.in_sample_order(outputs, n_outputs),
+            outputs,
             n_outputs,
             cost,
         })

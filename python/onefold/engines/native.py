@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ..data import as_rows
-from ..folds import Folds
 from ..learners.base import NativeEstimator
 from ..progress import part, reporter
 from .base import Outcome, Task
@@ -113,8 +112,6 @@ def _run_party(
             report,
         )
     seconds = time.perf_counter() - start
-    if isinstance(task.folds, Folds):
-        outputs = outputs[task.folds.rows]
     ends = np.cumsum([learner.n_outputs for learner in learners])
     for number, (estimator, own) in enumerate(
         zip(estimators, np.split(outputs, ends[:-1], axis=1), strict=True)
