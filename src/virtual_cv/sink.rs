@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::linalg::{Mat, MatRef};
 use super::problem::Cv;
-use crate::Result;
+use crate::{Monitor, Result};
 
 /// Receives the predictions of a run of consecutive folds.
 pub(super) trait Sink: Send + Sized {
@@ -36,22 +36,27 @@ pub(super) trait Sink: Send + Sized {
 }
 
 /// Calls `leaf` with runs of at most `grain` folds, in parallel, each with its part of `sink`.
+/// Once the work is cancelled, no run is begun.
 pub(super) fn walk<S: Sink>(
     folds: Range<usize>,
     grain: usize,
     mut sink: S,
+    monitor: &Monitor,
     leaf: &(impl Fn(Range<usize>, &mut S) -> Result<()> + Sync),
 ) -> Result<S> {
     if folds.len() <= grain {
+        monitor.check()?;
+        let n_folds = folds.len() as u64;
         leaf(folds, &mut sink)?;
+        monitor.advance(n_folds)?;
         return Ok(sink);
     }
     let half = (folds.len() / 2).next_multiple_of(grain);
     let middle = folds.start + half;
     let (left, right) = sink.split(half);
     let (left, right) = rayon::join(
-        || walk(folds.start..middle, grain, left, leaf),
-        || walk(middle..folds.end, grain, right, leaf),
+        || walk(folds.start..middle, grain, left, monitor, leaf),
+        || walk(middle..folds.end, grain, right, monitor, leaf),
     );
     Ok(left?.join(right?))
 }
