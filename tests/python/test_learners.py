@@ -180,6 +180,28 @@ def test_counters_hold_to_the_theory(n_jobs):
             assert cost["peak_models"] <= np.ceil(np.log2(n_folds)) + 2
 
 
+@pytest.mark.parametrize("method", ["merge", "tree", "refit"])
+@pytest.mark.parametrize("cv", [4, RepeatedKFold(n_splits=4, n_repeats=2, random_state=0)])
+def test_every_counter_of_an_engine_is_named(cv, method):
+    X, y = make_classification(40, random_state=0)
+    names = {"fits", "rows_fed", "rows_evaluated", "copies", "merges", "undo_entries"}
+    names |= {"peak_models"}
+    result = onefold.cross_validate(learners.GaussianNB(), X, y, cv=cv, method=method)
+    assert set(result.cost) == names
+    search = onefold.GridSearchCV(
+        learners.GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, cv=cv, method=method
+    ).fit(X, y)
+    assert set(search.result_.cost) == names | {"rows_read"}
+
+
+@pytest.mark.parametrize(("strategy", "counter"), [("copy", "undo_entries"), ("revert", "copies")])
+def test_counters_may_be_zero(strategy, counter):
+    X, y = make_classification(40, random_state=0)
+    result = onefold.cross_validate(learners.Pegasos(), X, y, cv=8, strategy=strategy)
+    assert result.cost[counter] == 0
+    assert counter not in repr(result)
+
+
 @pytest.mark.parametrize(
     ("X", "y", "keywords", "message"),
     [

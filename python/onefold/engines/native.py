@@ -131,7 +131,6 @@ def _own_cost(cost: dict[str, int], number: int, n_learners: int) -> dict[str, i
     """The share of one of the learners that walked together in what the walk cost."""
     if n_learners == 1:
         return cost
-    own = {name: count for name, count in cost.items() if name != "undo_entries" or number == 0}
-    if number == 0:
-        own["rows_read"] = cost.get("rows_fed", 0) + cost.get("rows_evaluated", 0)
-    return own
+    if number > 0:
+        return cost | {"undo_entries": 0, "rows_read": 0}
+    return cost | {"rows_read": cost["rows_fed"] + cost["rows_evaluated"]}

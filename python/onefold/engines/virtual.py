@@ -257,13 +257,15 @@ def _run_family(tasks: list[Task], progress: bool | Report) -> Iterator[Outcome]
         answers = {"predict": values[:, 0] if is_flat else values}
         if read_classes is not None:
             answers = read_classes.classify(values)
-        cost = {"rows_evaluated": len(values)}
-        if number == 0:
-            cost = {"fits": 1, "rows_fed": len(data.targets)} | cost
+        is_first = number == 0
         yield Outcome(
             answers=answers,
             classes=data.classes,
-            cost=cost,
+            cost={
+                "fits": int(is_first),
+                "rows_fed": len(data.targets) if is_first else 0,
+                "rows_evaluated": len(values),
+            },
             fit_time=seconds / len(tasks),
         )
 
