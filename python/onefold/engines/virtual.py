@@ -275,7 +275,7 @@ def _routes() -> bool:
 
 
 def _why_not_classes(task: Task) -> str | None:
-    if np.ndim(task.y) != 1:
+    if np.shape(task.y)[1:] not in ((), (1,)):
         return "several labels a sample are not supported"
     codes, classes = as_classes(task.y, len(task.y))
     held = len(classes) - _absent(task.folds, codes, len(classes)).sum(axis=1)
