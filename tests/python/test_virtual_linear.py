@@ -348,6 +348,7 @@ def test_best_penalties_equal_those_of_scikit_learn():
         (LinearRegression(), [1.0], "has no path"),
         (RidgeCV(), [1.0], "RidgeCV is not"),
         (Ridge(), [], "alphas must be a list"),
+        (Ridge(), "a", "alphas cannot be read as numbers: .* 'a'"),
         (Ridge(), [-1.0], "alpha must be finite and not negative, got -1"),
         (Ridge(), [np.nan], "alpha must be finite and not negative, got NaN"),
     ],
