@@ -101,7 +101,7 @@ def _run_party(
     targets, n_targets = estimators[0]._targets(task.y, rows.shape[0])
     for estimator in estimators[1:]:
         estimator._take_over_targets(estimators[0])
-    learners = [estimator._new_learner(rows.shape[1], n_targets) for estimator in estimators]
+    learners = [estimator._make_learner(rows.shape[1], n_targets) for estimator in estimators]
     examples = (rows, targets, n_targets, task.weights)
     start = time.perf_counter()
     with reporter(progress or task.progress, unit="rows") as report:
