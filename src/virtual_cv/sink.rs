@@ -247,3 +247,40 @@ impl Sink for Sums<'_> {
         self.errors.add(&self.squares, rows.len() as f64);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    struct Nowhere;
+
+    impl Sink for Nowhere {
+        fn split(self, _: usize) -> (Self, Self) {
+            (Self, Self)
+        }
+        fn join(self, _: Self) -> Self {
+            self
+        }
+        fn take(&mut self, _: usize, _: MatRef<'_, f64>) {}
+    }
+
+    #[test]
+    fn no_run_is_begun_after_the_end() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
+        let pool = pool.build().expect("a thread");
+        for last in [1, 3, 5] {
+            let (monitor, begun) = (Monitor::new(), AtomicUsize::new(0));
+            let leaf = |_, _: &mut Nowhere| {
+                if begun.fetch_add(1, Ordering::Relaxed) + 1 == last {
+                    monitor.cancel();
+                }
+                Ok(())
+            };
+            let ended = pool.install(|| walk(0..9, 2, Nowhere, &monitor, &leaf));
+            assert!(ended.is_err());
+            assert_eq!(begun.into_inner(), last);
+        }
+    }
+}
