@@ -21,7 +21,7 @@ from .base import Outcome, Task
 from .options import one_of
 from .twins import native_twin
 
-__all__ = ["ORDER", "Walk", "is_native", "learner_of", "run_many"]
+__all__ = ["ORDER", "Walk", "is_native", "learner_of", "parties", "run_many"]
 
 Walker = Callable[..., tuple[Any, dict[str, int]]]
 """`_core.tree_cv`, `_core.merge_cv` or `_core.refit_cv`."""
@@ -66,9 +66,9 @@ def run_many(tasks: Sequence[Task], engine: Walker) -> Iterator[tuple[int, Outco
     Learners of one kind walk together: a row that is at hand is fed to all of them.
     """
     rows = as_rows(tasks[0].X, n_jobs=tasks[0].n_jobs)
-    parties = list(_parties(tasks, rows.shape[0]))
-    for number, places in enumerate(parties):
-        progress = part(tasks[0].progress, number, len(parties)) if len(parties) > 1 else None
+    groups = list(parties(tasks, rows.shape[0]))
+    for number, places in enumerate(groups):
+        progress = part(tasks[0].progress, number, len(groups)) if len(groups) > 1 else None
         party = [tasks[place] for place in places]
         outcomes = _run_party(party, rows, engine, progress)
         yield from zip(places, outcomes, strict=True)
@@ -81,11 +81,12 @@ LARGEST = 2**27
 """Outputs that are held at a time at most."""
 
 
-def _parties(tasks: Sequence[Task], n_samples: int) -> Iterator[list[int]]:
-    """The places of tasks that walk together."""
-    kinds: dict[type, list[int]] = {}
+def parties(tasks: Sequence[Task], n_samples: int) -> Iterator[list[int]]:
+    """Give the places of tasks that walk together; what is not native goes alone."""
+    kinds: dict[Any, list[int]] = {}
     for place, task in enumerate(tasks):
-        kinds.setdefault(type(learner_of(task)), []).append(place)
+        learner = learner_of(task)
+        kinds.setdefault(place if learner is None else type(learner), []).append(place)
     size = max(1, min(TOGETHER, LARGEST // n_samples))
     for places in kinds.values():
         # Parties of about the same size.
