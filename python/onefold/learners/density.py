@@ -101,7 +101,7 @@ class HistogramDensity(NativeDensity):
             ends = as_numbers(self.range, name="range")
             if ends.shape != (2,):
                 raise ValueError(f"range must be two numbers, got {self.range!r}")
-            return [np.linspace(*ends, self.n_bins + 1)] * n_features
+            return [np.linspace(ends[0], ends[1], self.n_bins + 1)] * n_features
         if len(self.edges) != n_features:
             raise ValueError(f"edges: expected {n_features} lists, got {len(self.edges)}")
         return [as_numbers(edges, name="edges") for edges in self.edges]
