@@ -31,8 +31,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Every counter with its name.
-    pub fn by_name(&self) -> [(&'static str, u64); 10] {
+    /// The counters of engines that feed rows to models, with their names.
+    pub fn of_models(&self) -> [(&'static str, u64); 7] {
         [
             ("fits", self.fits),
             ("rows_fed", self.rows_fed),
@@ -41,6 +41,14 @@ impl Cost {
             ("merges", self.merges),
             ("undo_entries", self.undo_entries),
             ("peak_models", self.peak_models),
+        ]
+    }
+
+    /// The counters of engines that solve for kernel machines, with their names.
+    pub fn of_machines(&self) -> [(&'static str, u64); 5] {
+        [
+            ("fits", self.fits),
+            ("rows_evaluated", self.rows_evaluated),
             ("kernel_rows", self.kernel_rows),
             ("cache_hits", self.cache_hits),
             ("smo_iterations", self.smo_iterations),

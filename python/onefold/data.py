@@ -17,7 +17,15 @@ from sklearn.utils import check_array
 
 from . import _core
 
-__all__ = ["as_classes", "as_rows", "as_values", "as_weights", "check_finite", "encode"]
+__all__ = [
+    "as_classes",
+    "as_numbers",
+    "as_rows",
+    "as_values",
+    "as_weights",
+    "check_finite",
+    "encode",
+]
 
 Floats = NDArray[np.float64]
 
@@ -179,6 +187,22 @@ def _whole_numbers(labels: NDArray[Any]) -> NDArray[Any] | None:
     return None
 
 
+def as_numbers(values: Any, *, name: str) -> Floats:
+    """Convert an argument to floats, whatever its shape.
+
+    Examples
+    --------
+    >>> from onefold.data import as_numbers
+    >>> as_numbers([1, "a"], name="alphas")
+    Traceback (most recent call last):
+    ValueError: alphas cannot be read as numbers: could not convert string to float: 'a'
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as numbers: {error}") from None
+
+
 def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:
     """Convert targets of a regression to floats of shape (n_samples, n_outputs).
 
@@ -188,10 +212,7 @@ def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:
     >>> as_values([1, 2, 3], 3).shape
     (3, 1)
     """
-    try:
-        values = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} cannot be read as numbers: {error}") from None
+    values = as_numbers(y, name=name)
     if values.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
     _check_length(values, n_samples, name, ndim=values.ndim)

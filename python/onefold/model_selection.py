@@ -209,7 +209,7 @@ def cross_val_predict(
     random_state: Any = None,
     progress: bool = False,
     **options: Any,
-) -> NDArray[Any]:
+) -> Any:
     """Return the held-out prediction of every sample, as scikit-learn's function does.
 
     Parameters are those of `cross_validate`, except for these two.
@@ -227,7 +227,8 @@ def cross_val_predict(
 
     Returns
     -------
-    predictions : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+    predictions : ndarray of shape (n_samples,) or (n_samples, n_outputs), or a list of them
+        A list for probabilities of several outputs: one array of shape (n_samples, n_classes) each.
 
     Examples
     --------
@@ -264,10 +265,9 @@ def cross_val_predict(
     )
     if method not in outcome.answers:
         raise ValueError(f"method={method!r} did not give one array a fold")
-    answers = outcome.answers[method]
-    predictions = np.empty_like(answers)
-    predictions[task.folds.rows] = answers
-    return predictions
+    answers: Any = outcome.answers[method]
+    places = np.argsort(task.folds.rows)
+    return [own[places] for own in answers] if isinstance(answers, list) else answers[places]
 
 
 def _evaluate(

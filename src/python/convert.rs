@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::Result;
 use crate::data::{Csr, Dense, Examples, Index, Rows};
-use crate::{Cost, Result};
 
 /// Rows as the facade passes them: a C-contiguous float64 array or a scipy CSR matrix.
 ///
@@ -152,15 +152,16 @@ pub(super) fn to_matrix(
     values.into_pyarray(py).reshape([n_rows, n_columns])
 }
 
-/// The counters that are not zero, by name.
-pub(super) fn cost_by_name(py: Python<'_>, cost: Cost) -> PyResult<Bound<'_, PyDict>> {
-    let counters = PyDict::new(py);
-    for (name, count) in cost.by_name() {
-        if count > 0 {
-            counters.set_item(name, count)?;
-        }
+/// Counters by name; those that are zero are named, too.
+pub(super) fn cost_by_name<'py>(
+    py: Python<'py>,
+    counters: &[(&'static str, u64)],
+) -> PyResult<Bound<'py, PyDict>> {
+    let cost = PyDict::new(py);
+    for (name, count) in counters {
+        cost.set_item(name, count)?;
     }
-    Ok(counters)
+    Ok(cost)
 }
 
 /// Evaluates `$body` with `$examples` bound to the core's view of an [`ExamplesArg`].

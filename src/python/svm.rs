@@ -211,7 +211,7 @@ pub(super) fn svm_kfold<'py>(
 
 fn described(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     let found = PyDict::new(py);
-    found.set_item("cost", cost_by_name(py, outcome.cost)?)?;
+    found.set_item("cost", cost_by_name(py, &outcome.cost.of_machines())?)?;
     found.set_item("iterations", outcome.iterations.into_pyarray(py))?;
     found.set_item("whole_iterations", outcome.whole_iterations)?;
     found.set_item("gap", outcome.gap)?;

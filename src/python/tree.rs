@@ -46,7 +46,7 @@ impl Walk {
 type Answer<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyDict>);
 
 fn answer(py: Python<'_>, outcome: Outcome) -> PyResult<Answer<'_>> {
-    let cost = cost_by_name(py, outcome.cost)?;
+    let cost = cost_by_name(py, &outcome.cost.of_models())?;
     Ok((to_matrix(py, outcome.outputs, outcome.n_outputs)?, cost))
 }
 
@@ -173,5 +173,5 @@ pub(super) fn tree_walk<'py>(
             monitor,
         )
     })?;
-    cost_by_name(py, outcome.cost)
+    cost_by_name(py, &outcome.cost.of_models())
 }

@@ -17,7 +17,7 @@ use std::ops::Range;
 use super::linalg::{self, Cholesky, Mat, MatMut, MatRef};
 use super::problem::{Cv, Held};
 use super::sink::Sink;
-use crate::Result;
+use crate::{Monitor, Result};
 
 /// Rows whose coordinates are formed at a time.
 pub(super) const GROUP: usize = 512;
@@ -81,6 +81,7 @@ pub(super) fn folds<S: Sink>(
     folds: Range<usize>,
     sink: &mut S,
     hard: &impl Fn(usize, &mut S) -> Result<()>,
+    monitor: &Monitor,
 ) -> Result<()> {
     let held: Vec<Held<'_>> = folds.clone().map(|fold| cv.held(fold)).collect();
     let removed: Vec<Vec<usize>> = held
@@ -105,7 +106,13 @@ pub(super) fn folds<S: Sink>(
         let is_solved = held.repeated.is_none()
             && match &single {
                 Some(h) => divide(h, &mut e, range.start, n_alphas, hat.floor()),
-                None => eliminate(hat, a.get(.., range.clone()), &mut e, range.clone()),
+                None => eliminate(
+                    hat,
+                    a.get(.., range.clone()),
+                    &mut e,
+                    range.clone(),
+                    monitor,
+                )?,
             };
         if !is_solved {
             hard(fold, sink)?;
@@ -150,16 +157,23 @@ fn divide(h: &Mat<f64>, e: &mut Mat<f64>, row: usize, n_alphas: usize, floor: f6
 }
 
 /// e ← E⁻¹e for the rows in `range`; whether E can be trusted for every λ.
-fn eliminate(hat: &impl Hat, a: MatRef<'_, f64>, e: &mut Mat<f64>, range: Range<usize>) -> bool {
+fn eliminate(
+    hat: &impl Hat,
+    a: MatRef<'_, f64>,
+    e: &mut Mat<f64>,
+    range: Range<usize>,
+    monitor: &Monitor,
+) -> Result<bool> {
     let n_alphas = hat.n_alphas();
     let q = e.nrows() / n_alphas;
     let l = range.len();
     if l == 0 {
-        return true;
+        return Ok(true);
     }
     for alpha in 0..n_alphas {
+        monitor.check()?;
         let Some(factor) = Cholesky::new(&hat.system(alpha, a), hat.floor()) else {
-            return false;
+            return Ok(false);
         };
         let mut b = Mat::from_fn(l, q, |i, o| e[(alpha * q + o, range.start + i)]);
         factor.solve(&mut b);
@@ -169,7 +183,7 @@ fn eliminate(hat: &impl Hat, a: MatRef<'_, f64>, e: &mut Mat<f64>, range: Range<
             }
         }
     }
-    true
+    Ok(true)
 }
 
 /// Rows left out, and the residuals they then have.

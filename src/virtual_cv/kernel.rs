@@ -133,12 +133,8 @@ impl Foldable for KernelProblem<'_> {
         };
         match Dual::new(gram, targets, model, monitor)? {
             Some(dual) => eliminate_all(&dual, cv, sink, &hard, monitor),
-            None => walk(0..cv.n_folds(), 1, sink, &|folds, sink| {
-                for fold in folds {
-                    hard(fold, sink)?;
-                    monitor.advance(1)?;
-                }
-                Ok(())
+            None => walk(0..cv.n_folds(), 1, sink, monitor, &|mut folds, sink| {
+                folds.try_for_each(|fold| hard(fold, sink))
             }),
         }
     }

@@ -199,12 +199,8 @@ impl<R: Rows> Foldable for Problem<'_, R> {
             Ok(())
         };
         let each =
-            |folds: Range<usize>, sink: &mut S, one: &dyn Fn(usize, &mut S) -> Result<()>| {
-                for fold in folds {
-                    one(fold, sink)?;
-                    monitor.advance(1)?;
-                }
-                Ok(())
+            |mut folds: Range<usize>, sink: &mut S, one: &dyn Fn(usize, &mut S) -> Result<()>| {
+                folds.try_for_each(|fold| one(fold, sink))
             };
         let (n, p) = (self.n_rows(), self.rows.n_features());
         let is_dual = p >= n && !sink.wants_coefficients();
@@ -214,7 +210,7 @@ impl<R: Rows> Foldable for Problem<'_, R> {
             } else {
                 Scaled::new(self, scaler, model, cv, monitor)?
             };
-            return walk(0..k, 1, sink, &|folds, sink| {
+            return walk(0..k, 1, sink, monitor, &|folds, sink| {
                 each(folds, sink, &|fold, sink| {
                     let fitted = match &scaled {
                         Some(scaled) => scaled.fit(model, &cv.held(fold), fold, monitor)?,
@@ -231,20 +227,24 @@ impl<R: Rows> Foldable for Problem<'_, R> {
         if is_dual && !self.has_idle_rows() {
             return match self.dual(model, monitor)? {
                 Some(dual) => eliminate_all(&dual, cv, sink, &hard, monitor),
-                None => walk(0..k, 1, sink, &|folds, sink| each(folds, sink, &hard)),
+                None => walk(0..k, 1, sink, monitor, &|folds, sink| {
+                    each(folds, sink, &hard)
+                }),
             };
         }
         let Some(primal) = Primal::new(self, model, cv, monitor)? else {
-            return walk(0..k, 1, sink, &|folds, sink| each(folds, sink, &hard));
+            return walk(0..k, 1, sink, monitor, &|folds, sink| {
+                each(folds, sink, &hard)
+            });
         };
         let removed = (0..k).map(|fold| cv.n_removed(fold)).max().unwrap_or(0);
         if removed < primal.n_coordinates().max(2) {
             return eliminate_all(&primal, cv, sink, &hard, monitor);
         }
-        walk(0..k, 1, sink, &|folds, sink| {
+        walk(0..k, 1, sink, monitor, &|folds, sink| {
             each(folds, sink, &|fold, sink| {
                 if cv.n_removed(fold) < primal.n_coordinates() {
-                    return eliminate::folds(&primal, cv, fold..fold + 1, sink, &hard);
+                    return eliminate::folds(&primal, cv, fold..fold + 1, sink, &hard, monitor);
                 }
                 let Some(found) = primal.downdate(cv, &cv.held(fold), fold, monitor)? else {
                     return hard(fold, sink);
@@ -280,9 +280,7 @@ fn eliminate_all<S: Sink>(
     let k = cv.n_folds();
     let removed: usize = (0..k).map(|fold| cv.n_removed(fold)).sum();
     let grain = (GROUP * k / removed.max(1)).clamp(1, GROUP);
-    walk(0..k, grain, sink, &|folds, sink| {
-        let n = folds.len() as u64;
-        eliminate::folds(hat, cv, folds, sink, hard)?;
-        monitor.advance(n)
+    walk(0..k, grain, sink, monitor, &|folds, sink| {
+        eliminate::folds(hat, cv, folds, sink, hard, monitor)
     })
 }

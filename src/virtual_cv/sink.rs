@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::linalg::{Mat, MatRef};
 use super::problem::Cv;
-use crate::Result;
+use crate::{Monitor, Result};
 
 /// Receives the predictions of a run of consecutive folds.
 pub(super) trait Sink: Send + Sized {
@@ -36,22 +36,27 @@ pub(super) trait Sink: Send + Sized {
 }
 
 /// Calls `leaf` with runs of at most `grain` folds, in parallel, each with its part of `sink`.
+/// Once the work is cancelled, no run is begun.
 pub(super) fn walk<S: Sink>(
     folds: Range<usize>,
     grain: usize,
     mut sink: S,
+    monitor: &Monitor,
     leaf: &(impl Fn(Range<usize>, &mut S) -> Result<()> + Sync),
 ) -> Result<S> {
     if folds.len() <= grain {
+        monitor.check()?;
+        let n_folds = folds.len() as u64;
         leaf(folds, &mut sink)?;
+        monitor.advance(n_folds)?;
         return Ok(sink);
     }
     let half = (folds.len() / 2).next_multiple_of(grain);
     let middle = folds.start + half;
     let (left, right) = sink.split(half);
     let (left, right) = rayon::join(
-        || walk(folds.start..middle, grain, left, leaf),
-        || walk(middle..folds.end, grain, right, leaf),
+        || walk(folds.start..middle, grain, left, monitor, leaf),
+        || walk(middle..folds.end, grain, right, monitor, leaf),
     );
     Ok(left?.join(right?))
 }
@@ -240,5 +245,42 @@ impl Sink for Sums<'_> {
             }
         }
         self.errors.add(&self.squares, rows.len() as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    struct Nowhere;
+
+    impl Sink for Nowhere {
+        fn split(self, _: usize) -> (Self, Self) {
+            (Self, Self)
+        }
+        fn join(self, _: Self) -> Self {
+            self
+        }
+        fn take(&mut self, _: usize, _: MatRef<'_, f64>) {}
+    }
+
+    #[test]
+    fn no_run_is_begun_after_the_end() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
+        let pool = pool.build().expect("a thread");
+        for last in [1, 3, 5] {
+            let (monitor, begun) = (Monitor::new(), AtomicUsize::new(0));
+            let leaf = |_, _: &mut Nowhere| {
+                if begun.fetch_add(1, Ordering::Relaxed) + 1 == last {
+                    monitor.cancel();
+                }
+                Ok(())
+            };
+            let ended = pool.install(|| walk(0..9, 2, Nowhere, &monitor, &leaf));
+            assert!(ended.is_err());
+            assert_eq!(begun.into_inner(), last);
+        }
     }
 }

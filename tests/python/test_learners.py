@@ -2,13 +2,14 @@
 
 import pickle
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_digits, make_classification
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 from sklearn.utils.estimator_checks import check_estimator
 
 import onefold
@@ -180,6 +181,28 @@ def test_counters_hold_to_the_theory(n_jobs):
             assert cost["peak_models"] <= np.ceil(np.log2(n_folds)) + 2
 
 
+@pytest.mark.parametrize("method", ["merge", "tree", "refit"])
+@pytest.mark.parametrize("cv", [4, RepeatedKFold(n_splits=4, n_repeats=2, random_state=0)])
+def test_every_counter_of_an_engine_is_named(cv, method):
+    X, y = make_classification(40, random_state=0)
+    names = {"fits", "rows_fed", "rows_evaluated", "copies", "merges", "undo_entries"}
+    names |= {"peak_models"}
+    result = onefold.cross_validate(learners.GaussianNB(), X, y, cv=cv, method=method)
+    assert set(result.cost) == names
+    search = onefold.GridSearchCV(
+        learners.GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, cv=cv, method=method
+    ).fit(X, y)
+    assert set(search.result_.cost) == names | {"rows_read"}
+
+
+@pytest.mark.parametrize(("strategy", "counter"), [("copy", "undo_entries"), ("revert", "copies")])
+def test_counters_may_be_zero(strategy, counter):
+    X, y = make_classification(40, random_state=0)
+    result = onefold.cross_validate(learners.Pegasos(), X, y, cv=8, strategy=strategy)
+    assert result.cost[counter] == 0
+    assert counter not in repr(result)
+
+
 @pytest.mark.parametrize(
     ("X", "y", "keywords", "message"),
     [
@@ -208,6 +231,39 @@ def test_parameters_out_of_range_are_named():
         model.partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"y\[0\] is 7: not among the classes \[0, 1\]"):
         model.partial_fit(X, np.full(20, 7))
+
+
+NUMERIC = [
+    (kind(), name)
+    for kind in (getattr(learners, name) for name in learners.__all__)
+    for name, value in kind().get_params().items()
+    if isinstance(value, (bool, int, float)) or name in ("priors", "class_prior", "range")
+]
+
+
+@pytest.mark.parametrize(("learner", "name"), NUMERIC)
+def test_parameters_of_a_wrong_type_are_named(learner, name):
+    X, y = data(learner)
+    learner = clone(learner).set_params(**{name: "x"})
+    message = f"{name} (must be|cannot be read as).*'x'"
+    with pytest.raises((TypeError, ValueError), match=message):
+        learner.fit(X, y)
+    with pytest.raises((TypeError, ValueError), match=message):
+        feed(learner, X, y)
+    with pytest.raises((TypeError, ValueError), match=message):
+        onefold.cross_validate(learner, X, y, cv=KFold(2))
+    with pytest.raises(ValueError, match=message):
+        onefold.GridSearchCV(learner, {name: ["x"]}, cv=KFold(2)).fit(X, y)
+
+
+def test_numbers_may_be_of_any_kind():
+    X, y = make_classification(20, random_state=0)
+    expected = learners.Pegasos(0.5, project=True).fit(X, y).coef_
+    for number in (Fraction(1, 2), np.float32(0.5)):
+        found = learners.Pegasos(number, project=np.bool_(True)).fit(X, y).coef_
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="range must be two numbers, got 7"):
+        learners.HistogramDensity(range=7).fit(X)
 
 
 @pytest.mark.parametrize("cv", [3, KFold(3)])

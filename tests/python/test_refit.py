@@ -32,6 +32,7 @@ from sklearn.model_selection import (
 from sklearn.model_selection import cross_val_predict as sk_predict
 from sklearn.model_selection import cross_val_score as sk_score
 from sklearn.model_selection import cross_validate as sk_validate
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -198,6 +199,32 @@ def test_predictions_equal_scikit_learn(response):
     theirs = sk_predict(estimator, X, y, cv=4, method=response)
     ours = onefold.cross_val_predict(estimator, X, y, cv=4, method=response, engine="refit")
     np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("response", ["predict", "predict_proba"])
+@pytest.mark.parametrize("cv", [4, KFold(3, shuffle=True, random_state=0)])
+def test_predictions_of_several_outputs_equal_scikit_learn(cv, response):
+    X, y = classification()
+    labels = np.c_[y == "benign", np.digitize(X[:, 0], np.quantile(X[:, 0], [0.2, 0.4, 0.7]))]
+    for estimator in (KNeighborsClassifier(), MultiOutputClassifier(GaussianNB())):
+        theirs = sk_predict(estimator, X, labels, cv=cv, method=response)
+        ours = onefold.cross_val_predict(
+            estimator, X, labels, cv=cv, method=response, engine="refit"
+        )
+        assert isinstance(ours, list) == isinstance(theirs, list) == (response != "predict")
+        for own, their in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(own, their)
+
+
+def test_outputs_whose_classes_a_training_set_misses():
+    X = np.arange(12.0)[:, None]
+    labels = np.c_[np.repeat([0, 1, 2], 4), np.tile([0, 1], 6)]
+    keywords = {"cv": KFold(3), "method": "predict_proba"}
+    with pytest.warns(RuntimeWarning, match="Number of classes"):
+        theirs = sk_predict(KNeighborsClassifier(1), X, labels, **keywords)
+    ours = onefold.cross_val_predict(KNeighborsClassifier(1), X, labels, engine="refit", **keywords)
+    for own, their in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(own, their)
 
 
 def test_predictions_where_a_training_set_misses_a_class():

@@ -7,16 +7,18 @@ import sys
 import textwrap
 import time
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import RepeatedKFold
 
 import onefold
-from onefold.engines import Task
+from onefold.engines import Task, choose
 from onefold.engines.seeded import Seeded
-from onefold.folds import resolve_cv
+from onefold.folds import partitions, resolve_cv
 from onefold.learners import Pegasos
 from onefold.scoring import resolve_scoring
 from onefold.search.evaluate import evaluate
@@ -64,6 +66,40 @@ def test_ctrl_c_raises_unless_the_rest_is_wanted():
     assert "it was interrupted, 2 of 4 candidates are finished" in search.result_.notes[0]
     assert "note   partial" in repr(search.result_)
     assert search.compare().candidate.tolist() == [0, 1]
+
+
+class SlowByRows(Slow):
+    """The same, of rows that come in batches."""
+
+    def partial_fit(self, X, y):
+        return self.fit(X, y)
+
+
+def test_candidates_are_finished_one_by_one_in_repeated_k_fold():
+    cv = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
+    grid = {"value": [0, 1, 2, 3]}
+    keywords = {"cv": cv, "method": "tree", "on_interrupt": "return"}
+    search = onefold.GridSearchCV(SlowByRows(interrupted_at=2), grid, **keywords).fit(X, y)
+    assert search.cv_results_["params"] == [{"value": 0}, {"value": 1}]
+
+
+def test_learners_that_walk_together_are_finished_together_in_repeated_k_fold():
+    labels = y > 0
+    folds = resolve_cv(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), X)
+    template = Task(
+        estimator=Pegasos(),
+        X=X,
+        y=labels,
+        folds=folds,
+        scorers=resolve_scoring(Pegasos(), None),
+        progress=After(0.75),
+    )
+    tasks = [replace(template, estimator=Pegasos(alpha)) for alpha in np.logspace(-3, 0, 20)]
+    engine, _ = choose("tree", template, partitions(folds))
+    running = engine.run_many(tasks)
+    assert [place for place, _ in islice(running, 10)] == list(range(10))
+    with pytest.raises(OutOfTime):
+        next(running)
 
 
 def test_ctrl_c_raises_when_nothing_is_finished():

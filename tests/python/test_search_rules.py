@@ -137,11 +137,20 @@ def test_what_is_simpler_is_known_or_asked_for():
     assert key(params[0]) < key(params[1])
     key, _ = order_of({"max_depth": "smaller"}, [{"max_depth": 2}, {"max_depth": None}])
     assert key({"max_depth": 9}) < key({"max_depth": None})
-    with pytest.raises(ValueError, match="does not know what makes splitter simpler"):
-        order_of(None, [{"splitter": "best"}, {"splitter": "random"}])
-    key, _ = order_of({"splitter": "smaller"}, [{"splitter": "best"}])
-    with pytest.raises(ValueError, match="cannot be ordered"):
+    with pytest.raises(ValueError, match=r"what makes p simpler: pass simpler={'p': 'smaller'}"):
+        order_of(None, [{"p": 1}, {"p": 2}])
+
+
+def test_what_has_no_order_is_ordered_by_a_function():
+    params = [{"splitter": "best"}, {"splitter": "random"}]
+    advice = "splitter='best' cannot be ordered; pass a function, simpler=lambda params"
+    with pytest.raises(ValueError, match=f"does not know what makes splitter simpler: {advice}"):
+        order_of(None, params)
+    key, _ = order_of({"splitter": "smaller"}, params)
+    with pytest.raises(ValueError, match=advice):
         key({"splitter": "best"})
+    key, _ = order_of(lambda params: params["splitter"] != "random", params)
+    assert key(params[1]) < key(params[0])
 
 
 def test_comparisons_are_paired_and_corrected():

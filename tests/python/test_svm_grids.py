@@ -34,7 +34,7 @@ def outcomes(tasks):
 
 
 def iterations(outcomes):
-    return sum(outcome.cost.get("smo_iterations", 0) for outcome in outcomes)
+    return sum(outcome.cost["smo_iterations"] for outcome in outcomes)
 
 
 GRIDS = {
@@ -71,7 +71,7 @@ def test_a_grid_shares_kernel_values_and_solutions():
     together = outcomes(tasks)
     alone = [Seeded().run(task) for task in tasks]
     cold = outcomes(grid(SVC(), parameters, X, y, options={"seeding": "cold"}))
-    assert sum(outcome.cost.get("kernel_rows", 0) for outcome in together) == len(y)
+    assert sum(outcome.cost["kernel_rows"] for outcome in together) == len(y)
     assert sum(outcome.cost["kernel_rows"] for outcome in alone) == len(tasks) * len(y)
     assert iterations(together) < iterations(alone) < iterations(cold)
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, RidgeCV
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from virtual_cases import KINDS, SHAPES, distance, folds_of, problem
@@ -138,6 +138,25 @@ def test_classifiers_equal_refits(cv, intercept):
             np.testing.assert_allclose(
                 fast.decision_values, slow.decision_values, rtol=1e-8, atol=1e-10
             )
+
+
+def test_labels_may_be_a_column():
+    X, y = load_iris(return_X_y=True)
+    flat = onefold.cross_validate(RidgeClassifier(), X, y)
+    column = onefold.cross_validate(RidgeClassifier(), X, y[:, None])
+    assert column.method == "virtual"
+    np.testing.assert_array_equal(column.predictions, flat.predictions)
+    np.testing.assert_array_equal(column["test_score"], flat["test_score"])
+    with pytest.raises(ValueError, match="several labels a sample"):
+        onefold.cross_validate(RidgeClassifier(), X, np.c_[y > 0, y > 1], method="virtual")
+
+
+def test_predictions_have_the_shape_of_scikit_learn():
+    X, Y, _ = problem("tall")
+    for estimator in (Ridge(), LinearRegression(), KernelRidge()):
+        for y in (Y, Y[:, 0]):
+            found = onefold.cross_val_predict(estimator, X, y, engine="virtual")
+            assert found.shape == cross_val_predict(estimator, X, y).shape
 
 
 def test_a_class_that_a_training_set_does_not_hold_is_not_predicted():
@@ -329,6 +348,7 @@ def test_best_penalties_equal_those_of_scikit_learn():
         (LinearRegression(), [1.0], "has no path"),
         (RidgeCV(), [1.0], "RidgeCV is not"),
         (Ridge(), [], "alphas must be a list"),
+        (Ridge(), "a", "alphas cannot be read as numbers: .* 'a'"),
         (Ridge(), [-1.0], "alpha must be finite and not negative, got -1"),
         (Ridge(), [np.nan], "alpha must be finite and not negative, got NaN"),
     ],

@@ -57,7 +57,8 @@ class Outcome:
     """
 
     answers: dict[str, NDArray[Any]]
-    """Held-out answers by the name of the method that returns them: ``predict`` and its kin."""
+    """Held-out answers by the name of the method that returns them: ``predict`` and its kin. Where
+    each of several outputs has an array of its own, only a required answer is given: as a list."""
     classes: NDArray[Any] | None = None
     """Of a classifier: what the columns of its answers stand for."""
     cost: dict[str, int] = field(default_factory=dict)

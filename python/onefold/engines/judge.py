@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,19 +68,42 @@ class Judged:
     classes: NDArray[Any] | None = None
 
 
-def gather(folds: list[Judged], task: Task) -> tuple[dict[str, NDArray[Any]], NDArray[Any] | None]:
+def gather(folds: list[Judged], task: Task) -> tuple[dict[str, Any], NDArray[Any] | None]:
     """Join the answers of all folds in test order, where every fold has them."""
+    known: list[Any] = [fold.classes for fold in folds]
     classes = None
     if is_classifier(task.estimator) and all(
-        isinstance(fold.classes, np.ndarray) and fold.classes.ndim == 1 for fold in folds
+        isinstance(own, np.ndarray) and own.ndim == 1 for own in known
     ):
-        classes = np.unique(np.concatenate([fold.classes for fold in folds]))
-    answers = {}
+        classes = _union(known)
+    answers: dict[str, Any] = {}
     for name in max((fold.answers for fold in folds), key=len, default={}):
-        if all(isinstance(fold.answers.get(name), np.ndarray) for fold in folds):
-            parts = [_align(fold.answers[name], name, fold.classes, classes) for fold in folds]
-            answers[name] = np.concatenate(parts)
+        parts: list[Any] = [fold.answers.get(name) for fold in folds]
+        if all(isinstance(part, np.ndarray) for part in parts):
+            answers[name] = _concatenate(parts, name, known, classes)
+        elif name == task.required and all(isinstance(part, list) for part in parts):
+            # An array for each of several outputs, which have classes of their own.
+            answers[name] = [
+                _concatenate(own, name, labels, _union(labels))
+                for own, labels in zip(
+                    zip(*parts, strict=True), zip(*known, strict=True), strict=True
+                )
+            ]
     return answers, classes
+
+
+def _union(known: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """All classes that some training set holds."""
+    return np.unique(np.concatenate(known))
+
+
+def _concatenate(
+    parts: Sequence[NDArray[Any]], name: str, known: Sequence[Any], classes: Any
+) -> NDArray[Any]:
+    """One answer of all folds, each of which knows the classes of its training set."""
+    return np.concatenate(
+        [_align(part, name, own, classes) for part, own in zip(parts, known, strict=True)]
+    )
 
 
 _MISSING = {"predict_proba": 0.0}

@@ -20,7 +20,7 @@ from .base import Outcome, Task
 from .options import one_of
 from .twins import native_twin
 
-__all__ = ["ORDER", "Walk", "is_native", "learner_of", "run_many"]
+__all__ = ["ORDER", "Walk", "is_native", "learner_of", "parties", "run_many"]
 
 Walker = Callable[..., tuple[Any, dict[str, int]]]
 """`_core.tree_cv`, `_core.merge_cv` or `_core.refit_cv`."""
@@ -65,9 +65,9 @@ def run_many(tasks: Sequence[Task], engine: Walker) -> Iterator[tuple[int, Outco
     Learners of one kind walk together: a row that is at hand is fed to all of them.
     """
     rows = as_rows(tasks[0].X, n_jobs=tasks[0].n_jobs)
-    parties = list(_parties(tasks, rows.shape[0]))
-    for number, places in enumerate(parties):
-        progress = part(tasks[0].progress, number, len(parties)) if len(parties) > 1 else None
+    groups = list(parties(tasks, rows.shape[0]))
+    for number, places in enumerate(groups):
+        progress = part(tasks[0].progress, number, len(groups)) if len(groups) > 1 else None
         party = [tasks[place] for place in places]
         outcomes = _run_party(party, rows, engine, progress)
         yield from zip(places, outcomes, strict=True)
@@ -80,11 +80,12 @@ LARGEST = 2**27
 """Outputs that are held at a time at most."""
 
 
-def _parties(tasks: Sequence[Task], n_samples: int) -> Iterator[list[int]]:
-    """The places of tasks that walk together."""
-    kinds: dict[type, list[int]] = {}
+def parties(tasks: Sequence[Task], n_samples: int) -> Iterator[list[int]]:
+    """Give the places of tasks that walk together; what is not native goes alone."""
+    kinds: dict[Any, list[int]] = {}
     for place, task in enumerate(tasks):
-        kinds.setdefault(type(learner_of(task)), []).append(place)
+        learner = learner_of(task)
+        kinds.setdefault(place if learner is None else type(learner), []).append(place)
     size = max(1, min(TOGETHER, LARGEST // n_samples))
     for places in kinds.values():
         # Parties of about the same size.
@@ -100,7 +101,7 @@ def _run_party(
     targets, n_targets = estimators[0]._targets(task.y, rows.shape[0])
     for estimator in estimators[1:]:
         estimator._take_over_targets(estimators[0])
-    learners = [estimator._new_learner(rows.shape[1], n_targets) for estimator in estimators]
+    learners = [estimator._make_learner(rows.shape[1], n_targets) for estimator in estimators]
     examples = (rows, targets, n_targets, task.weights)
     start = time.perf_counter()
     with reporter(progress or task.progress, unit="rows") as report:
@@ -128,7 +129,6 @@ def _own_cost(cost: dict[str, int], number: int, n_learners: int) -> dict[str, i
     """The share of one of the learners that walked together in what the walk cost."""
     if n_learners == 1:
         return cost
-    own = {name: count for name, count in cost.items() if name != "undo_entries" or number == 0}
-    if number == 0:
-        own["rows_read"] = cost.get("rows_fed", 0) + cost.get("rows_evaluated", 0)
-    return own
+    if number > 0:
+        return cost | {"undo_entries": 0, "rows_read": 0}
+    return cost | {"rows_read": cost["rows_fed"] + cost["rows_evaluated"]}

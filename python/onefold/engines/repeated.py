@@ -11,6 +11,7 @@ import numpy as np
 from ..folds import Folds
 from ..progress import part
 from .base import Engine, Outcome, Task, Together
+from .native import parties
 
 __all__ = ["Repeated"]
 
@@ -34,15 +35,20 @@ class Repeated(Together):
         return self._engine.why_not_auto(replace(task, folds=self._parts[0]))
 
     def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
-        """Run the engine on every partition, and join what it finds."""
-        found: dict[int, list[Outcome]] = {place: [] for place in range(len(tasks))}
-        for number, folds in enumerate(self._parts):
-            progress = part(tasks[0].progress, number, len(self._parts))
-            own = [replace(task, folds=folds, progress=progress) for task in tasks]
-            for place, outcome in self._engine.run_many(own):
-                found[place].append(outcome)
-                if number + 1 == len(self._parts):
-                    yield place, _join(found.pop(place))
+        """Run the engine on every partition, and join what it finds.
+
+        Tasks that share their work are finished before the next are begun.
+        """
+        groups = list(parties(tasks, self._parts[0].n_samples))
+        n_runs = len(groups) * len(self._parts)
+        for first, places in enumerate(groups):
+            found: dict[int, list[Outcome]] = {place: [] for place in places}
+            for number, folds in enumerate(self._parts):
+                progress = part(tasks[0].progress, first * len(self._parts) + number, n_runs)
+                own = [replace(tasks[place], folds=folds, progress=progress) for place in places]
+                for place, outcome in self._engine.run_many(own):
+                    found[places[place]].append(outcome)
+            yield from ((place, _join(outcomes)) for place, outcomes in found.items())
 
 
 def _join(outcomes: list[Outcome]) -> Outcome:

@@ -257,13 +257,15 @@ def _run_family(tasks: list[Task], progress: bool | Report) -> Iterator[Outcome]
         answers = {"predict": values[:, 0] if is_flat else values}
         if read_classes is not None:
             answers = read_classes.classify(values)
-        cost = {"rows_evaluated": len(values)}
-        if number == 0:
-            cost = {"fits": 1, "rows_fed": len(data.targets)} | cost
+        is_first = number == 0
         yield Outcome(
             answers=answers,
             classes=data.classes,
-            cost=cost,
+            cost={
+                "fits": int(is_first),
+                "rows_fed": len(data.targets) if is_first else 0,
+                "rows_evaluated": len(values),
+            },
             fit_time=seconds / len(tasks),
         )
 
@@ -273,7 +275,7 @@ def _routes() -> bool:
 
 
 def _why_not_classes(task: Task) -> str | None:
-    if np.ndim(task.y) != 1:
+    if np.shape(task.y)[1:] not in ((), (1,)):
         return "several labels a sample are not supported"
     codes, classes = as_classes(task.y, len(task.y))
     held = len(classes) - _absent(task.folds, codes, len(classes)).sum(axis=1)

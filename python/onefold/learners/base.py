@@ -7,6 +7,8 @@ to make the native half and what its outputs mean.
 
 from __future__ import annotations
 
+import inspect
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +38,13 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+_KINDS: dict[type, tuple[Any, str]] = {
+    bool: ((bool, np.bool_), "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+}
+"""What a parameter must be, by the type of its default."""
+
 
 class NativeEstimator(BaseEstimator):
     """A scikit-learn estimator whose model is native and learns row by row."""
@@ -53,6 +62,16 @@ class NativeEstimator(BaseEstimator):
         ``n_targets`` counts classes or outputs; it is 0 for unsupervised learners.
         """
         raise NotImplementedError
+
+    def _make_learner(self, n_features: int, n_targets: int) -> Learner:
+        """Check the types of the parameters, and make a native model that has learnt nothing."""
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            if type(parameter.default) not in _KINDS:
+                continue
+            kind, said = _KINDS[type(parameter.default)]
+            if not isinstance(value := getattr(self, name), kind):
+                raise TypeError(f"{name} must be {said}, got {value!r}")
+        return self._new_learner(n_features, n_targets)
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         """Read the native model's outputs as what ``predict`` and its kin return."""
@@ -109,7 +128,7 @@ class NativeEstimator(BaseEstimator):
         weights = as_weights(sample_weight, n_samples)
         if first:
             self._shape = (rows.shape[1], n_targets)
-            self._learner = self._new_learner(*self._shape)
+            self._learner = self._make_learner(*self._shape)
         self._learner.learn((rows, targets, n_targets, weights))
         return self
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from .._core import Learner
+from ..data import as_numbers
 from .base import Floats, NativeClassifier
 
 __all__ = ["BernoulliNB", "ComplementNB", "GaussianNB", "MultinomialNB"]
@@ -54,9 +55,9 @@ class _NaiveBayes(NativeClassifier):
         return np.asarray(self._ask("predict_log_proba", X))
 
 
-def _priors(fit_prior: bool, class_prior: ArrayLike | None) -> Floats | bool:
+def _priors(fit_prior: bool, given: ArrayLike | None, *, name: str) -> Floats | bool:
     """What the core takes: given priors, or whether to estimate them."""
-    return fit_prior if class_prior is None else np.asarray(class_prior, dtype=np.float64)
+    return fit_prior if given is None else as_numbers(given, name=name)
 
 
 class GaussianNB(_NaiveBayes):
@@ -93,7 +94,7 @@ class GaussianNB(_NaiveBayes):
             n_features,
             n_targets,
             var_smoothing=self.var_smoothing,
-            priors=_priors(True, self.priors),
+            priors=_priors(True, self.priors, name="priors"),
         )
 
 
@@ -124,7 +125,7 @@ class _Discrete(_NaiveBayes):
             n_features,
             n_classes,
             alpha=self.alpha,
-            priors=_priors(self.fit_prior, self.class_prior),
+            priors=_priors(self.fit_prior, self.class_prior, name="class_prior"),
             **events,
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core import Learner
+from ..data import as_numbers
 from .base import NativeDensity
 
 __all__ = ["GaussianDensity", "HistogramDensity"]
@@ -97,7 +98,10 @@ class HistogramDensity(NativeDensity):
         if self.edges is None:
             if not self.n_bins >= 1:
                 raise ValueError(f"n_bins must be at least 1, got {self.n_bins}")
-            return [np.linspace(*self.range, self.n_bins + 1)] * n_features
+            ends = as_numbers(self.range, name="range")
+            if ends.shape != (2,):
+                raise ValueError(f"range must be two numbers, got {self.range!r}")
+            return [np.linspace(ends[0], ends[1], self.n_bins + 1)] * n_features
         if len(self.edges) != n_features:
             raise ValueError(f"edges: expected {n_features} lists, got {len(self.edges)}")
-        return [np.asarray(edges, dtype=np.float64) for edges in self.edges]
+        return [as_numbers(edges, name="edges") for edges in self.edges]

@@ -73,7 +73,7 @@ def order_of(simpler: Any, params: list[dict[str, Any]]) -> tuple[Simpler, str]:
         if unknown:
             raise ValueError(
                 f"rule='one_se' does not know what makes {', '.join(unknown)} simpler: "
-                f"pass simpler={{{unknown[0]!r}: 'smaller'}} or 'larger', or a key of the params"
+                f"{_advice(unknown, params)}"
             )
     elif isinstance(simpler, Mapping) and set(simpler.values()) <= {"smaller", "larger"}:
         ways = dict(simpler)
@@ -97,6 +97,19 @@ def _varies(name: str, params: list[dict[str, Any]]) -> bool:
     return len({repr(own.get(name)) for own in params}) > 1
 
 
+def _advice(unknown: list[str], params: list[dict[str, Any]]) -> str:
+    """What to pass, given the parameters of which it is not known what makes them simpler."""
+    try:
+        for name in unknown:
+            [_number(name, own.get(name)) for own in params]
+    except ValueError as error:
+        return str(error)
+    return f"pass simpler={{{unknown[0]!r}: 'smaller'}} or 'larger', or {_FUNCTION}"
+
+
+_FUNCTION = "a function, simpler=lambda params: …, that returns less for simpler params"
+
+
 def _number(name: str, value: Any) -> float:
     """A value to be ordered; None is no limit."""
     if value is None:
@@ -104,9 +117,7 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"simpler: {name}={value!r} cannot be ordered; pass a key of the params"
-        ) from None
+        raise ValueError(f"{name}={value!r} cannot be ordered; pass {_FUNCTION}") from None
 
 
 def one_standard_error(scores: Floats, keys: list[Any]) -> int:

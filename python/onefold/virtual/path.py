@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LinearRegression, RidgeClassifier
 
-from ..data import as_weights
+from ..data import as_numbers, as_weights
 from ..engines.virtual import read, system
 from ..folds import resolve_cv
 
@@ -104,7 +104,7 @@ def ridge_path(
             f"estimator: {type(reading.final).__name__} has no path of squared errors; "
             "Ridge and KernelRidge have"
         )
-    grid = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+    grid = np.atleast_1d(as_numbers(alphas, name="alphas"))
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(f"alphas must be a list of penalties, got shape {grid.shape}")
     data = system(reading, X, y, as_weights(sample_weight, len(y)), n_jobs=n_jobs)
