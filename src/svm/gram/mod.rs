@@ -16,36 +16,25 @@
 //! | whole matrix | n · (stored values of X) multiply-adds | 4n² bytes |
 //! | one row of the cache | (stored values of X) multiply-adds | 4n bytes |
 
-use std::collections::{BTreeMap, HashMap};
+mod cache;
+mod source;
+
 use std::fmt::Debug;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
-use super::kernel::{self, Kernel, Panel, Partners, WIDTH};
+use self::cache::RowCache;
+use self::source::{Computed, Derived, Given, Source};
+use super::kernel::{self, Kernel, WIDTH};
 use super::memory::Budget;
 use crate::data::{Block, Row as _, Rows};
-use crate::simd::{self, Simd, WithSimd};
 use crate::{Error, Monitor, Result};
 
 /// Rows that the cache must be able to hold: two for each of a few threads.
 const FEWEST_ROWS: usize = 8;
-
-/// What the rows of a Gram matrix are made of.
-trait Source: Sync + Send + Debug {
-    /// Writes consecutive rows, one after the other, into `out`: their columns from `first` on.
-    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]);
-
-    /// Whether K(i, j) and K(j, i) have the same bits.
-    fn is_symmetric(&self) -> bool {
-        true
-    }
-
-    /// K(i, i).
-    fn diagonal(&self, i: usize) -> f32;
-}
 
 /// Kernel values between all samples, in the order in which they were listed.
 #[derive(Debug)]
@@ -336,195 +325,6 @@ fn mirror(rows: &mut [f32], first: usize, n: usize, monitor: &Monitor) -> Result
     upper.and(lower)
 }
 
-/// Rows by the time of their last use.
-#[derive(Debug)]
-struct RowCache {
-    capacity: usize,
-    clock: u64,
-    rows: HashMap<usize, (u64, Arc<[f32]>)>,
-    by_use: BTreeMap<u64, usize>,
-}
-
-impl RowCache {
-    fn new(capacity: usize) -> Self {
-        Self {
-            capacity,
-            clock: 0,
-            rows: HashMap::new(),
-            by_use: BTreeMap::new(),
-        }
-    }
-
-    fn find(&mut self, i: usize) -> Option<Arc<[f32]>> {
-        let (used, row) = self.rows.get_mut(&i)?;
-        self.by_use.remove(used);
-        self.clock += 1;
-        *used = self.clock;
-        self.by_use.insert(self.clock, i);
-        Some(Arc::clone(row))
-    }
-
-    fn keep(&mut self, i: usize, row: &Arc<[f32]>) {
-        if self.find(i).is_some() {
-            return;
-        }
-        while self.rows.len() >= self.capacity {
-            let Some((_, oldest)) = self.by_use.pop_first() else {
-                return;
-            };
-            self.rows.remove(&oldest);
-        }
-        self.clock += 1;
-        self.by_use.insert(self.clock, i);
-        self.rows.insert(i, (self.clock, Arc::clone(row)));
-    }
-}
-
-/// A kernel of rows.
-#[derive(Debug)]
-struct Computed<'a, R> {
-    rows: &'a R,
-    order: &'a [usize],
-    kernel: Kernel,
-    norms: Vec<f64>,
-    factor: f64,
-}
-
-impl<R: Rows + Debug> Computed<'_, R> {
-    fn block<const W: usize>(&self, rows: Range<usize>, from: usize, out: &mut [f32]) {
-        let members = &self.order[rows.clone()];
-        let panel = Panel::<W>::new(self.rows, members, &self.norms[rows]);
-        let partners = Partners {
-            rows: self.rows,
-            order: &self.order[from..],
-            norms: &self.norms[from..],
-        };
-        let n = self.order.len();
-        kernel::against(self.kernel, &panel, partners, |first, values| {
-            for (lane, row) in out.chunks_mut(n).enumerate() {
-                for (slot, lanes) in row[from + first..].iter_mut().zip(values) {
-                    *slot = to_f32(lanes[lane] * self.factor);
-                }
-            }
-        });
-    }
-}
-
-impl<R: Rows + Debug> Source for Computed<'_, R> {
-    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
-        if rows.len() == 1 {
-            self.block::<1>(rows, first, out);
-        } else {
-            self.block::<WIDTH>(rows, first, out);
-        }
-    }
-
-    fn diagonal(&self, i: usize) -> f32 {
-        let mut value = match self.kernel.base() {
-            Kernel::SquaredDistance => [0.0],
-            _ => [self.norms[i]],
-        };
-        self.kernel.finish(&mut value);
-        to_f32(value[0])
-    }
-}
-
-/// Kernel values that the caller brought.
-#[derive(Debug)]
-struct Given<'a, R> {
-    rows: &'a R,
-    order: &'a [usize],
-    places: Vec<Option<usize>>,
-}
-
-impl<R: Rows + Debug> Source for Given<'_, R> {
-    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
-        let n = self.order.len();
-        for (row, out) in self.order[rows].iter().zip(out.chunks_mut(n)) {
-            for (column, value) in self.rows.row(*row).entries() {
-                if let Some(place) = self.places[column].filter(|&place| place >= first) {
-                    out[place] = to_f32(value);
-                }
-            }
-        }
-    }
-
-    /// Nobody promises that.
-    fn is_symmetric(&self) -> bool {
-        false
-    }
-
-    fn diagonal(&self, i: usize) -> f32 {
-        let row = self.order[i];
-        let mut entries = self.rows.row(row).entries();
-        entries.find(|e| e.0 == row).map_or(0.0, |e| to_f32(e.1))
-    }
-}
-
-/// A kernel of a base that is known.
-#[derive(Debug)]
-struct Derived<'a> {
-    base: &'a Gram<'a>,
-    kernel: Kernel,
-}
-
-impl Source for Derived<'_> {
-    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
-        for (row, out) in rows.zip(out.chunks_mut(self.base.n)) {
-            let base = self.base.row(row);
-            let (out, base) = (&mut out[first..], &base[first..]);
-            for (out, base) in out.chunks_mut(512).zip(base.chunks(512)) {
-                simd::dispatch(Finish {
-                    kernel: self.kernel,
-                    unit: self.base.unit,
-                    base,
-                    out,
-                });
-            }
-        }
-    }
-
-    fn is_symmetric(&self) -> bool {
-        self.base.source.is_symmetric()
-    }
-
-    fn diagonal(&self, i: usize) -> f32 {
-        let mut value = [f64::from(self.base.diagonal[i]) * self.base.unit];
-        self.kernel.finish(&mut value);
-        to_f32(value[0])
-    }
-}
-
-struct Finish<'a> {
-    kernel: Kernel,
-    unit: f64,
-    base: &'a [f32],
-    out: &'a mut [f32],
-}
-
-impl WithSimd for Finish<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self {
-            kernel,
-            unit,
-            base,
-            out,
-        } = self;
-        let mut values = [0.0; 512];
-        let values = &mut values[..base.len()];
-        for (value, &base) in values.iter_mut().zip(base) {
-            *value = f64::from(base) * unit;
-        }
-        kernel.finish(values);
-        for (out, &value) in out.iter_mut().zip(&*values) {
-            *out = to_f32(value);
-        }
-    }
-}
-
 /// 1 for squared norms up to a size that is far from the limits of f32, else a power of two as
 /// large: what is divided by it keeps its bits.
 fn unit(largest: f64) -> f64 {
@@ -544,14 +344,79 @@ fn too_large(what: &str, value: f64) -> Error {
     }
 }
 
-/// Rounded; numbers below the normal range become 0, because arithmetic with them is slow.
-#[inline(always)]
-#[allow(clippy::cast_possible_truncation)] // rounding is the purpose
-fn to_f32(value: f64) -> f32 {
-    let small = value as f32;
-    if small.abs() < f32::MIN_POSITIVE {
-        0.0
-    } else {
-        small
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+
+    const N: usize = 53;
+
+    fn numbers(n: usize) -> Vec<f64> {
+        (0..n).map(|i| ((i * i) as f64 * 0.7).sin()).collect()
+    }
+
+    fn budget(rows: usize) -> Budget {
+        #[allow(clippy::cast_precision_loss)] // small
+        let megabytes = (4 * N * rows) as f64 / 1e6;
+        Budget::new(Some(megabytes + 1e-6)).expect("positive")
+    }
+
+    /// Rows of a whole matrix, half of which is mirrored, against rows that are computed alone.
+    #[test]
+    fn a_mirrored_matrix_has_the_bits_of_its_rows() {
+        let values = numbers(N * 4);
+        let rows = Dense::new(&values, N, 4).expect("shape");
+        let order: Vec<usize> = (0..N).rev().collect();
+        let monitor = Monitor::new();
+        let (gamma, coef0, degree) = (0.3, 0.5, 3);
+        let rbf = Kernel::Rbf { gamma };
+        let poly = Kernel::Poly {
+            gamma,
+            coef0,
+            degree,
+        };
+        for kernel in [Kernel::Linear, rbf, poly, Kernel::SquaredDistance] {
+            let make = |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
+            let (whole, cache) = (make(budget(N)), make(budget(N / 2)));
+            assert!(whole.is_full() && !cache.is_full());
+            for i in 0..N {
+                assert_eq!(*whole.row(i), *cache.row(i), "{kernel:?}, row {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_that_was_used_before_leaves_no_trace() {
+        let values = numbers(N * 4);
+        let rows = Dense::new(&values, N, 4).expect("shape");
+        let order: Vec<usize> = (0..N).collect();
+        let monitor = Monitor::new();
+        let base =
+            Gram::new(&rows, &order, Kernel::SquaredDistance, budget(N), &monitor).expect("fits");
+        let derive = |gamma| {
+            let kernel = Kernel::Rbf { gamma };
+            Gram::derive(&base, kernel, budget(N), &monitor).expect("fits")
+        };
+        let fresh = derive(2.0);
+        drop(derive(0.1));
+        assert_eq!(lock(&base.shelf.matrices).len(), 1);
+        let used = derive(2.0);
+        assert_eq!(lock(&base.shelf.matrices).len(), 0);
+        assert!((0..N).all(|i| *fresh.row(i) == *used.row(i)));
+    }
+
+    #[test]
+    fn a_matrix_that_was_brought_need_not_be_symmetric() {
+        let values = numbers(N * N);
+        let rows = Dense::new(&values, N, N).expect("shape");
+        let order: Vec<usize> = (0..N).collect();
+        let monitor = Monitor::new();
+        let gram = Gram::new(&rows, &order, Kernel::Precomputed, budget(N), &monitor);
+        let gram = gram.expect("fits");
+        for i in 0..N {
+            #[allow(clippy::cast_possible_truncation)] // as the matrix rounds
+            let expected: Vec<f32> = rows.row(i).iter().map(|&value| value as f32).collect();
+            assert_eq!(*gram.row(i), *expected);
+        }
     }
 }
