@@ -128,6 +128,8 @@ def main():
     if "ONEFOLD_DATA" not in os.environ:
         sys.exit("set ONEFOLD_DATA to the folder with heart_scale, a9a, w8a, madelon and mnist")
     names = arguments.data.split(",")
+    if unknown := set(names) - set(DATA):
+        parser.error(f"--data knows {', '.join(DATA)}; not {', '.join(sorted(unknown))}")
     if arguments.only in (None, "table1"):
         table_1(names, arguments.rules.split(","), arguments.full)
     if arguments.only in (None, "table3"):
