@@ -266,7 +266,8 @@ def cross_val_predict(
     if method not in outcome.answers:
         raise ValueError(f"method={method!r} did not give one array a fold")
     answers: Any = outcome.answers[method]
-    places = np.argsort(task.folds.rows)
+    places = np.empty_like(task.folds.rows)
+    places[task.folds.rows] = np.arange(len(places))
     return [own[places] for own in answers] if isinstance(answers, list) else answers[places]
 
 

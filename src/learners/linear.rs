@@ -333,6 +333,7 @@ impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
             };
             let mut row = data.rows().row(index);
             let mut product = learning.v.dot(simd, row);
+            // No adapter of iterators, here and where rows are evaluated: it would be a call a row.
             loop {
                 let target = targets.target(index, output, n_outputs);
                 let step = learning.step(row, product, target, data.weight(index));

@@ -4,7 +4,8 @@
 //! The whole matrix where the memory budget allows it: blocks of rows in parallel, stored as f32,
 //! as LIBSVM's cache stores them. Otherwise a cache of rows, shared by all threads, that forgets
 //! the row used longest ago. The estimate comes before the allocation. Rows have the same bits
-//! either way.
+//! either way: K(x, z) and K(z, x) do, so that half of a whole matrix is computed and the rest
+//! mirrored, except for values that the caller brought.
 //!
 //! Kernels that differ only in their parameters share their [base](Kernel::base): a matrix of
 //! squared distances gives the RBF matrix of every γ. Rounding a distance to f32 changes
@@ -13,7 +14,7 @@
 //! # Cost
 //! | | time | memory |
 //! |---|---|---|
-//! | whole matrix | n · (stored values of X) multiply-adds | 4n² bytes |
+//! | whole matrix | ½n · (stored values of X) multiply-adds | 4n² bytes |
 //! | one row of the cache | (stored values of X) multiply-adds | 4n bytes |
 
 mod cache;
