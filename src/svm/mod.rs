@@ -15,7 +15,9 @@
 #![allow(clippy::doc_markdown)] // β_T and K_XT are formulas, not code
 
 mod definite;
+mod direction;
 pub mod gram;
+mod kept;
 pub mod kernel;
 pub mod kfold;
 pub mod machine;

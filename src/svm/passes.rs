@@ -158,9 +158,13 @@ impl WithSimd for Partner<'_> {
 }
 
 /// The gradient after a step: g ← g − s(Kᵢ − Kⱼ); finds the next first variable on the way.
+///
+/// In a direction that is turned, v ← Kᵢ − Kⱼ − μv takes the place of the difference.
 pub(super) struct Step<'a> {
     pub(super) rows: [&'a [f32]; 2],
     pub(super) length: f64,
+    /// μ and v.
+    pub(super) turned: Option<(f64, &'a mut [f64])>,
     pub(super) gradient: &'a mut [f64],
     /// 0 where β may rise, −∞ elsewhere.
     pub(super) rise: &'a [f64],
@@ -213,10 +217,20 @@ impl WithSimd for Step<'_> {
     fn with_simd<S: Simd>(self, simd: S) -> Best {
         let [i, j] = self.rows.map(|row| row.chunks(BLOCK));
         let gradient = self.gradient.chunks_mut(BLOCK).zip(self.rise.chunks(BLOCK));
+        let (turn, image) = self.turned.unwrap_or((0.0, &mut []));
+        let mut images = image.chunks_mut(BLOCK);
         let mut tops = Tops::new(simd);
         for ((i, j), (gradient, rise)) in i.zip(j).zip(gradient) {
-            for (g, (&i, &j)) in gradient.iter_mut().zip(i.iter().zip(j)) {
-                *g -= self.length * (f64::from(i) - f64::from(j));
+            let differences = i.iter().zip(j).map(|(&i, &j)| f64::from(i) - f64::from(j));
+            if let Some(image) = images.next() {
+                for ((g, v), difference) in gradient.iter_mut().zip(image).zip(differences) {
+                    *v = difference - turn * *v;
+                    *g -= self.length * *v;
+                }
+            } else {
+                for (g, difference) in gradient.iter_mut().zip(differences) {
+                    *g -= self.length * difference;
+                }
             }
             let (gradients, last_gradient) = S::as_simd_f64s(gradient);
             let (rises, last_rise) = S::as_simd_f64s(rise);

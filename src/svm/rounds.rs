@@ -14,6 +14,9 @@
 //! With all β scaled to the next C, it is taken where its objective is greater: with all moved alike,
 //! it is that which foretells.
 //!
+//! `auto` makes [conjugate](super::direction) steps as well. The other rules make LIBSVM's, so that
+//! their iterations can be compared with its own.
+//!
 //! The decision values of a round's test samples are read off its gradient; samples of other
 //! classes than the machine's own take one pass over its support vectors.
 
@@ -361,26 +364,31 @@ where
         Ok(solved.into())
     }
 
-    /// Solves a machine from a start; and again from nothing where its intercept is open, because
-    /// it then has the value that a fit from nothing happens to end at.
+    /// Solves a machine from a start; and again as a fit would, where its intercept is open, because
+    /// it then has the value that a fit happens to end at.
     fn finish(
         &self,
         dual: &Dual<'_>,
         bounds: &Bounds,
         seed: Seed,
-        options: &Options,
+        fitting: &Options,
     ) -> Result<Solution> {
-        let (is_cold, rounded) = (seed.is_cold(), smo::rounding(&seed.start.beta));
-        let mut solution = smo::solve(dual, bounds, seed.start, options, self.run.monitor)?;
+        let options = Options {
+            conjugate: self.rule == Seeding::Auto,
+            ..*fitting
+        };
+        let is_fit = seed.is_cold() && !options.conjugate;
+        let rounded = smo::rounding(&seed.start.beta);
+        let mut solution = smo::solve(dual, bounds, seed.start, &options, self.run.monitor)?;
         solution.rows_read += seed.rows_read;
-        if is_cold || solution.leeway(bounds, rounded) <= options.tolerance {
+        if is_fit || solution.leeway(bounds, rounded) <= options.tolerance {
             return Ok(solution);
         }
-        let cold = smo::solve(dual, bounds, Start::cold(dual), options, self.run.monitor)?;
+        let fit = smo::solve(dual, bounds, Start::cold(dual), fitting, self.run.monitor)?;
         Ok(Solution {
-            iterations: solution.iterations + cold.iterations,
-            rows_read: solution.rows_read + cold.rows_read,
-            ..cold
+            iterations: solution.iterations + fit.iterations,
+            rows_read: solution.rows_read + fit.rows_read,
+            ..fit
         })
     }
 

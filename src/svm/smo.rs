@@ -15,6 +15,9 @@
 //! or a bound allows. The end is where the *gap*, gᵢ − min g over those that may fall, is below the
 //! tolerance. This is LIBSVM's working set and its stopping rule (Fan, Chen, Lin 2005).
 //!
+//! Steps may be made conjugate to each other, see [`direction`](super::direction): the same optimum
+//! on another path, with fewer steps where few variables are at their bounds.
+//!
 //! A variable that is held out has the box [0, 0]: it never moves, but its gradient is kept, so a
 //! held-out decision value is p − g + b at no cost. Shrinking is in [`state`](super::state).
 //!
@@ -241,10 +244,12 @@ pub struct Options {
     pub max_iterations: u64,
     /// Whether to shrink.
     pub shrinking: bool,
+    /// Whether steps are conjugate to each other where no bound is in the way. LIBSVM's are not.
+    pub conjugate: bool,
 }
 
 impl Options {
-    /// Checks the options; no `max_iterations` means LIBSVM's limit for `n` variables.
+    /// Checks the options; no `max_iterations` means no limit. Steps are LIBSVM's.
     pub fn new(tolerance: f64, max_iterations: Option<u64>, shrinking: bool) -> Result<Self> {
         if !(tolerance > 0.0 && tolerance.is_finite()) {
             return Err(Error::Parameter {
@@ -257,6 +262,7 @@ impl Options {
             tolerance,
             max_iterations: max_iterations.unwrap_or(u64::MAX),
             shrinking,
+            conjugate: false,
         })
     }
 }
@@ -335,7 +341,7 @@ pub fn solve(
     options: &Options,
     monitor: &Monitor,
 ) -> Result<Solution> {
-    let mut state = State::new(dual, bounds, start);
+    let mut state = State::new(dual, bounds, start, options.conjugate);
     let mut iterations = 0;
     let mut nearly = NEARLY * options.tolerance;
     let gap = loop {

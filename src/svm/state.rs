@@ -10,7 +10,9 @@
 use std::iter;
 use std::ops::{Deref, Range};
 
+use super::direction::{Direction, Pull, Stride};
 use super::gram::GramRow;
+use super::kept::Kept;
 use super::passes::{BLOCK, Best, LEAST_CURVATURE, Partner, Step};
 use super::smo::{Bounds, Dual, Solution, Start};
 use crate::{Monitor, Result, simd};
@@ -20,9 +22,6 @@ const PERIOD: usize = 1000;
 
 /// What it costs to gather a kernel row, in readings of one that stands together.
 const GATHERING: f64 = 1.0;
-
-/// Gathered kernel values that are kept: 32 MB, as much as stays near a core.
-const KEPT: usize = 1 << 23;
 
 /// Two variables to move, and what is known of them.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +45,8 @@ struct Active {
     diagonal: Vec<f32>,
     /// The next first variable.
     top: Best,
+    /// Where the last step went, if steps are to be conjugate.
+    direction: Option<Direction>,
 }
 
 /// The values at some places.
@@ -64,65 +65,6 @@ struct Aside {
     rows: Kept,
     /// Rows of the first and the second variable that are not kept.
     passing: [Vec<f32>; 2],
-}
-
-/// The gathered kernel rows of the variables that were chosen so far: most are chosen again.
-#[derive(Debug)]
-struct Kept {
-    /// Row after row, in the order in which they were chosen.
-    values: Vec<f32>,
-    width: usize,
-    /// Which row belongs to the variable at a place, if any does.
-    rows: Vec<Option<usize>>,
-}
-
-impl Kept {
-    fn new(width: usize, mut room: Vec<f32>) -> Self {
-        room.clear();
-        Self {
-            values: room,
-            width,
-            rows: vec![None; width],
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        self.values.len() + self.width <= KEPT
-    }
-
-    fn push(&mut self, at: usize, row: impl Iterator<Item = f32>) {
-        self.rows[at] = Some(self.values.len() / self.width);
-        self.values.extend(row);
-    }
-
-    fn get(&self, at: usize) -> Option<&[f32]> {
-        let start = self.rows[at]? * self.width;
-        Some(&self.values[start..start + self.width])
-    }
-
-    /// Keeps of every row what belongs to these places, and of the rows those of these places.
-    fn narrow(mut self, places: &[usize]) -> Self {
-        let mut order: Vec<usize> = (0..places.len()).collect();
-        order.retain(|&at| self.rows[places[at]].is_some());
-        order.sort_unstable_by_key(|&at| self.rows[places[at]]);
-        let mut rows = vec![None; places.len()];
-        let mut end = 0;
-        for (row, at) in order.into_iter().enumerate() {
-            let start = self.rows[places[at]].map_or(0, |row| row * self.width);
-            // What is written stands before what is still to be read.
-            for &place in places {
-                self.values[end] = self.values[start + place];
-                end += 1;
-            }
-            rows[at] = Some(row);
-        }
-        self.values.truncate(end);
-        Self {
-            values: self.values,
-            width: places.len(),
-            rows,
-        }
-    }
 }
 
 impl Aside {
@@ -218,7 +160,7 @@ pub(super) struct State<'a> {
 }
 
 impl Active {
-    fn new(dual: &Dual<'_>, bounds: &Bounds, start: &Start) -> Self {
+    fn new(dual: &Dual<'_>, bounds: &Bounds, start: &Start, conjugate: bool) -> Self {
         let diagonal = dual.gram().diagonal();
         let mut active = Self {
             columns: dual.columns().to_vec(),
@@ -227,6 +169,7 @@ impl Active {
             fall: vec![0.0; dual.len()],
             diagonal: Vec::with_capacity(dual.len()),
             top: Best::NONE,
+            direction: conjugate.then(|| Direction::new(dual.len())),
         };
         for range in dual.columns() {
             active.diagonal.extend(&diagonal[range.clone()]);
@@ -242,6 +185,20 @@ impl Active {
     fn mark(&mut self, at: usize, beta: f64, (lower, upper): (f64, f64)) {
         self.rise[at] = if beta < upper { 0.0 } else { f64::NEG_INFINITY };
         self.fall[at] = if beta > lower { 0.0 } else { f32::INFINITY };
+    }
+
+    /// Moves the β of a pair, along with those of the last direction where these are kept.
+    fn go(&mut self, pull: &Pull, beta: &mut [f64], bounds: &Bounds) -> Stride {
+        let conjugate = self.direction.as_mut();
+        let conjugate = conjugate.and_then(|last| last.stride(pull, beta, bounds));
+        conjugate.unwrap_or_else(|| {
+            let length = move_between(beta, bounds, pull.variables, pull.length());
+            let direction = self.direction.as_mut();
+            Stride {
+                length,
+                turn: direction.and_then(|direction| direction.begin(pull, length)),
+            }
+        })
     }
 
     fn find_top(&mut self) {
@@ -281,6 +238,10 @@ impl Active {
             fall: pick(&self.fall, places),
             diagonal: pick(&self.diagonal, places),
             top: Best::NONE,
+            direction: self
+                .direction
+                .as_ref()
+                .map(|_| Direction::new(places.len())),
         };
         gathered.find_top();
         gathered
@@ -298,9 +259,15 @@ fn pieces(columns: &[Range<usize>]) -> impl Iterator<Item = (Range<usize>, Range
 }
 
 impl<'a> State<'a> {
-    pub(super) fn new(dual: &'a Dual<'a>, bounds: &'a Bounds, start: Start) -> Self {
+    /// `conjugate`: whether a step is to be conjugate to the last.
+    pub(super) fn new(
+        dual: &'a Dual<'a>,
+        bounds: &'a Bounds,
+        start: Start,
+        conjugate: bool,
+    ) -> Self {
         Self {
-            active: Active::new(dual, bounds, &start),
+            active: Active::new(dual, bounds, &start, conjugate),
             dual,
             bounds,
             beta: start.beta,
@@ -369,15 +336,23 @@ impl<'a> State<'a> {
         } else {
             f64::from(LEAST_CURVATURE)
         };
-        let wanted = (active.gradient[pair.first] - active.gradient[pair.second]) / curvature;
-        let length = move_between(&mut self.beta, self.bounds, (i, j), wanted);
+        let pull = Pull {
+            places: (pair.first, pair.second),
+            variables: (i, j),
+            slope: active.gradient[pair.first] - active.gradient[pair.second],
+            curvature,
+        };
+        let stride = active.go(&pull, &mut self.beta, self.bounds);
         active.mark(pair.first, self.beta[i], self.bounds.range(i));
         active.mark(pair.second, self.beta[j], self.bounds.range(j));
         let mut top = Best::NONE;
         for (places, column) in pieces(&active.columns) {
+            let direction = active.direction.as_mut().zip(stride.turn);
             let found = simd::dispatch(Step {
                 rows: rows.map(|row| &row[column.clone()]),
-                length,
+                length: stride.length,
+                turned: direction
+                    .map(|(direction, turn)| (turn, &mut direction.image[places.clone()])),
                 gradient: &mut active.gradient[places.clone()],
                 rise: &active.rise[places.clone()],
             });
@@ -423,7 +398,8 @@ impl<'a> State<'a> {
             active.mark(v, self.beta[v], self.bounds.range(v));
         }
         active.find_top();
-        self.dual.gram().take_back(aside.rows.values);
+        active.direction.iter_mut().for_each(Direction::forget);
+        self.dual.gram().take_back(aside.rows.into_room());
         // With every gradient exact, it is the best time to put variables aside again.
         self.countdown = 0;
         Ok(true)

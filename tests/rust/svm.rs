@@ -85,6 +85,16 @@ fn solved(
     solve(dual, bounds, start, &options, &Monitor::new()).expect("runs")
 }
 
+/// Solved with conjugate steps, from nothing.
+fn conjugated(dual: &Dual<'_>, bounds: &Bounds, tolerance: f64, shrinking: bool) -> Solution {
+    let options = Options {
+        conjugate: true,
+        ..Options::new(tolerance, None, shrinking).expect("valid")
+    };
+    let start = Start::cold(dual);
+    solve(dual, bounds, start, &options, &Monitor::new()).expect("runs")
+}
+
 fn assert_feasible(beta: &[f64], bounds: &Bounds, what: &str) {
     for (v, &value) in beta.iter().enumerate() {
         let (lower, upper) = bounds.range(v);
@@ -146,6 +156,35 @@ proptest! {
                 let error = (found.objective - cold.objective).abs();
                 prop_assert!(error <= leeway, "{}: {error}", rule.name());
             }
+        }
+    }
+
+    #[test]
+    fn conjugate_steps_lead_to_the_same_optimum(
+        problem in small(),
+        kernel in prop_oneof![
+            Just(Kernel::Linear),
+            Just(Kernel::Rbf { gamma: 0.7 }),
+            Just(Kernel::Poly { gamma: 0.5, coef0: 1.0, degree: 3 }),
+        ],
+        shrinking in any::<bool>(),
+    ) {
+        let rows = problem.rows();
+        let order = order(problem.len());
+        let gram = gram(&rows, &order, kernel, 1.0);
+        let dual = problem.dual(&gram);
+        let bounds = problem.bounds(|v| v % 5 == 0);
+        for tolerance in [TOLERANCE, 1e-6] {
+            let pairs = solved(&dual, &bounds, Start::cold(&dual), tolerance, shrinking);
+            let found = conjugated(&dual, &bounds, tolerance, shrinking);
+            assert_feasible(&found.beta, &bounds, "conjugate");
+            prop_assert!(found.gap < tolerance);
+            let (gradient, _) = dual.gradient(&found.beta, &Monitor::new()).expect("not stopped");
+            for (found, expected) in found.gradient.iter().zip(&gradient) {
+                prop_assert!((found - expected).abs() < 1e-9 * (1.0 + expected.abs()));
+            }
+            let error = (found.objective - pairs.objective).abs();
+            prop_assert!(error <= tolerance * problem.costs.iter().sum::<f64>(), "{error}");
         }
     }
 
@@ -251,6 +290,32 @@ fn shrinking_changes_nothing() {
         .expect("not stopped");
     for (found, expected) in shrunk.gradient.iter().zip(gradient) {
         assert!((found - expected).abs() < 1e-8);
+    }
+}
+
+#[test]
+fn conjugate_steps_are_fewer_where_bounds_are_far() {
+    let mut problem = clouds(700);
+    problem.costs = vec![1e4; problem.len()];
+    let rows = problem.rows();
+    let order = order(problem.len());
+    let gram = gram(&rows, &order, Kernel::Rbf { gamma: 2.0 }, 8.0);
+    let dual = problem.dual(&gram);
+    let bounds = problem.bounds(|v| v % 10 == 0);
+    for shrinking in [false, true] {
+        let pairs = solved(&dual, &bounds, Start::cold(&dual), 1e-7, shrinking);
+        let found = conjugated(&dual, &bounds, 1e-7, shrinking);
+        assert!(
+            2 * found.iterations < pairs.iterations,
+            "{} and {}",
+            found.iterations,
+            pairs.iterations
+        );
+        assert!((pairs.objective - found.objective).abs() <= 1e-9 * pairs.objective);
+        for v in 0..dual.len() {
+            let error = pairs.decision(&dual, v) - found.decision(&dual, v);
+            assert!(error.abs() < 1e-5, "{v} differs by {error}");
+        }
     }
 }
 

@@ -1,0 +1,72 @@
+//! Kernel rows of the variables that are left after shrinking, gathered and kept.
+
+/// Kernel values that are kept: 32 MB, as much as stays near a core.
+const KEPT: usize = 1 << 23;
+
+/// The gathered kernel rows of the variables that were chosen so far: most are chosen again.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Row after row, in the order in which they were chosen.
+    values: Vec<f32>,
+    width: usize,
+    /// Which row belongs to the variable at a place, if any does.
+    rows: Vec<Option<usize>>,
+}
+
+impl Kept {
+    /// None yet, of so many values each; `room` is memory to use.
+    pub(super) fn new(width: usize, mut room: Vec<f32>) -> Self {
+        room.clear();
+        Self {
+            values: room,
+            width,
+            rows: vec![None; width],
+        }
+    }
+
+    /// Whether there is room for one more.
+    pub(super) fn has_room(&self) -> bool {
+        self.values.len() + self.width <= KEPT
+    }
+
+    /// Keeps the row of the variable at a place.
+    pub(super) fn push(&mut self, at: usize, row: impl Iterator<Item = f32>) {
+        self.rows[at] = Some(self.values.len() / self.width);
+        self.values.extend(row);
+    }
+
+    /// The row of the variable at a place, if it is kept.
+    pub(super) fn get(&self, at: usize) -> Option<&[f32]> {
+        let start = self.rows[at]? * self.width;
+        Some(&self.values[start..start + self.width])
+    }
+
+    /// Keeps of every row what belongs to these places, and of the rows those of these places.
+    pub(super) fn narrow(mut self, places: &[usize]) -> Self {
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.retain(|&at| self.rows[places[at]].is_some());
+        order.sort_unstable_by_key(|&at| self.rows[places[at]]);
+        let mut rows = vec![None; places.len()];
+        let mut end = 0;
+        for (row, at) in order.into_iter().enumerate() {
+            let start = self.rows[places[at]].map_or(0, |row| row * self.width);
+            // What is written stands before what is still to be read.
+            for &place in places {
+                self.values[end] = self.values[start + place];
+                end += 1;
+            }
+            rows[at] = Some(row);
+        }
+        self.values.truncate(end);
+        Self {
+            values: self.values,
+            width: places.len(),
+            rows,
+        }
+    }
+
+    /// The memory, for others to use.
+    pub(super) fn into_room(self) -> Vec<f32> {
+        self.values
+    }
+}
