@@ -11,6 +11,8 @@ pub(super) struct Kept {
     width: usize,
     /// Which row belongs to the variable at a place, if any does.
     rows: Vec<Option<usize>>,
+    /// Whether the variable at a place was chosen since the rows were narrowed.
+    is_recent: Vec<bool>,
 }
 
 impl Kept {
@@ -21,12 +23,19 @@ impl Kept {
             values: room,
             width,
             rows: vec![None; width],
+            is_recent: vec![false; width],
         }
     }
 
     /// Whether there is room for one more.
     pub(super) fn has_room(&self) -> bool {
         self.values.len() + self.width <= KEPT
+    }
+
+    /// Whether the row of a variable that is chosen is kept.
+    pub(super) fn recall(&mut self, at: usize) -> bool {
+        self.is_recent[at] = true;
+        self.rows[at].is_some()
     }
 
     /// Keeps the row of the variable at a place.
@@ -41,10 +50,11 @@ impl Kept {
         Some(&self.values[start..start + self.width])
     }
 
-    /// Keeps of every row what belongs to these places, and of the rows those of these places.
+    /// Keeps of every row what belongs to these places, and of the rows those of these places that
+    /// were asked for since the last time: the others may never be again.
     pub(super) fn narrow(mut self, places: &[usize]) -> Self {
         let mut order: Vec<usize> = (0..places.len()).collect();
-        order.retain(|&at| self.rows[places[at]].is_some());
+        order.retain(|&at| self.is_recent[places[at]] && self.rows[places[at]].is_some());
         order.sort_unstable_by_key(|&at| self.rows[places[at]]);
         let mut rows = vec![None; places.len()];
         let mut end = 0;
@@ -62,6 +72,7 @@ impl Kept {
             values: self.values,
             width: places.len(),
             rows,
+            is_recent: vec![false; places.len()],
         }
     }
 

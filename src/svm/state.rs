@@ -93,7 +93,7 @@ impl Aside {
     /// Gathers the kernel row of the variable at a place, unless it was kept, to be looked at as the
     /// first (0) or the second (1) of a pair.
     fn gather(&mut self, dual: &Dual<'_>, at: usize, role: usize) {
-        if self.rows.get(at).is_some() {
+        if self.rows.recall(at) {
             return;
         }
         let row = dual.gram().row(self.samples[at]);
