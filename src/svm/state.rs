@@ -395,7 +395,10 @@ impl<'a> State<'a> {
                 .shift(&aside.beta, &self.beta, &mut active.gradient, monitor)?;
         for (at, &v) in aside.variables.iter().enumerate() {
             active.gradient[v] = gathered.gradient[at];
-            active.mark(v, self.beta[v], self.bounds.range(v));
+        }
+        // Of those put aside as well: one that was put aside late has moved since the first.
+        for (v, &beta) in self.beta.iter().enumerate() {
+            active.mark(v, beta, self.bounds.range(v));
         }
         active.find_top();
         active.direction.iter_mut().for_each(Direction::forget);

@@ -222,14 +222,28 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1024, ..ProptestConfig::default() })]
+
     #[test]
-    fn the_gap_of_a_solution_is_what_it_says(problem in small()) {
+    fn the_gap_of_a_solution_is_what_it_says(
+        problem in small(),
+        kernel in prop_oneof![Just(Kernel::Linear), Just(Kernel::Rbf { gamma: 1.0 })],
+        shrinking in any::<bool>(),
+        conjugate in any::<bool>(),
+    ) {
         let rows = problem.rows();
         let order = order(problem.len());
-        let gram = gram(&rows, &order, Kernel::Rbf { gamma: 1.0 }, 1.0);
+        let gram = gram(&rows, &order, kernel, 1.0);
         let dual = problem.dual(&gram);
         let bounds = problem.bounds(|v| v % 4 == 3);
-        let found = solved(&dual, &bounds, Start::cold(&dual), 1e-4, true);
+        let found = if conjugate {
+            conjugated(&dual, &bounds, 1e-4, shrinking)
+        } else {
+            solved(&dual, &bounds, Start::cold(&dual), 1e-4, shrinking)
+        };
         let (gradient, _) = dual.gradient(&found.beta, &Monitor::new()).expect("not stopped");
         let may = |rise: bool| {
             let (beta, bounds) = (&found.beta, &bounds);
