@@ -21,7 +21,6 @@
 //! classes than the machine's own take one pass over its support vectors.
 
 use std::fmt::Debug;
-use std::iter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,7 +30,7 @@ use super::definite::is_definite;
 use super::gram::Gram;
 use super::kfold::{Candidate, Outcome};
 use super::machine::{Machine, Machines};
-use super::seeding::{self, Move, Seed, Seeding};
+use super::seeding::{self, Along, Move, Seed, Seeding};
 use super::smo::{self, Bounds, Dual, Options, Solution, Start};
 use crate::data::{Examples, Rows};
 use crate::folds::Resampling;
@@ -401,6 +400,53 @@ where
         (step, at): (usize, usize),
         before: Option<&Known>,
     ) -> Result<Seed> {
+        let tolerance = self.path[step].candidate.options.tolerance;
+        let left = |seed: &Seed| seed.violators(bounds, tolerance);
+        let before = before.filter(|_| self.rule != Seeding::Cold);
+        let along = before.map(|known| Along {
+            dual,
+            solution: &known.solution,
+            linear: &self.path[step - 1].machines.list[at].linear,
+            before: &known.bounds,
+            after: bounds,
+            monitor: self.run.monitor,
+        });
+        let mut starts = vec![];
+        if let Some(along) = &along {
+            starts.push(along.scaled(1.0)?);
+            starts.extend(along.stretched()?);
+        }
+        let mut carried: Vec<_> = starts.into_iter().map(|seed| (left(&seed), seed)).collect();
+        let mut rows_read = carried.iter().map(|(_, seed)| seed.rows_read).sum();
+        // Where nothing is left to do, there is no need to look for a better start.
+        if let Some(done) = carried.iter().position(|(left, _)| *left == 0) {
+            let (_, seed) = carried.swap_remove(done);
+            return Ok(Seed { rows_read, ..seed });
+        }
+        let mut chosen = self.fresh(dual, bounds, camp, step)?;
+        rows_read += chosen.rows_read;
+        let mut most = left(&chosen);
+        for (left, seed) in carried {
+            if 2 * left < most {
+                (most, chosen) = (left, seed);
+            }
+        }
+        if let Some(along) = &along {
+            let [last, next] = [step - 1, step].map(|step| self.path[step].candidate.costs.c());
+            let scaled = along.scaled(next / last)?;
+            rows_read += scaled.rows_read;
+            if scaled.objective(dual) > chosen.objective(dual) {
+                chosen = scaled;
+            }
+        }
+        Ok(Seed {
+            rows_read,
+            ..chosen
+        })
+    }
+
+    /// The start from one of the origins, or from nothing, that leaves least to do.
+    fn fresh(&self, dual: &Dual<'_>, bounds: &Bounds, camp: &Camp, step: usize) -> Result<Seed> {
         let seed =
             |(origin, rule): &(Knowns, Seeding)| self.seed(*rule, dual, &origin[step], bounds);
         let seeds = camp.origins.iter().map(seed);
@@ -408,34 +454,14 @@ where
         if seeds.is_empty() || self.rule == Seeding::Auto {
             seeds.push(Seed::cold(dual));
         }
-        let mut rows_read = seeds.iter().map(|seed| seed.rows_read).sum();
+        let rows_read = seeds.iter().map(|seed| seed.rows_read).sum();
         let tolerance = self.path[step].candidate.options.tolerance;
-        let left = |seed: &Seed| seed.violators(bounds, tolerance);
-        let mut chosen = seeds.into_iter().min_by_key(left);
-        if let Some(before) = before.filter(|_| self.rule != Seeding::Cold) {
-            let [last, next] = [step - 1, step].map(|step| self.path[step]);
-            let factor = next.candidate.costs.c() / last.candidate.costs.c();
-            let solved = (&before.solution, &*last.machines.list[at].linear);
-            let monitor = self.run.monitor;
-            let at_c = |factor| seeding::scale(dual, bounds, solved, factor, monitor);
-            let (kept, scaled) = (at_c(1.0)?, at_c(factor)?);
-            let stretched = seeding::stretch(dual, (&before.bounds, bounds), solved, monitor)?;
-            rows_read += scaled.rows_read;
-            for seed in iter::once(kept).chain(stretched) {
-                rows_read += seed.rows_read;
-                let is_better = |chosen: &Seed| 2 * left(&seed) < left(chosen);
-                if chosen.as_ref().is_none_or(is_better) {
-                    chosen = Some(seed);
-                }
-            }
-            let is_better = |seed: &Seed| scaled.objective(dual) > seed.objective(dual);
-            if chosen.as_ref().is_none_or(is_better) {
-                chosen = Some(scaled);
-            }
-        }
+        let least = seeds
+            .into_iter()
+            .min_by_key(|seed| seed.violators(bounds, tolerance));
         Ok(Seed {
             rows_read,
-            ..chosen.unwrap_or_else(|| Seed::cold(dual))
+            ..least.unwrap_or_else(|| Seed::cold(dual))
         })
     }
 

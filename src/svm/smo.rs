@@ -170,14 +170,17 @@ impl<'a> Dual<'a> {
         columns.zip(y).map(|(&k, y)| f64::from(k) * y).sum()
     }
 
-    /// The listed variables, each with how similar its sample is to that of `variable`: K_pq − ½K_qq,
-    /// which orders by distance in feature space. With an RBF kernel that is the order of K_pq.
-    pub(super) fn similarities(&self, variable: usize, others: &[usize]) -> Vec<(usize, f32)> {
+    /// How similar the sample of each variable is to that of `variable`: K_pq − ½K_qq, which orders
+    /// by distance in feature space. With an RBF kernel that is the order of K_pq.
+    pub(super) fn similarities(&self, variable: usize) -> Vec<f32> {
         let row = self.gram.row(self.sample(variable));
         let diagonal = self.gram.diagonal();
-        let similarity = |sample: usize| row[sample] - 0.5 * diagonal[sample];
-        let pair = |&v: &usize| (v, similarity(self.sample(v)));
-        others.iter().map(pair).collect()
+        let mut similarities = Vec::with_capacity(self.len());
+        for range in &self.columns {
+            let pairs = row[range.clone()].iter().zip(&diagonal[range.clone()]);
+            similarities.extend(pairs.map(|(k, own)| k - 0.5 * own));
+        }
+        similarities
     }
 
     /// The dual objective Σ p_v β_v − ½ βᵀKβ = ½ Σ β_v (p_v + g_v).
@@ -207,6 +210,12 @@ impl Bounds {
     #[inline]
     pub fn range(&self, variable: usize) -> (f64, f64) {
         (self.lower[variable], self.upper[variable])
+    }
+
+    /// The variables that may take part, on the side of the positive numbers or on the other.
+    pub(super) fn side(&self, positive: bool) -> Vec<usize> {
+        let is_there = |&v: &usize| self.is_open(v) && self.is_positive(v) == positive;
+        (0..self.lower.len()).filter(is_there).collect()
     }
 
     /// Whether the box lies on the side of the positive numbers.

@@ -46,13 +46,23 @@ pub(super) fn spread(beta: &mut [f64], bounds: &Bounds, members: &[usize], amoun
     rest
 }
 
-/// Gives `amount` to the candidates with the largest kernel values in turn, each as much as its
-/// box allows; returns the rest.
+/// The member with the greatest key, the first of several.
+pub(super) fn nearest<K: PartialOrd>(
+    members: impl Iterator<Item = usize>,
+    key: impl Fn(usize) -> K,
+) -> Option<usize> {
+    let keyed = members.map(|v| (key(v), v));
+    let best = keyed.reduce(|best, other| if other.0 > best.0 { other } else { best });
+    best.map(|(_, v)| v)
+}
+
+/// Gives `amount` to the most similar candidates in turn, each as much as its box allows; returns
+/// the rest.
 pub(super) fn hand_over(
     beta: &mut [f64],
     bounds: &Bounds,
     amount: f64,
-    candidates: &[(usize, f32)],
+    (candidates, similarities): (&[usize], &[f32]),
 ) -> f64 {
     let mut rest = amount;
     let room = |beta: &[f64], v: usize| {
@@ -64,8 +74,9 @@ pub(super) fn hand_over(
         }
     };
     while rest != 0.0 {
-        let able = candidates.iter().filter(|c| room(beta, c.0) != 0.0);
-        let Some(&(v, _)) = able.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))) else {
+        let able = candidates.iter().copied();
+        let able = able.filter(|&v| room(beta, v) != 0.0);
+        let Some(v) = nearest(able, |v| similarities[v]) else {
             break;
         };
         let (lower, upper) = bounds.range(v);

@@ -25,6 +25,7 @@
 //! vector machines*, KDD. Lee, Keerthi, Ong, DeCoste (2004), *An efficient method for computing
 //! leave-one-out error in support vector machines with Gaussian kernels*, IEEE TNN 15.
 
+mod along;
 mod ato;
 mod avg;
 mod cold;
@@ -40,6 +41,7 @@ use std::str::FromStr;
 use super::smo::{Bounds, Dual, Solution, Start};
 use super::state::intercept;
 use crate::{Error, Monitor, Result};
+pub(super) use along::Along;
 
 /// How folds are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,79 +206,6 @@ impl Seed {
     pub(super) fn objective(&self, dual: &Dual<'_>) -> f64 {
         dual.objective(&self.start.beta, &self.start.gradient)
     }
-}
-
-/// The start of a machine from its solution with another C, which has the linear term `linear`.
-///
-/// β times the ratio of the two C is in the boxes and has the sum 0, unless the weights of the
-/// classes differ, too. Its gradient is known without a kernel row.
-pub(super) fn scale(
-    dual: &Dual<'_>,
-    bounds: &Bounds,
-    (solution, linear): (&Solution, &[f64]),
-    factor: f64,
-    monitor: &Monitor,
-) -> Result<Seed> {
-    let scaled: Vec<f64> = solution.beta.iter().map(|b| factor * b).collect();
-    let before = solution.gradient.iter().zip(linear).zip(dual.linear());
-    let gradient = before.map(|((g, p), new)| new - factor * (p - g)).collect();
-    moved(dual, bounds, (&scaled, scaled.clone()), gradient, monitor)
-}
-
-/// The same, with the β at their bounds at the new bounds, and the most similar of the other side
-/// against them; the rest as it is. Nothing where most are at their bounds.
-///
-/// Samples that contradict each other are at their bounds whatever C is. Nothing else changes once
-/// C is beyond all other β.
-pub(super) fn stretch(
-    dual: &Dual<'_>,
-    (before, bounds): (&Bounds, &Bounds),
-    (solution, linear): (&Solution, &[f64]),
-    monitor: &Monitor,
-) -> Result<Option<Seed>> {
-    let bound = |bounds: &Bounds, v: usize| {
-        let (lower, upper) = bounds.range(v);
-        if solution.beta[v] > 0.0 { upper } else { lower }
-    };
-    let support = (0..dual.len()).filter(|&v| solution.beta[v] != 0.0);
-    let (bounded, free): (Vec<usize>, Vec<usize>) =
-        support.partition(|&v| solution.beta[v] == bound(before, v));
-    if bounded.len() > free.len() {
-        return Ok(None);
-    }
-    let sides = [false, true].map(|positive| -> Vec<usize> {
-        let is_there = |&v: &usize| bounds.is_open(v) && bounds.is_positive(v) == positive;
-        (0..dual.len()).filter(is_there).collect()
-    });
-    let mut beta = solution.beta.clone();
-    let mut waits = vec![false; dual.len()];
-    for &v in &bounded {
-        waits[v] = true;
-    }
-    for v in bounded {
-        if !std::mem::take(&mut waits[v]) {
-            continue;
-        }
-        let mut change = bound(bounds, v) - beta[v];
-        beta[v] += change;
-        let others = dual.similarities(v, &sides[usize::from(!bounds.is_positive(v))]);
-        // Of equally similar ones, one that has to move on as well.
-        let rank = |a: &(usize, f32), b: &(usize, f32)| {
-            a.1.total_cmp(&b.1).then(waits[a.0].cmp(&waits[b.0]))
-        };
-        if let Some((q, _)) = others.iter().copied().max_by(rank)
-            && std::mem::take(&mut waits[q])
-        {
-            let against = bound(bounds, q) - beta[q];
-            beta[q] += against;
-            change += against;
-        }
-        feasible::hand_over(&mut beta, bounds, -change, &others);
-    }
-    let linears = linear.iter().zip(dual.linear());
-    let gradient = solution.gradient.iter().zip(linears);
-    let gradient = gradient.map(|(g, (p, new))| g + (new - p)).collect();
-    moved(dual, bounds, (&solution.beta, beta), gradient, monitor).map(Some)
 }
 
 /// The start at the nearest feasible β, from the gradient of another.

@@ -6,7 +6,10 @@
 //! left, or where the other's box is smaller, is [withdrawn](super::withdraw). (The paper gives it to
 //! some sample of the other class and adjusts all that enter: each of these must then move back.)
 
+use std::cmp::Reverse;
+
 use super::Move;
+use super::feasible::nearest;
 use super::withdraw::withdraw;
 
 pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
@@ -20,10 +23,11 @@ pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
             continue;
         }
         let side = &mut vacant[usize::from(beta[p] > 0.0)];
-        let similarities = step.dual.similarities(p, side).into_iter().enumerate();
-        let nearest = similarities.max_by(|(_, a), (_, b)| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-        if let Some((place, (q, _))) = nearest {
-            side.swap_remove(place);
+        let similarities = step.dual.similarities(p);
+        // The order of a side changes with every swap: of equally similar ones, the first sample.
+        let rank = |place: usize| (similarities[side[place]], Reverse(side[place]));
+        if let Some(place) = nearest(0..side.len(), rank) {
+            let q = side.swap_remove(place);
             let (lower, upper) = step.after.range(q);
             beta[q] = beta[p].clamp(lower, upper);
             beta[p] -= beta[q];

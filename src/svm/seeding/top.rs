@@ -11,8 +11,8 @@ pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
     for v in step.leaving() {
         let amount = std::mem::take(&mut beta[v]);
         if amount != 0.0 {
-            let candidates = step.dual.similarities(v, &free);
-            hand_over(&mut beta, step.after, amount, &candidates);
+            let similarities = step.dual.similarities(v);
+            hand_over(&mut beta, step.after, amount, (&free, &similarities));
         }
     }
     beta

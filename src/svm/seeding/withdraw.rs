@@ -14,18 +14,13 @@ pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
 
 /// Hands the β of the listed variables over.
 pub(super) fn withdraw(step: &Move<'_>, leaving: &[usize], beta: &mut [f64]) {
-    let side = |positive: bool| -> Vec<usize> {
-        (0..beta.len())
-            .filter(|&v| step.after.is_open(v) && step.after.is_positive(v) == positive)
-            .collect()
-    };
-    let sides = [side(false), side(true)];
+    let sides = [false, true].map(|positive| step.after.side(positive));
     for &v in leaving {
         let amount = std::mem::take(&mut beta[v]);
         if amount != 0.0 {
             let same_side = &sides[usize::from(amount > 0.0)];
-            let candidates = step.dual.similarities(v, same_side);
-            hand_over(beta, step.after, amount, &candidates);
+            let similarities = step.dual.similarities(v);
+            hand_over(beta, step.after, amount, (same_side, &similarities));
         }
     }
 }
