@@ -103,7 +103,8 @@ def assert_same_decisions(ours, theirs, tolerance=2e-3):
 
     Where many β are nearly as good (opposite labels on equal rows, kernels that are not positive
     definite), decisions of solutions with the same gap differ by more: those of LIBSVM on shuffled
-    rows, or with and without shrinking, by 4e-3 of their scale and up to 8e-2.
+    rows, or with and without shrinking, by 4e-3 of their scale and up to 8e-2. With a linear kernel
+    and C=2 on the set "noisy" they differ by 1.9e-3 when the rows are shuffled.
     """
     scale = 1 + np.abs(theirs).max()
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
@@ -157,7 +158,7 @@ def test_tight_tolerance_gives_the_same_decisions(name, kernel, shrinking):
 def test_regression_equals_scikit_learn(name, kernel, C, shrinking, epsilon):
     X, y = data(name)
     y = (y - y.mean()) / y.std()
-    for tol, tolerance in [(1e-3, 2e-3), (1e-8, 1e-6)]:
+    for tol, tolerance in [(1e-3, 3e-3), (1e-8, 1e-6)]:
         keywords = KERNELS[kernel] | {
             "C": C,
             "shrinking": shrinking,
@@ -191,7 +192,7 @@ def test_libsvm_itself_agrees(name, kernel, options, shrinking):
     ours = SVC(C=2, shrinking=shrinking, decision_function_shape="ovo", **kernel).fit(X, y)
     decisions = np.array(decisions)
     found = ours.decision_function(X).reshape(len(X), -1)
-    assert_same_decisions(-found if len(ours.classes_) == 2 else found, decisions, 2e-3)
+    assert_same_decisions(-found if len(ours.classes_) == 2 else found, decisions, 3e-3)
     assert_same_predictions(ours.predict(X), np.array(predictions), decisions, 1e-2)
     assert abs(theirs.get_nr_sv() - len(ours.support_)) <= max(1, 0.01 * theirs.get_nr_sv())
 
