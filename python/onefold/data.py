@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
 
 from . import _core
 
@@ -123,7 +124,7 @@ def _csr(X: Any, name: str) -> Any:
 
 
 def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.uint32], Any]:
-    """Encode labels of any kind: codes 0, 1, … and the sorted classes they stand for.
+    """Encode labels, words or whole numbers: codes 0, 1, … and the sorted classes behind them.
 
     Examples
     --------
@@ -141,7 +142,16 @@ def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.u
         if value is None or value != value:
             raise ValueError(f"{name}[{place}] is {value!r}: every sample needs a label")
     classes, codes = encode(labels, name=name)
+    if not _may_be_classes(classes):
+        check_classification_targets(labels)  # says what they are instead
     return codes.astype(np.uint32, copy=False), classes
+
+
+def _may_be_classes(values: NDArray[Any]) -> bool:
+    """Whether distinct labels are words or whole numbers."""
+    if values.dtype.kind == "O":
+        return isinstance(values[0], str)
+    return values.dtype.kind != "f" or bool((values == np.floor(values)).all())
 
 
 def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDArray[Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_clusterer, is_regressor
+from sklearn.metrics import check_scoring
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
@@ -16,6 +17,7 @@ from .data import as_weights
 from .engines import Outcome, Task, choose, report_failures, warn_of_refits
 from .folds import Folds, partitions, resolve_cv
 from .result import CVResult
+from .routing import is_routing, route, routed_weights, shared_weights
 from .scoring import RESPONSES, resolve_scoring
 
 __all__ = ["cross_val_predict", "cross_val_score", "cross_validate"]
@@ -68,7 +70,8 @@ def cross_validate(
     weighted_scores : bool, default=False
         Whether the weights also count in the scores.
     params : dict, optional
-        More arguments of ``fit``; arrays with one entry a sample are cut to the training set.
+        More arguments of ``fit``; arrays with one entry a sample are cut to the training set. With
+        metadata routing turned on, the splitter, ``fit`` and the scorers get what they requested.
     return_train_score, return_estimator, return_indices : bool, default=False
         Also return these, as scikit-learn does. The first two need fitted estimators, so they
         mean ``method="refit"``.
@@ -293,21 +296,31 @@ def _evaluate(
         raise TypeError(f"estimator must have a fit method, got {estimator!r}")
     _check(keywords)
     X, y, groups = indexable(X, y, groups)
+    n_samples = _num_samples(X)
+    scorers = {} if required else resolve_scoring(estimator, scoring)
+    asks = is_routing() and required is None
+    scorer = check_scoring(estimator, scoring=scoring) if asks else None
+    routed = route(params or {}, estimator=estimator, cv=cv, scorer=scorer)
+    if routed.groups is not None:
+        groups = routed.groups
     folds = resolve_cv(cv, X, y, groups=groups, classifier=is_classifier(estimator))
     if required is not None and not isinstance(folds, Folds):
         raise ValueError("cross_val_predict only works for partitions; see cross_validate")
-    weights = as_weights(sample_weight, _num_samples(X))
-    if weighted_scores and weights is None:
-        raise ValueError("weighted_scores=True needs a sample_weight")
+    weights = as_weights(_only_one(sample_weight, routed.fit), n_samples)
+    score_weights = routed_weights(scorers, scorer, routed.score, n_samples)
+    if weighted_scores:
+        if weights is None:
+            raise ValueError("weighted_scores=True needs a sample_weight")
+        score_weights = shared_weights(scorers, weights)
     task = Task(
         estimator=estimator,
         X=X,
         y=y,
         folds=folds,
-        scorers={} if required else resolve_scoring(estimator, scoring),
+        scorers=scorers,
         weights=weights,
-        score_weights=weights if weighted_scores else None,
-        fit_params=params or {},
+        score_weights=score_weights,
+        fit_params=routed.fit,
         responses=usual_responses(estimator) if responses is None else responses,
         required=required,
         **keywords,
@@ -321,6 +334,14 @@ def _evaluate(
     outcome = engine.run(task)
     report_failures([outcome], len(folds), task.error_score)
     return task, outcome, engine.name
+
+
+def _only_one(sample_weight: Any, params: dict[str, Any]) -> Any:
+    """Take the weights out of the parameters of ``fit``, if they are not an argument themselves."""
+    among = params.pop("sample_weight", None)
+    if sample_weight is not None and among is not None:
+        raise ValueError("sample_weight is passed twice: by itself and in params")
+    return sample_weight if among is None else among
 
 
 def _check(keywords: dict[str, Any]) -> None:

@@ -203,18 +203,18 @@ def score_held_out(
     X: Any,
     y: Any,
     *,
-    weights: Any = None,
+    weights: Mapping[str, Any],
     error_score: float | str = "raise",
 ) -> dict[str, float]:
     """Scores of one test set, by metric; a scorer may itself return several by name.
 
-    What an unnamed scorer would have named is not known where it fails, and so is left out.
+    Scorers that get weights have theirs by name. What an unnamed scorer would have named is not
+    known where it fails, and so is left out.
     """
     arguments = (X,) if y is None else (X, y)
     scores: dict[str, float] = {}
     for name, scorer in scorers.items():
-        weigh = weights is not None and _takes_weights(scorer)
-        keywords = {"sample_weight": weights} if weigh else {}
+        keywords = {"sample_weight": weights[name]} if name in weights else {}
         subject = held if reads_answers(scorer) else held.subject
         try:
             score = scorer(subject, *arguments, **keywords)
@@ -239,11 +239,6 @@ def score_held_out(
 def reads_answers(scorer: Scorer) -> bool:
     """Whether a scorer is one of scikit-learn: any other callable may want the estimator itself."""
     return hasattr(scorer, "_accept_sample_weight")
-
-
-def _takes_weights(scorer: Scorer) -> bool:
-    accepts = getattr(scorer, "_accept_sample_weight", None)
-    return accepts is not None and bool(accepts())
 
 
 def metric_of(scorer: Scorer, estimator: Any) -> Callable[..., Any] | None:

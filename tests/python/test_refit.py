@@ -310,6 +310,9 @@ def test_estimators_and_indices_on_request():
     X, y = regression()
     result = onefold.cross_validate(Ridge(), X, y, cv=3, return_estimator=True, return_indices=True)
     assert result.method == "refit"
+    theirs = sk_validate(Ridge(), X, y, cv=3, return_indices=True)["indices"]
+    for name, indices in result["indices"].items():
+        assert type(indices) is type(theirs[name])
     for fold, model in enumerate(result["estimator"]):
         test = result["indices"]["test"][fold]
         np.testing.assert_array_equal(result.predictions[test], model.predict(X[test]))
