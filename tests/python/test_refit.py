@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import sklearn.model_selection
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -297,6 +298,15 @@ def test_the_number_of_jobs_does_not_matter(n_jobs):
         CLASSIFIERS["tree"], X, y, cv=StratifiedKFold(3), n_jobs=n_jobs, method="refit"
     )
     np.testing.assert_array_equal(scores, sk_score(CLASSIFIERS["tree"], X, y, cv=3))
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_any_pool_of_joblib_will_do(backend):
+    X, y = regression()
+    tree = DecisionTreeRegressor(max_depth=3, random_state=0)
+    with parallel_config(backend=backend, n_jobs=2):
+        ours = onefold.cross_val_score(tree, X, y, method="refit")
+    np.testing.assert_array_equal(ours, sk_score(tree, X, y))
 
 
 def test_the_callers_estimator_is_not_touched():

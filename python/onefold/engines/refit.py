@@ -10,6 +10,7 @@ from traceback import format_exc
 from typing import Any
 
 import numpy as np
+from joblib.parallel import get_active_backend
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.pipeline import Pipeline
@@ -76,8 +77,12 @@ def fit_all(tasks: Sequence[Task]) -> Iterator[Outcome]:
         for training, measure, keep in map(_read, tasks)
         for fold in range(n_folds)
     )
+    # A pool that cannot give folds as they come, such as multiprocessing's, gives all at the end.
+    can_stream = getattr(get_active_backend()[0], "supports_return_generator", False)
     parallel = Parallel(
-        n_jobs=tasks[0].n_jobs, pre_dispatch=tasks[0].pre_dispatch, return_as="generator"
+        n_jobs=tasks[0].n_jobs,
+        pre_dispatch=tasks[0].pre_dispatch,
+        return_as="generator" if can_stream else "list",
     )
     fitted: list[_Fitted] = []
     left = iter(tasks)
