@@ -222,6 +222,8 @@ def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:
     >>> as_values([1, 2, 3], 3).shape
     (3, 1)
     """
+    if y is None:
+        raise ValueError(f"{name} is None: every sample needs a number")
     values = as_numbers(y, name=name)
     if values.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
