@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -89,7 +90,10 @@ def cross_validate(
     progress : bool, default=False
         Show a progress bar with rate and time left.
     **options
-        What only the chosen engine knows; see its own page.
+        What only some engines know. ``"tree"``: ``order="fixed"`` or ``"random"`` (also
+        ``"refit"`` of native learners), ``strategy="auto"``, ``"copy"`` or ``"revert"``; of
+        estimators in Python ``batch_size`` and ``backend="threads"`` or ``"processes"``.
+        ``"seeded"``: ``seeding="auto"`` or the name of a rule, ``memory_mb``.
 
     Returns
     -------
@@ -155,7 +159,13 @@ def cross_val_score(
 ) -> NDArray[np.float64]:
     """Return the score of every fold, as scikit-learn's function of that name does.
 
-    Parameters are those of `cross_validate`, with a single metric.
+    Parameters
+    ----------
+    estimator, X, y, cv, method, groups, sample_weight, params, error_score, n_jobs, verbose, \
+    pre_dispatch, random_state, progress, **options
+        As in `cross_validate`.
+    scoring : str or callable, optional
+        A single metric; by default the estimator's own ``score``.
 
     Returns
     -------
@@ -214,8 +224,6 @@ def cross_val_predict(
     **options: Any,
 ) -> Any:
     """Return the held-out prediction of every sample, as scikit-learn's function does.
-
-    Parameters are those of `cross_validate`, except for these two.
 
     Parameters
     ----------
@@ -294,13 +302,15 @@ def _evaluate(
     """Make the task, choose an engine and run it."""
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must have a fit method, got {estimator!r}")
-    _check(keywords)
+    if not (params is None or isinstance(params, Mapping)):
+        raise ValueError(f"params must be a dict of arguments of fit, got {params!r}")
+    _check(keywords | {"verbose": verbose})
     X, y, groups = indexable(X, y, groups)
     n_samples = _num_samples(X)
     scorers = {} if required else resolve_scoring(estimator, scoring)
     asks = is_routing() and required is None
     scorer = check_scoring(estimator, scoring=scoring) if asks else None
-    routed = route(params or {}, estimator=estimator, cv=cv, scorer=scorer)
+    routed = route(dict(params or {}), estimator=estimator, cv=cv, scorer=scorer)
     if routed.groups is not None:
         groups = routed.groups
     folds = resolve_cv(cv, X, y, groups=groups, classifier=is_classifier(estimator))
@@ -347,6 +357,8 @@ def _only_one(sample_weight: Any, params: dict[str, Any]) -> Any:
 def _check(keywords: dict[str, Any]) -> None:
     """Raise what is wrong with arguments that only some engines would look at."""
     n_jobs, error_score = keywords["n_jobs"], keywords["error_score"]
+    if not isinstance(keywords["verbose"], Real):
+        raise ValueError(f"verbose must be a number, got {keywords['verbose']!r}")
     if not (n_jobs is None or isinstance(n_jobs, Integral)):
         raise ValueError(f"n_jobs must be a whole number or None, got {n_jobs!r}")
     if not (isinstance(error_score, Real) or error_score == "raise"):

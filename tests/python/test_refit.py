@@ -422,6 +422,8 @@ def test_the_number_of_dispatched_fits_does_not_matter(pre_dispatch):
         ({"n_jobs": "2"}, "n_jobs must be a whole number or None, got '2'"),
         ({"n_jobs": 1.5}, "n_jobs must be a whole number or None, got 1.5"),
         ({"error_score": "warn"}, "error_score must be a number or 'raise', got 'warn'"),
+        ({"verbose": "yes"}, "verbose must be a number, got 'yes'"),
+        ({"params": [1]}, r"params must be a dict of arguments of fit, got \[1\]"),
         ({"scoring": {}}, "empty dict"),
         ({"sample_weight": np.r_[-1, np.ones(239)]}, r"sample_weight\[0\] is -1.0"),
         ({"sample_weight": np.ones(3)}, "sample_weight has 3 entries for 240 samples"),

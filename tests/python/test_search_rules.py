@@ -179,6 +179,8 @@ def test_comparisons_are_paired_and_corrected():
     assert "corrected_error" in table._repr_html_()
     with pytest.raises(ValueError, match="to=9: there are 3 candidates"):
         search.compare(to=9)
+    with pytest.raises(ValueError, match="to='best': there are 3 candidates"):
+        search.compare(to="best")
     with pytest.raises(ValueError, match="metric must be one of"):
         search.compare(metric="accuracy")
 

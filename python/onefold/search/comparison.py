@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass, fields
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -165,8 +165,8 @@ def compare(
         Rows of a test set and of a training set, on average.
     """
     n_candidates, n_sets = scores.shape
-    if not 0 <= to < n_candidates:
-        raise ValueError(f"to={to}: there are {n_candidates} candidates, from 0")
+    if not isinstance(to, Integral) or not 0 <= to < n_candidates:
+        raise ValueError(f"to={to!r}: there are {n_candidates} candidates, from 0")
     means = scores.mean(axis=1)
     order = np.argsort(-means, kind="stable")
     paired = scores - scores[to]
