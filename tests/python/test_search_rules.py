@@ -188,6 +188,8 @@ def test_comparisons_are_paired_and_corrected():
 def test_comparisons_of_one_test_set_have_no_errors():
     search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=onefold.Holdout()).fit(X, y)
     assert np.isnan(search.compare().std_error).all()
+    assert "on 1 test set\n" in repr(search.compare())
+    assert "1 split of" in repr(search.result_)
     assert "±" not in repr(search.result_)
 
 

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from ..result import counted
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -81,7 +83,7 @@ class Comparison:
         own = self.params[int(np.flatnonzero(self.candidate == self.to)[0])]
         return (
             f"{self.metric} of each candidate minus that of {name_of(self.to, own)}, "
-            f"on {self.n_test_sets} test sets"
+            f"on {counted(self.n_test_sets, 'test set')}"
         )
 
     def _cells(self) -> list[list[str]]:
