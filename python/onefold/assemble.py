@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -41,8 +40,8 @@ def assemble(task: Task, outcome: Outcome, *, method: str, return_indices: bool)
         columns["estimator"] = outcome.estimators
     if return_indices:
         columns["indices"] = {
-            "train": [folds.train(i) for i in range(len(folds))],
-            "test": [folds.test(i) for i in range(len(folds))],
+            "train": tuple(folds.train(i) for i in range(len(folds))),
+            "test": tuple(folds.test(i) for i in range(len(folds))),
         }
     metrics = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
     pooled, notes = pooled_scores(task, outcome, metrics)
@@ -69,28 +68,31 @@ def assemble(task: Task, outcome: Outcome, *, method: str, return_indices: bool)
 
 
 class HeldTargets:
-    """Targets and weights in test order: the same for all candidates of a search."""
+    """Targets, and the weights of each metric, in test order: the same for all candidates."""
 
     def __init__(self, task: Task) -> None:
         self.y = _held_out(task.y, task)
-        self.weights = _held_out(task.score_weights, task)
+        self.weights = _held_out_weights(task)
         self.starts = task.folds.starts
+        self._spreads: dict[str, Floats] = {}
 
-    @cached_property
-    def spread(self) -> Floats:
+    def spread(self, metric: str) -> Floats:
         """The variance of the targets of every fold."""
-        y = np.asarray(self.y, dtype=np.float64)
-        means = np.repeat(self.fold_means(y), np.diff(self.starts))
-        return self.fold_means(np.square(y - means))
+        if metric not in self._spreads:
+            y = np.asarray(self.y, dtype=np.float64)
+            means = np.repeat(self.fold_means(y, metric), np.diff(self.starts))
+            self._spreads[metric] = self.fold_means(np.square(y - means), metric)
+        return self._spreads[metric]
 
-    def fold_means(self, values: Floats) -> Floats:
-        """Weighted means of every fold."""
+    def fold_means(self, values: Floats, metric: str) -> Floats:
+        """Means of every fold, with the weights of a metric."""
         sizes = np.diff(self.starts)
-        if self.weights is None:
+        weights = self.weights.get(metric)
+        if weights is None:
             return np.asarray(np.add.reduceat(values, self.starts[:-1]) / sizes)
-        totals = np.add.reduceat(self.weights, self.starts[:-1])
+        totals = np.add.reduceat(weights, self.starts[:-1])
         with np.errstate(invalid="ignore"):
-            return np.asarray(np.add.reduceat(values * self.weights, self.starts[:-1]) / totals)
+            return np.asarray(np.add.reduceat(values * weights, self.starts[:-1]) / totals)
 
 
 def score_columns(
@@ -136,6 +138,10 @@ def _held_out(values: Any, task: Task) -> Any:
     return None if values is None else _safe_indexing(values, task.folds.rows)
 
 
+def _held_out_weights(task: Task) -> dict[str, Floats]:
+    return {name: own[task.folds.rows] for name, own in task.score_weights.items()}
+
+
 def _fold_scores(task: Task, outcome: Outcome, targets: HeldTargets) -> dict[str, Floats]:
     """Scores of every fold from an engine's answers."""
     scores: dict[str, Floats] = {}
@@ -143,7 +149,7 @@ def _fold_scores(task: Task, outcome: Outcome, targets: HeldTargets) -> dict[str
         values = per_sample(scorer, task.estimator, targets.y, outcome.answers)
         metric = metric_of(scorer, task.estimator)
         if values is not None:
-            scores[name] = targets.fold_means(values)
+            scores[name] = targets.fold_means(values, name)
         elif metric in (r2_score, roc_auc_score) and (np.diff(targets.starts) == 1).all():
             warnings.warn(
                 "R² and AUC are not defined for a single sample; see the result's pooled score",
@@ -152,7 +158,7 @@ def _fold_scores(task: Task, outcome: Outcome, targets: HeldTargets) -> dict[str
             )
             scores[name] = np.full(len(task.folds), np.nan)
         elif metric is r2_score and _is_plain_r2(scorer, outcome, targets):
-            scores[name] = sign_of(scorer) * _fold_r2(outcome.answers["predict"], targets)
+            scores[name] = sign_of(scorer) * _fold_r2(outcome.answers["predict"], targets, name)
         else:
             scores |= _one_by_one(name, scorer, task, outcome, targets)
     return scores
@@ -171,12 +177,13 @@ def _is_plain_r2(scorer: Scorer, outcome: Outcome, targets: HeldTargets) -> bool
     )
 
 
-def _fold_r2(prediction: Floats, targets: HeldTargets) -> Floats:
+def _fold_r2(prediction: Floats, targets: HeldTargets, metric: str) -> Floats:
     """R² of all folds in a few passes, as scikit-learn defines it: 1 where nothing is left."""
-    left = targets.fold_means(np.square(targets.y - prediction))
+    left = targets.fold_means(np.square(targets.y - prediction), metric)
+    spread = targets.spread(metric)
     with np.errstate(divide="ignore", invalid="ignore"):
-        scores = 1.0 - left / targets.spread
-    scores[targets.spread == 0.0] = 0.0
+        scores = 1.0 - left / spread
+    scores[spread == 0.0] = 0.0
     scores[left == 0.0] = 1.0
     return np.asarray(scores)
 
@@ -185,7 +192,7 @@ def _one_by_one(
     name: str, scorer: Scorer, task: Task, outcome: Outcome, targets: HeldTargets
 ) -> dict[str, Floats]:
     """Scores of every fold by a scorer that wants to see each of them."""
-    y, weights = targets.y, targets.weights
+    y = targets.y
     folds = []
     # scikit-learn's scorers take answers for what they are and never look at the rows.
     X = None if reads_answers(scorer) else task.X
@@ -204,7 +211,7 @@ def _one_by_one(
                 held,
                 rows,
                 None if y is None else y[part],
-                weights=None if weights is None else weights[part],
+                weights={key: own[part] for key, own in targets.weights.items()},
                 error_score=task.error_score,
             )
         )
@@ -219,7 +226,7 @@ def pooled_scores(
     if not outcome.answers:
         return pooled, ["some fits failed, so there are no held-out predictions"]
     held = HeldOut(task.estimator, outcome.answers, outcome.classes)
-    y, weights = _held_out(task.y, task), _held_out(task.score_weights, task)
+    y, weights = _held_out(task.y, task), _held_out_weights(task)
     notes = []
     for name, scorer in task.scorers.items():
         try:

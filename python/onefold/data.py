@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
 
 from . import _core
 
@@ -123,7 +124,7 @@ def _csr(X: Any, name: str) -> Any:
 
 
 def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.uint32], Any]:
-    """Encode labels of any kind: codes 0, 1, … and the sorted classes they stand for.
+    """Encode labels, words or whole numbers: codes 0, 1, … and the sorted classes behind them.
 
     Examples
     --------
@@ -141,7 +142,16 @@ def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.u
         if value is None or value != value:
             raise ValueError(f"{name}[{place}] is {value!r}: every sample needs a label")
     classes, codes = encode(labels, name=name)
+    if not _may_be_classes(classes):
+        check_classification_targets(labels)  # says what they are instead
     return codes.astype(np.uint32, copy=False), classes
+
+
+def _may_be_classes(values: NDArray[Any]) -> bool:
+    """Whether distinct labels are words or whole numbers."""
+    if values.dtype.kind == "O":
+        return isinstance(values[0], str)
+    return values.dtype.kind != "f" or bool((values == np.floor(values)).all())
 
 
 def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDArray[Any]]:
@@ -212,6 +222,8 @@ def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:
     >>> as_values([1, 2, 3], 3).shape
     (3, 1)
     """
+    if y is None:
+        raise ValueError(f"{name} is None: every sample needs a number")
     values = as_numbers(y, name=name)
     if values.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")

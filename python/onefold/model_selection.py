@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_clusterer, is_regressor
+from sklearn.metrics import check_scoring
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
@@ -16,6 +18,7 @@ from .data import as_weights
 from .engines import Outcome, Task, choose, report_failures, warn_of_refits
 from .folds import Folds, partitions, resolve_cv
 from .result import CVResult
+from .routing import is_routing, route, routed_weights, shared_weights
 from .scoring import RESPONSES, resolve_scoring
 
 __all__ = ["cross_val_predict", "cross_val_score", "cross_validate"]
@@ -68,7 +71,8 @@ def cross_validate(
     weighted_scores : bool, default=False
         Whether the weights also count in the scores.
     params : dict, optional
-        More arguments of ``fit``; arrays with one entry a sample are cut to the training set.
+        More arguments of ``fit``; arrays with one entry a sample are cut to the training set. With
+        metadata routing turned on, the splitter, ``fit`` and the scorers get what they requested.
     return_train_score, return_estimator, return_indices : bool, default=False
         Also return these, as scikit-learn does. The first two need fitted estimators, so they
         mean ``method="refit"``.
@@ -86,7 +90,10 @@ def cross_validate(
     progress : bool, default=False
         Show a progress bar with rate and time left.
     **options
-        What only the chosen engine knows; see its own page.
+        What only some engines know. ``"tree"``: ``order="fixed"`` or ``"random"`` (also
+        ``"refit"`` of native learners), ``strategy="auto"``, ``"copy"`` or ``"revert"``; of
+        estimators in Python ``batch_size`` and ``backend="threads"`` or ``"processes"``.
+        ``"seeded"``: ``seeding="auto"`` or the name of a rule, ``memory_mb``.
 
     Returns
     -------
@@ -152,7 +159,13 @@ def cross_val_score(
 ) -> NDArray[np.float64]:
     """Return the score of every fold, as scikit-learn's function of that name does.
 
-    Parameters are those of `cross_validate`, with a single metric.
+    Parameters
+    ----------
+    estimator, X, y, cv, method, groups, sample_weight, params, error_score, n_jobs, verbose, \
+    pre_dispatch, random_state, progress, **options
+        As in `cross_validate`.
+    scoring : str or callable, optional
+        A single metric; by default the estimator's own ``score``.
 
     Returns
     -------
@@ -211,8 +224,6 @@ def cross_val_predict(
     **options: Any,
 ) -> Any:
     """Return the held-out prediction of every sample, as scikit-learn's function does.
-
-    Parameters are those of `cross_validate`, except for these two.
 
     Parameters
     ----------
@@ -291,23 +302,35 @@ def _evaluate(
     """Make the task, choose an engine and run it."""
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must have a fit method, got {estimator!r}")
-    _check(keywords)
+    if not (params is None or isinstance(params, Mapping)):
+        raise ValueError(f"params must be a dict of arguments of fit, got {params!r}")
+    _check(keywords | {"verbose": verbose})
     X, y, groups = indexable(X, y, groups)
+    n_samples = _num_samples(X)
+    scorers = {} if required else resolve_scoring(estimator, scoring)
+    asks = is_routing() and required is None
+    scorer = check_scoring(estimator, scoring=scoring) if asks else None
+    routed = route(dict(params or {}), estimator=estimator, cv=cv, scorer=scorer)
+    if routed.groups is not None:
+        groups = routed.groups
     folds = resolve_cv(cv, X, y, groups=groups, classifier=is_classifier(estimator))
     if required is not None and not isinstance(folds, Folds):
         raise ValueError("cross_val_predict only works for partitions; see cross_validate")
-    weights = as_weights(sample_weight, _num_samples(X))
-    if weighted_scores and weights is None:
-        raise ValueError("weighted_scores=True needs a sample_weight")
+    weights = as_weights(_only_one(sample_weight, routed.fit), n_samples)
+    score_weights = routed_weights(scorers, scorer, routed.score, n_samples)
+    if weighted_scores:
+        if weights is None:
+            raise ValueError("weighted_scores=True needs a sample_weight")
+        score_weights = shared_weights(scorers, weights)
     task = Task(
         estimator=estimator,
         X=X,
         y=y,
         folds=folds,
-        scorers={} if required else resolve_scoring(estimator, scoring),
+        scorers=scorers,
         weights=weights,
-        score_weights=weights if weighted_scores else None,
-        fit_params=params or {},
+        score_weights=score_weights,
+        fit_params=routed.fit,
         responses=usual_responses(estimator) if responses is None else responses,
         required=required,
         **keywords,
@@ -323,9 +346,19 @@ def _evaluate(
     return task, outcome, engine.name
 
 
+def _only_one(sample_weight: Any, params: dict[str, Any]) -> Any:
+    """Take the weights out of the parameters of ``fit``, if they are not an argument themselves."""
+    among = params.pop("sample_weight", None)
+    if sample_weight is not None and among is not None:
+        raise ValueError("sample_weight is passed twice: by itself and in params")
+    return sample_weight if among is None else among
+
+
 def _check(keywords: dict[str, Any]) -> None:
     """Raise what is wrong with arguments that only some engines would look at."""
     n_jobs, error_score = keywords["n_jobs"], keywords["error_score"]
+    if not isinstance(keywords["verbose"], Real):
+        raise ValueError(f"verbose must be a number, got {keywords['verbose']!r}")
     if not (n_jobs is None or isinstance(n_jobs, Integral)):
         raise ValueError(f"n_jobs must be a whole number or None, got {n_jobs!r}")
     if not (isinstance(error_score, Real) or error_score == "raise"):

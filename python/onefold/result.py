@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .folds import Folds, Splits, partitions
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CVResult"]
+__all__ = ["CVResult", "counted", "describe_folds"]
 
 Floats = NDArray[np.float64]
 
@@ -200,8 +201,8 @@ class CVResult(dict[str, Any]):
         answers : dict of arrays
             ``"rows"`` are the samples held out; the others are in the same order.
         """
-        if not 0 <= fold < len(self.folds):
-            raise IndexError(f"fold={fold}: there are {len(self.folds)} folds, from 0")
+        if not isinstance(fold, Integral) or not 0 <= fold < len(self.folds):
+            raise IndexError(f"fold={fold!r}: there are {len(self.folds)} folds, from 0")
         start, stop = self.folds.starts[fold : fold + 2]
         rows = self.folds.test(fold)
         return {"rows": rows} | {name: a[start:stop] for name, a in self._answers.items()}
@@ -241,11 +242,7 @@ class CVResult(dict[str, Any]):
         return pd.DataFrame(columns).rename_axis("sample")
 
     def _title(self) -> str:
-        kind = "folds" if isinstance(self.folds, Folds) else "splits"
-        return (
-            f"{self._estimator_name}, {len(self.folds)} {kind} of {self.folds.n_samples} samples, "
-            f"method={self.method!r}"
-        )
+        return f"{self._estimator_name}, {describe_folds(self.folds)}, method={self.method!r}"
 
     def _lines(self) -> list[tuple[str, float, float, float]]:
         return [
@@ -289,6 +286,32 @@ _PLURAL = {
     "log_density": "log_densities",
     "loss": "losses",
 }
+
+
+def counted(number: int, noun: str) -> str:
+    """Say how many there are of something.
+
+    Examples
+    --------
+    >>> from onefold.result import counted
+    >>> counted(1, "fold"), counted(5, "fold")
+    ('1 fold', '5 folds')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def describe_folds(folds: Folds | Splits) -> str:
+    """Say how many folds or splits there are, and of how many samples.
+
+    Examples
+    --------
+    >>> from onefold.folds import resolve_cv
+    >>> from onefold.result import describe_folds
+    >>> describe_folds(resolve_cv([([0, 1], [2])], [[0], [1], [2]]))
+    '1 split of 3 samples'
+    """
+    kind = "fold" if isinstance(folds, Folds) else "split"
+    return f"{counted(len(folds), kind)} of {counted(folds.n_samples, 'sample')}"
 
 
 def _std(scores: Floats) -> float:

@@ -31,6 +31,7 @@ from sklearn.metrics import (
     mean_squared_error,
     r2_score,
 )
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
@@ -144,6 +145,11 @@ class HeldOut:
         scores = _own_sample_scores(self._estimator, self._answers)
         if scores is not None:
             return float(np.average(scores, weights=weights.get("sample_weight")))
+        if isinstance(self._estimator, BaseSearchCV):
+            # A search scores as the candidate does that it has chosen.
+            candidate, classes = self._estimator.estimator, getattr(self, "classes_", None)
+            held = HeldOut(candidate, self._answers, classes)
+            return _scorer_of(self._estimator)(held, X, y, **weights)
         raise AttributeError(f"{type(self._estimator).__name__}.score needs the fitted estimator")
 
 
@@ -162,6 +168,17 @@ def _own_metric(estimator: Any) -> Callable[..., Any] | None:
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     return _OWN_METRICS.get(getattr(type(estimator), "score", None))
+
+
+def _scorer_of(search: BaseSearchCV) -> Scorer:
+    """The scorer behind ``search.score``: of several metrics that which the search refits by."""
+    scoring = search.scoring
+    if isinstance(scoring, Mapping):
+        scoring = scoring[search.refit]
+    elif isinstance(scoring, (list, tuple, set)):
+        scoring = search.refit
+    scorer: Scorer = check_scoring(search.estimator, scoring=scoring)
+    return scorer
 
 
 def _own_sample_scores(estimator: Any, answers: Answers) -> Floats | None:
@@ -203,18 +220,18 @@ def score_held_out(
     X: Any,
     y: Any,
     *,
-    weights: Any = None,
+    weights: Mapping[str, Any],
     error_score: float | str = "raise",
 ) -> dict[str, float]:
     """Scores of one test set, by metric; a scorer may itself return several by name.
 
-    What an unnamed scorer would have named is not known where it fails, and so is left out.
+    Scorers that get weights have theirs by name. What an unnamed scorer would have named is not
+    known where it fails, and so is left out.
     """
     arguments = (X,) if y is None else (X, y)
     scores: dict[str, float] = {}
     for name, scorer in scorers.items():
-        weigh = weights is not None and _takes_weights(scorer)
-        keywords = {"sample_weight": weights} if weigh else {}
+        keywords = {"sample_weight": weights[name]} if name in weights else {}
         subject = held if reads_answers(scorer) else held.subject
         try:
             score = scorer(subject, *arguments, **keywords)
@@ -239,11 +256,6 @@ def score_held_out(
 def reads_answers(scorer: Scorer) -> bool:
     """Whether a scorer is one of scikit-learn: any other callable may want the estimator itself."""
     return hasattr(scorer, "_accept_sample_weight")
-
-
-def _takes_weights(scorer: Scorer) -> bool:
-    accepts = getattr(scorer, "_accept_sample_weight", None)
-    return accepts is not None and bool(accepts())
 
 
 def metric_of(scorer: Scorer, estimator: Any) -> Callable[..., Any] | None:

@@ -112,9 +112,10 @@ impl<R: Rows> Problem<'_, R> {
         if model.intercept {
             frame.shift = self.mean(train, |row| self.root_weight(row).powi(2));
         }
+        let is_centred = model.intercept || scaler.is_some_and(|s| s.mean);
         let (unit, sizes) = self.unit(&frame, train)?;
         for (j, size) in sizes.into_iter().enumerate() {
-            if model.intercept && size <= ROUNDING * frame.shift[j].abs() * frame.scale[j] {
+            if is_centred && size <= ROUNDING * frame.shift[j].abs() * frame.scale[j] {
                 frame.scale[j] = 0.0;
             }
         }

@@ -127,8 +127,8 @@ impl Model {
 
     /// The scaler, if it changes the predictions: an intercept takes up any shift, and least
     /// squares without a penalty any scale, as long as the rows determine it.
-    pub(super) fn effective_scaler(&self, is_wide: bool) -> Option<Scaler> {
-        let has_units = is_wide || self.alphas.iter().any(|&a| a > 0.0);
+    pub(super) fn effective_scaler(&self, has_gaps: bool) -> Option<Scaler> {
+        let has_units = has_gaps || self.alphas.iter().any(|&a| a > 0.0);
         self.scaler
             .filter(|s| (s.mean && !self.intercept) || (s.deviation && has_units))
     }

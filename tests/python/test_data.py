@@ -5,7 +5,10 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import RidgeClassifier
+from sklearn.svm import SVC
 
+import onefold
 from onefold.data import as_classes, as_rows, as_values, as_weights, encode
 
 VALUES = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
@@ -119,7 +122,7 @@ def test_sparse_arrays_that_contradict_each_other_are_refused():
     [
         ["b", "a", "b"],
         [2, 1, 2],
-        [0.5, -1.0, 0.5],
+        [2.0, -1.0, 2.0],
         [True, False, True],
         np.array([["b"], ["a"], ["b"]]),
         pd.Series(["b", "a", "b"], dtype="category"),
@@ -145,6 +148,16 @@ def test_labels_of_any_kind(labels):
 def test_what_is_not_a_label_is_refused(labels, message):
     with pytest.raises(ValueError, match=message):
         as_classes(labels, 3)
+
+
+@pytest.mark.parametrize("labels", [[0.5, 1, 2], np.array([0, 1, 2], dtype=object)])
+@pytest.mark.parametrize("estimator", [SVC(), RidgeClassifier()])
+def test_what_scikit_learn_takes_for_no_classes_is_an_error(estimator, labels):
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.tile(labels, 10)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        estimator.fit(X, y)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        onefold.cross_validate(estimator, X, y)
 
 
 def test_targets_of_a_regression():

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import sklearn.model_selection
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -299,6 +300,15 @@ def test_the_number_of_jobs_does_not_matter(n_jobs):
     np.testing.assert_array_equal(scores, sk_score(CLASSIFIERS["tree"], X, y, cv=3))
 
 
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_any_pool_of_joblib_will_do(backend):
+    X, y = regression()
+    tree = DecisionTreeRegressor(max_depth=3, random_state=0)
+    with parallel_config(backend=backend, n_jobs=2):
+        ours = onefold.cross_val_score(tree, X, y, method="refit")
+    np.testing.assert_array_equal(ours, sk_score(tree, X, y))
+
+
 def test_the_callers_estimator_is_not_touched():
     X, y = classification()
     estimator = GaussianNB()
@@ -310,6 +320,9 @@ def test_estimators_and_indices_on_request():
     X, y = regression()
     result = onefold.cross_validate(Ridge(), X, y, cv=3, return_estimator=True, return_indices=True)
     assert result.method == "refit"
+    theirs = sk_validate(Ridge(), X, y, cv=3, return_indices=True)["indices"]
+    for name, indices in result["indices"].items():
+        assert type(indices) is type(theirs[name])
     for fold, model in enumerate(result["estimator"]):
         test = result["indices"]["test"][fold]
         np.testing.assert_array_equal(result.predictions[test], model.predict(X[test]))
@@ -409,6 +422,8 @@ def test_the_number_of_dispatched_fits_does_not_matter(pre_dispatch):
         ({"n_jobs": "2"}, "n_jobs must be a whole number or None, got '2'"),
         ({"n_jobs": 1.5}, "n_jobs must be a whole number or None, got 1.5"),
         ({"error_score": "warn"}, "error_score must be a number or 'raise', got 'warn'"),
+        ({"verbose": "yes"}, "verbose must be a number, got 'yes'"),
+        ({"params": [1]}, r"params must be a dict of arguments of fit, got \[1\]"),
         ({"scoring": {}}, "empty dict"),
         ({"sample_weight": np.r_[-1, np.ones(239)]}, r"sample_weight\[0\] is -1.0"),
         ({"sample_weight": np.ones(3)}, "sample_weight has 3 entries for 240 samples"),

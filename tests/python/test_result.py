@@ -84,7 +84,7 @@ def test_splits_keep_the_answers_of_each_split():
     assert "3 splits of 442 samples" in repr(result)
 
 
-@pytest.mark.parametrize("fold", [-1, 5, 9])
+@pytest.mark.parametrize("fold", [-1, 5, 9, 1.5])
 def test_a_fold_that_is_not_there_is_named(classified, fold):
     with pytest.raises(IndexError, match=f"fold={fold}: there are 5 folds, from 0"):
         classified.fold_answers(fold)

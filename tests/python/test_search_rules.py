@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import sklearn.model_selection as sk
 from scipy.stats import t as student
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import RepeatedKFold, StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -179,6 +179,8 @@ def test_comparisons_are_paired_and_corrected():
     assert "corrected_error" in table._repr_html_()
     with pytest.raises(ValueError, match="to=9: there are 3 candidates"):
         search.compare(to=9)
+    with pytest.raises(ValueError, match="to='best': there are 3 candidates"):
+        search.compare(to="best")
     with pytest.raises(ValueError, match="metric must be one of"):
         search.compare(metric="accuracy")
 
@@ -186,6 +188,8 @@ def test_comparisons_are_paired_and_corrected():
 def test_comparisons_of_one_test_set_have_no_errors():
     search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=onefold.Holdout()).fit(X, y)
     assert np.isnan(search.compare().std_error).all()
+    assert "on 1 test set\n" in repr(search.compare())
+    assert "1 split of" in repr(search.result_)
     assert "±" not in repr(search.result_)
 
 
@@ -364,3 +368,24 @@ def test_a_search_over_linear_models_of_two_kinds_is_one_family():
         DecisionTreeRegressor(random_state=0), {"max_depth": [1, 2]}, cv=5, method="refit"
     ).fit(X, y)
     assert trees.result_.cost["fits"] == 10
+
+
+@pytest.mark.parametrize(
+    ("scoring", "refit", "metric"),
+    [
+        (None, True, accuracy_score),
+        ("balanced_accuracy", True, balanced_accuracy_score),
+        (["accuracy", "balanced_accuracy"], "balanced_accuracy", balanced_accuracy_score),
+        ({"a": "balanced_accuracy", "b": "accuracy"}, "b", accuracy_score),
+    ],
+)
+def test_the_pooled_score_of_a_nested_search_is_that_of_its_candidates(scoring, refit, metric):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[20:], y[20:]
+    grid = {"alpha": [0.1, 10]}
+    search = onefold.GridSearchCV(RidgeClassifier(), grid, cv=3, scoring=scoring, refit=refit)
+    result = onefold.nested_cross_validate(
+        search, X, y, cv=sk.KFold(4, shuffle=True, random_state=0)
+    )
+    assert result.pooled == metric(y, result.predictions)
+    assert not result.notes

@@ -1,5 +1,7 @@
 """Leverages, Cook's distances, PRESS, predicted R² and GCV against their definitions."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from virtual_cases import problem
 
 import onefold
-from onefold.virtual import diagnostics
+from onefold.virtual import diagnostics, ridge_path
 
 
 def hat(X, w, alpha, intercept):
@@ -79,6 +81,36 @@ def test_a_row_without_weight_and_one_with_all_leverage():
     assert found.leverages[3] == 0
     assert found.leverages[7] == pytest.approx(1)
     assert np.ndim(found.press) == 0
+
+
+@pytest.mark.parametrize("n", [6, 7])
+def test_what_the_data_leave_undefined_is_nan(n):
+    # As many coefficients as rows: rounding is all that is left of residuals and n − df.
+    X, Y, _ = problem("tall", 1)
+    found = diagnostics(LinearRegression(), X[:n, : n - 1], Y[:n, 0])
+    assert found.degrees_of_freedom == pytest.approx(n)
+    assert np.isnan(found.cooks_distance).all()
+    assert np.isnan(found.gcv)
+    assert np.isfinite(found.predicted_r2)
+    flat = diagnostics(Ridge(fit_intercept=False), X, np.full(60, 0.1))
+    assert np.isnan(flat.predicted_r2)
+    assert np.isfinite(flat.gcv)
+
+
+def test_rows_without_weight_do_not_count():
+    X, Y, w = problem("tall", 2, "weights")
+    w[::3] = 0
+    whole = diagnostics(Ridge(), X, Y, sample_weight=w)
+    part = diagnostics(Ridge(), X[w > 0], Y[w > 0], sample_weight=w[w > 0])
+    for name in ("degrees_of_freedom", "press", "predicted_r2", "gcv"):
+        np.testing.assert_allclose(getattr(whole, name), getattr(part, name))
+    np.testing.assert_allclose(whole.cooks_distance[w > 0], part.cooks_distance)
+
+
+@pytest.mark.parametrize("run", [diagnostics, partial(ridge_path, alphas=[1])])
+def test_targets_are_needed(run):
+    with pytest.raises(ValueError, match="y is None: every sample needs a number"):
+        run(Ridge(), np.eye(3), None)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,26 @@ def test_constant_columns(alpha, cv):
     check(np.c_[X, np.zeros(50)], y, cv, alpha, intercept=False)
 
 
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scaler", [StandardScaler(), StandardScaler(with_std=False)])
+@pytest.mark.parametrize("level", [1 / 3, -7.0, 1e5])
+def test_columns_that_a_scaler_leaves_nothing_of(level, scaler, weighted, cv):
+    # Without an intercept, what rounding leaves of a centred column must not play its part.
+    X, y = rows()
+    weights = np.random.default_rng(3).uniform(0.1, 1, 50) if weighted else None
+    constant, with_one_other = np.full(50, level), np.full(50, level)
+    with_one_other[7] += 1
+    for column in [constant, with_one_other]:
+        data = np.c_[X, column]
+        for model in [LinearRegression(fit_intercept=False), Ridge(1.0, fit_intercept=False)]:
+            keywords = {"cv": cv, "sample_weight": weights}
+            steps = make_pipeline(scaler, model)
+            fast = onefold.cross_val_predict(steps, data, y, engine="virtual", **keywords)
+            slow = onefold.cross_val_predict(steps, data, y, engine="refit", **keywords)
+            assert distance(fast, slow) < 1e-8
+
+
 @pytest.mark.parametrize("cv", ["loo", 5])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_as_many_features_as_rows(intercept, cv):
@@ -191,6 +211,19 @@ def test_a_fold_without_weight_is_named():
     w[:10] = 1
     with pytest.raises(ValueError, match=r"fold 0 cannot be predicted: .* no weight"):
         onefold.cross_validate(Ridge(), X, y, cv=5, sample_weight=w, method="virtual")
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler(), StandardScaler(with_mean=False)])
+def test_rows_without_weight_that_the_others_do_not_reach(scaler):
+    # Six rows with weight for eight columns: the least norm is that of scaled coefficients.
+    X, y = rows(20, 8)
+    weights = np.r_[np.zeros(14), np.linspace(0.5, 1, 6)]
+    steps = make_pipeline(scaler, LinearRegression())
+    keywords = {"cv": [(np.arange(2, 20), [0, 1, 3])], "sample_weight": weights}
+    fast = onefold.cross_validate(steps, X, y, method="virtual", **keywords)
+    slow = onefold.cross_validate(steps, X, y, method="refit", **keywords)
+    found, expected = (result.fold_answers(0)["predict"] for result in (fast, slow))
+    assert distance(found, expected) < 1e-8
 
 
 def test_shapes_and_values_are_checked_by_the_core():

@@ -35,7 +35,8 @@ class Task:
     """Answers wanted of an engine that has to pay for each, such as ``refit``."""
     required: str | None = None
     """The one answer without which an engine is of no use, where there is one."""
-    score_weights: Floats | None = None
+    score_weights: dict[str, Floats] = field(default_factory=dict)
+    """Of the samples, in the scores of those metrics that get any."""
     error_score: float | str = np.nan
     return_train_score: bool = False
     return_estimator: bool = False

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils import _safe_indexing
 
 from ..scoring import HeldOut, Scorer, score_held_out
 from .base import Task
@@ -23,7 +22,7 @@ class Measure:
 
     scorers: dict[str, Scorer]
     responses: tuple[str, ...]
-    score_weights: Any
+    score_weights: dict[str, Any]
     error_score: float | str
 
     @classmethod
@@ -35,20 +34,20 @@ class Measure:
     def answers_only(cls, task: Task) -> Measure:
         """Leave the scores to be computed from the answers, which then must hold predictions."""
         responses = tuple(dict.fromkeys(("predict", *task.responses)))
-        return cls({}, responses, None, task.error_score)
+        return cls({}, responses, {}, task.error_score)
 
     def on(self, rows: Any) -> Measure:
         """The same for some of the rows only, which are then numbered from 0."""
-        if self.score_weights is None:
-            return self
-        return replace(self, score_weights=self.score_weights[rows])
+        return replace(self, score_weights=self._weights(rows))
 
     def scores(self, held: HeldOut, X: Any, y: Any, rows: Any) -> dict[str, float]:
         """Score one set of rows."""
-        weights = None if self.score_weights is None else _safe_indexing(self.score_weights, rows)
         return score_held_out(
-            self.scorers, held, X, y, weights=weights, error_score=self.error_score
+            self.scorers, held, X, y, weights=self._weights(rows), error_score=self.error_score
         )
+
+    def _weights(self, rows: Any) -> dict[str, Any]:
+        return {name: own[rows] for name, own in self.score_weights.items()}
 
     def judge(self, estimator: Any, X: Any, y: Any, rows: Any) -> Judged:
         """Score a fitted estimator on its held-out rows and take down its answers."""

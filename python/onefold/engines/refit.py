@@ -10,7 +10,7 @@ from traceback import format_exc
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
+from joblib.parallel import get_active_backend
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.pipeline import Pipeline
@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_method_params
 
 from .. import _core
 from ..progress import reporter
+from ..routing import is_routing
 from ..scoring import RESPONSES, HeldOut
 from . import native
 from .base import Outcome, Task, Together, takes, why_not_scored
@@ -76,8 +77,12 @@ def fit_all(tasks: Sequence[Task]) -> Iterator[Outcome]:
         for training, measure, keep in map(_read, tasks)
         for fold in range(n_folds)
     )
+    # A pool that cannot give folds as they come, such as multiprocessing's, gives all at the end.
+    can_stream = getattr(get_active_backend()[0], "supports_return_generator", False)
     parallel = Parallel(
-        n_jobs=tasks[0].n_jobs, pre_dispatch=tasks[0].pre_dispatch, return_as="generator"
+        n_jobs=tasks[0].n_jobs,
+        pre_dispatch=tasks[0].pre_dispatch,
+        return_as="generator" if can_stream else "list",
     )
     fitted: list[_Fitted] = []
     left = iter(tasks)
@@ -122,12 +127,13 @@ def _outcome(task: Task, fitted: list[_Fitted]) -> Outcome:
 
 def weight_name(estimator: Any) -> str:
     """The keyword by which ``fit`` takes weights, through a pipeline to its last step."""
-    last = estimator
     name = "sample_weight"
+    if is_routing() and isinstance(estimator, Pipeline):
+        return name  # its steps say which of them get weights
+    last = estimator
     while isinstance(last, Pipeline):
         step, last = last.steps[-1]
-        if not get_config()["enable_metadata_routing"]:
-            name = f"{step}__{name}"
+        name = f"{step}__{name}"
     if not takes(last.fit, "sample_weight"):
         raise ValueError(f"sample_weight: {type(last).__name__}.fit takes no weights")
     return name

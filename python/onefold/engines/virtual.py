@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
@@ -28,6 +27,7 @@ from .. import _core
 from ..data import as_classes, as_rows, as_values
 from ..folds import Folds, Splits
 from ..progress import Report, part, reporter
+from ..routing import is_routing
 from .base import Outcome, Task, Together, why_not_scored
 from .options import Check
 
@@ -199,7 +199,7 @@ class Virtual(Together):
             return f"it passes no {', '.join(sorted(task.fit_params))} to fit"
         if reading.scaler is not None and reading.scaler[0] and sp.issparse(task.X):
             return "StandardScaler(with_mean=True) takes no sparse rows"
-        if reading.scaler is not None and task.weights is not None and _routes():
+        if reading.scaler is not None and task.weights is not None and is_routing():
             return "metadata routing says which steps get weights"
         if isinstance(reading.final, RidgeClassifier):
             return _why_not_classes(task)
@@ -268,10 +268,6 @@ def _run_family(tasks: list[Task], progress: bool | Report) -> Iterator[Outcome]
             },
             fit_time=seconds / len(tasks),
         )
-
-
-def _routes() -> bool:
-    return bool(get_config()["enable_metadata_routing"])
 
 
 def _why_not_classes(task: Task) -> str | None:

@@ -16,6 +16,7 @@ from ..data import as_weights
 from ..engines import Task, weight_name
 from ..folds import Folds, Splits, resolve_cv
 from ..model_selection import usual_responses
+from ..routing import routed_weights
 from ..scoring import is_mean, resolve_scoring
 from .comparison import Comparison
 from .evaluate import Evaluation, evaluate
@@ -72,7 +73,7 @@ class Search:
         -------
         self : object
         """
-        scorers, metric = self._get_scorers()
+        scorer, metric = self._get_scorers()
         if self.rule != "best" and callable(self.refit):
             raise ValueError(f"rule={self.rule!r} and a callable refit both choose: pass one")
         X, y = indexable(X, y)
@@ -82,7 +83,7 @@ class Search:
         candidates = self._candidates()
         if not candidates:
             raise ValueError("No fits were performed: there are no candidates")
-        template = self._template(X, y, fit_params, routed)
+        template = self._template(X, y, fit_params, routed, scorer)
         tasks = [
             replace(template, estimator=_with_params(self.estimator, own)) for own in candidates
         ]
@@ -102,14 +103,11 @@ class Search:
         self._conclude(candidates, found, template.folds, metric)
         if self.refit:
             self._refit_best(X, y, fit_params, template.weights)
-        self.scorer_ = getattr(scorers, "_scorers", scorers)
+        self.scorer_ = getattr(scorer, "_scorers", scorer)
         return self
 
-    def _template(self: Any, X: Any, y: Any, fit_params: Params, routed: Any) -> Task:
+    def _template(self: Any, X: Any, y: Any, fit_params: Params, routed: Any, scorer: Any) -> Task:
         """Everything that the tasks of all candidates have in common."""
-        unknown = set(routed.scorer.score) - {"sample_weight"}
-        if unknown:
-            raise ValueError(f"scorers are passed sample_weight only, not {sorted(unknown)}")
         split = routed.splitter.split
         folds = resolve_cv(
             self.cv,
@@ -136,7 +134,7 @@ class Search:
             weights=as_weights(fit_params.pop("sample_weight", None), n_samples),
             fit_params=fit_params,
             responses=usual_responses(self.estimator) if may_be_undefined else (),
-            score_weights=as_weights(routed.scorer.score.get("sample_weight"), n_samples),
+            score_weights=routed_weights(scorers, scorer, routed.scorer.score, n_samples),
             error_score=self.error_score,
             return_train_score=self.return_train_score,
             n_jobs=self.n_jobs,

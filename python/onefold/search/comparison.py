@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass, fields
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
+
+from ..result import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +83,7 @@ class Comparison:
         own = self.params[int(np.flatnonzero(self.candidate == self.to)[0])]
         return (
             f"{self.metric} of each candidate minus that of {name_of(self.to, own)}, "
-            f"on {self.n_test_sets} test sets"
+            f"on {counted(self.n_test_sets, 'test set')}"
         )
 
     def _cells(self) -> list[list[str]]:
@@ -165,8 +167,8 @@ def compare(
         Rows of a test set and of a training set, on average.
     """
     n_candidates, n_sets = scores.shape
-    if not 0 <= to < n_candidates:
-        raise ValueError(f"to={to}: there are {n_candidates} candidates, from 0")
+    if not isinstance(to, Integral) or not 0 <= to < n_candidates:
+        raise ValueError(f"to={to!r}: there are {n_candidates} candidates, from 0")
     means = scores.mean(axis=1)
     order = np.argsort(-means, kind="stable")
     paired = scores - scores[to]

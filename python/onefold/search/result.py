@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..folds import Folds, Splits
+from ..result import counted, describe_folds
 from .comparison import Comparison, compare, name_of
 from .evaluate import Evaluation
 from .table import Table
@@ -137,11 +138,10 @@ class SearchResult:
         )
 
     def __repr__(self) -> str:
-        kind = "folds" if isinstance(self.folds, Folds) else "splits"
         methods = ", ".join(repr(name) for name in dict.fromkeys(self.methods))
         lines = [
-            f"SearchResult: {len(self.methods)} candidates, {len(self.folds)} {kind} of "
-            f"{self.folds.n_samples} samples, method={methods}"
+            f"SearchResult: {counted(len(self.methods), 'candidate')}, "
+            f"{describe_folds(self.folds)}, method={methods}"
         ]
         if self.best is not None:
             lines.append(f"  best   {self._best_line(self.best)}")

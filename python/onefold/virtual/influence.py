@@ -10,6 +10,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeClassifier
+from sklearn.utils.validation import _num_samples
 
 from .. import _core
 from ..data import as_weights
@@ -25,7 +26,8 @@ class Diagnostics:
     """What leaving out each row in turn tells about a fit.
 
     Arrays are (n_samples,) or, where ``y`` has two dimensions, (n_samples, n_outputs); numbers are
-    then arrays of shape (n_outputs,).
+    then arrays of shape (n_outputs,). What the data leave undefined is NaN: with as many
+    coefficients as rows nothing is left to tell the noise by. Rows without weight do not count.
     """
 
     leverages: Floats
@@ -86,7 +88,7 @@ def diagnostics(
         raise ValueError(f"estimator: {reading}")
     if reading.scaler is not None or isinstance(reading.final, (KernelRidge, RidgeClassifier)):
         raise ValueError("estimator must be LinearRegression or Ridge, with nothing before it")
-    data = system(reading, X, y, as_weights(sample_weight, len(y)))
+    data = system(reading, X, y, as_weights(sample_weight, _num_samples(X)))
     alphas = np.unique(data.alphas(data.reading))
     if len(alphas) != 1:
         raise ValueError(f"alpha must be one penalty for all outputs, got {alphas.tolist()}")
@@ -100,17 +102,21 @@ def _summary(
     y: Floats, weights: Floats | None, found: tuple[Floats, Floats, Floats], is_single: bool
 ) -> Diagnostics:
     leverages, residuals, left_out = found
-    n = len(y)
-    w = np.ones((n, 1)) if weights is None else weights[:, None]
+    w = np.ones((len(y), 1)) if weights is None else weights[:, None]
+    counts = w[:, 0] > 0
+    n = int(counts.sum())
     freedom = float(leverages.sum())
     press = np.sum(w * left_out**2, axis=0)
     spread = np.sum(w * (y - np.average(y, axis=0, weights=w[:, 0])) ** 2, axis=0)
+    spread[np.ptp(y[counts], axis=0) == 0] = np.nan
+    # What is left of n − df where they are equal is rounding.
+    rest = n - freedom if n - freedom > 1e-10 * n else np.nan
     rss = np.sum(w * residuals**2, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        noise = rss / (n - freedom)
-        cooks = w * left_out**2 * leverages[:, None] / (freedom * noise)
-        predicted_r2 = 1 - press / spread
-        gcv = rss / n / (1 - freedom / n) ** 2
+    noise = np.where(rss > 0, rss, np.nan) / rest
+    share = leverages / (freedom or np.nan)
+    cooks = w * left_out**2 * share[:, None] / noise
+    predicted_r2 = 1 - press / spread
+    gcv = n * rss / rest**2
 
     def shaped(values: Floats) -> Any:
         return values[..., 0][()] if is_single else values

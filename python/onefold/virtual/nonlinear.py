@@ -135,6 +135,8 @@ def virtual_cv(
     """
     fit = _read(result, fun, jac)
     fit.fix(bounds)
+    if not (isinstance(tolerance, Real) and tolerance >= 0):
+        raise ValueError(f"tolerance must be a number, not negative, got {tolerance!r}")
     for name, size in (("damping", damping), ("ridge", ridge)):
         if not (isinstance(size, Real) and 0 <= size < np.inf):
             raise ValueError(f"{name} must be finite and not negative, got {size!r}")
@@ -243,8 +245,7 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
             "result must come from least_squares or curve_fit(full_output=True), or be "
             f"(residuals, jac) or (residuals, jac, parameters), got {type(result).__name__}"
         )
-    r = as_values(residuals, np.size(residuals), name="residuals")[:, 0]
-    theta = as_values(x, np.size(x), name="parameters")[:, 0]
+    r, theta = _vector(residuals, "residuals"), _vector(x, "parameters")
     if jac is not None:
         found = jac
     elif found is None:
@@ -260,6 +261,12 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
         )
     free = np.ones(len(theta), dtype=bool) if mask is None else np.asarray(mask) == 0
     return _Fit(r, jacobian, theta, free)
+
+
+def _vector(values: Any, name: str) -> Floats:
+    if np.ndim(values) != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {np.shape(values)}")
+    return as_values(values, len(values), name=name)[:, 0]
 
 
 def _check_not_covariance(result: tuple[Any, ...]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LinearRegression, RidgeClassifier
+from sklearn.utils.validation import _num_samples
 
 from ..data import as_numbers, as_weights
 from ..engines.virtual import read, system
@@ -107,6 +108,6 @@ def ridge_path(
     grid = np.atleast_1d(as_numbers(alphas, name="alphas"))
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(f"alphas must be a list of penalties, got shape {grid.shape}")
-    data = system(reading, X, y, as_weights(sample_weight, len(y)), n_jobs=n_jobs)
+    data = system(reading, X, y, as_weights(sample_weight, _num_samples(X)), n_jobs=n_jobs)
     folds = resolve_cv(cv, X, y, groups=groups)
     return RidgePath(grid, *data.errors(folds, grid, n_jobs=n_jobs, progress=progress))
