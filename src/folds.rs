@@ -37,37 +37,42 @@ impl Folds {
 
     /// The folds that `labels` name: sample `i` is held out in fold `labels[i]` of `0..n_folds`.
     pub fn from_labels(labels: &[usize], n_folds: usize) -> Result<Self> {
-        let n_samples = labels.len();
-        if n_folds < 2 || n_folds > n_samples {
+        let starts = starts_of(labels.iter().copied(), n_folds)?;
+        Ok(Self::sorted(labels.iter().copied(), starts))
+    }
+
+    /// Stratified folds: the samples of each class of `classes` get the folds that stand for it in
+    /// `dealt`, where the folds of the first class come first, one for each of its samples.
+    pub fn dealt(classes: &[u32], dealt: &[u32], n_folds: usize) -> Result<Self> {
+        if classes.len() != dealt.len() {
             return Err(Error::Folds {
-                reason: format!("cannot split {n_samples} samples into {n_folds} folds"),
+                reason: format!("{} folds for {} samples", dealt.len(), classes.len()),
             });
         }
-        // A counting sort: rows keep their order within a fold.
-        let mut starts = vec![0; n_folds + 1];
-        for (row, &fold) in labels.iter().enumerate() {
-            if fold >= n_folds {
-                return Err(Error::Folds {
-                    reason: format!("sample {row} has label {fold} of {n_folds} folds"),
-                });
-            }
-            starts[fold + 1] += 1;
+        let starts = starts_of(dealt.iter().map(|&fold| fold as usize), n_folds)?;
+        let n_classes = classes.iter().max().map_or(0, |&last| last as usize + 1);
+        let mut next = vec![0; n_classes + 1];
+        for &class in classes {
+            next[class as usize + 1] += 1;
         }
-        if let Some(empty) = starts[1..].iter().position(|&size| size == 0) {
-            return Err(Error::Folds {
-                reason: format!("fold {empty} is empty"),
-            });
-        }
-        for fold in 0..n_folds {
-            starts[fold + 1] += starts[fold];
-        }
+        add_up(&mut next);
+        let labels = classes.iter().map(|&class| {
+            let place = &mut next[class as usize];
+            *place += 1;
+            dealt[*place - 1] as usize
+        });
+        Ok(Self::sorted(labels, starts))
+    }
+
+    /// A counting sort: rows keep their order within a fold.
+    fn sorted(labels: impl ExactSizeIterator<Item = usize>, starts: Vec<usize>) -> Self {
         let mut next = starts.clone();
-        let mut rows = vec![0; n_samples];
-        for (row, &fold) in labels.iter().enumerate() {
+        let mut rows = vec![0; labels.len()];
+        for (row, fold) in labels.enumerate() {
             rows[next[fold]] = row;
             next[fold] += 1;
         }
-        Ok(Self { rows, starts })
+        Self { rows, starts }
     }
 
     /// How many folds.
@@ -110,6 +115,41 @@ impl Folds {
             }
         }
         labels
+    }
+}
+
+/// Where each of `n_folds` folds starts in fold order, and at last where they all end.
+fn starts_of(labels: impl ExactSizeIterator<Item = usize>, n_folds: usize) -> Result<Vec<usize>> {
+    let n_samples = labels.len();
+    if n_folds < 2 || n_folds > n_samples {
+        return Err(Error::Folds {
+            reason: format!("cannot split {n_samples} samples into {n_folds} folds"),
+        });
+    }
+    let mut starts = vec![0; n_folds + 1];
+    for (row, fold) in labels.enumerate() {
+        if fold >= n_folds {
+            return Err(Error::Folds {
+                reason: format!("sample {row} has label {fold} of {n_folds} folds"),
+            });
+        }
+        starts[fold + 1] += 1;
+    }
+    if let Some(empty) = starts[1..].iter().position(|&size| size == 0) {
+        return Err(Error::Folds {
+            reason: format!("fold {empty} is empty"),
+        });
+    }
+    add_up(&mut starts);
+    Ok(starts)
+}
+
+/// Turns sizes, each in the place after its own, into starts.
+fn add_up(sizes: &mut [usize]) {
+    let mut total = 0;
+    for size in sizes {
+        total += *size;
+        *size = total;
     }
 }
 
@@ -236,8 +276,18 @@ mod tests {
     }
 
     #[test]
+    fn each_class_is_dealt_its_own_folds() {
+        let folds = Folds::dealt(&[1, 0, 1, 2, 1], &[1, 2, 0, 0, 1], 3).expect("valid");
+        assert_eq!(folds.labels(), [2, 1, 0, 1, 0]);
+    }
+
+    #[test]
     fn what_is_not_a_partition_is_refused() {
         let reason = |r: Result<Folds>| r.expect_err("refused").to_string();
+        assert_eq!(
+            reason(Folds::dealt(&[0, 1], &[0], 2)),
+            "cv: 1 folds for 2 samples"
+        );
         assert_eq!(
             reason(Folds::contiguous(3, 4)),
             "cv: cannot split 3 samples into 4 folds"

@@ -23,6 +23,7 @@ from .data import check_finite, encode
 __all__ = ["Folds", "Splits", "partitions", "resolve_cv"]
 
 Rows = NDArray[np.int64]
+Codes = NDArray[np.uint32]
 
 
 def resolve_cv(
@@ -98,7 +99,7 @@ def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Spli
             f"cv={n_folds}: class {rarest!r} has only {counts.min()} samples, fewer than folds; "
             f"StratifiedKFold({n_folds}) or KFold({n_folds}) would go ahead all the same"
         )
-    return _dealt(StratifiedKFold(n_folds), codes)
+    return _dealt(StratifiedKFold(n_folds), codes, counts)
 
 
 def _from_kfold(cv: KFold, n_samples: int) -> Folds:
@@ -116,37 +117,37 @@ def _from_kfold(cv: KFold, n_samples: int) -> Folds:
 def _from_stratified(cv: StratifiedKFold, X: Any, y: Any) -> Folds | Splits:
     if _are_classes(y):
         _, codes = encode(np.asarray(y).ravel())
-        if np.bincount(codes).min() >= cv.get_n_splits():
-            return _dealt(cv, codes)
+        if (counts := np.bincount(codes)).min() >= cv.get_n_splits():
+            return _dealt(cv, codes, counts)
     # scikit-learn's error or warning, in its own words.
     return _from_pairs(cv.split(X, y), _num_samples(X))
 
 
-def _dealt(cv: StratifiedKFold, codes: NDArray[Any]) -> Folds:
+def _dealt(cv: StratifiedKFold, codes: Codes, counts: Rows) -> Folds:
     """Read `StratifiedKFold` without its n × k index lists.
 
     Sorted by class, samples are dealt to the folds in turn: that tells how many of a class each
     fold gets. The samples of a class then go to the folds as they come, or shuffled.
     """
-    n_folds = cv.get_n_splits()
-    counts = np.bincount(codes)
+    n_folds, n_classes = cv.get_n_splits(), len(counts)
     # Classes take their turns in the order in which they appear.
-    turns = np.argsort(_first_places(codes, len(counts)))
+    turns = np.argsort(_first_places(codes, n_classes))
     # Of the first m samples, fold f gets those whose place is f, f + k, f + 2k, …
     ends = np.cumsum(counts[turns])
     dealt = (ends[:, None] + np.arange(n_folds)[::-1]) // n_folds
-    share = np.diff(dealt, axis=0, prepend=0)
-    random = check_random_state(cv.random_state) if cv.shuffle else None
-    labels = np.empty(len(codes), dtype=np.int64)
-    for code, own_share in zip(turns, share, strict=True):
-        own = np.repeat(np.arange(n_folds), own_share)
-        if random is not None:
-            random.shuffle(own)
-        labels[np.flatnonzero(codes == code)] = own
-    return Folds.from_labels(labels, n_folds)
+    share = np.empty_like(dealt)
+    share[turns] = np.diff(dealt, axis=0, prepend=0)
+    # The folds of the samples of the first class, then those of the second, …
+    folds = np.repeat(np.tile(np.arange(n_folds, dtype=np.uint32), n_classes), share.ravel())
+    if cv.shuffle:
+        random = check_random_state(cv.random_state)
+        by_class = np.split(folds, np.cumsum(counts[:-1]))
+        for code in turns:
+            random.shuffle(by_class[code])
+    return Folds.dealt(codes, folds, n_folds)
 
 
-def _first_places(codes: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+def _first_places(codes: Codes, n_classes: int) -> Rows:
     """Where each class appears first: most often all of them do so early."""
     length = 1024
     while True:

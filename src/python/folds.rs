@@ -58,6 +58,20 @@ impl PyFolds {
         Ok(Self(Folds::from_labels(&from_array(&labels)?, n_folds)?))
     }
 
+    /// Folds whose samples of each of `classes` get what `dealt` holds for it, class after class.
+    #[staticmethod]
+    fn dealt(
+        classes: PyReadonlyArray1<'_, u32>,
+        dealt: PyReadonlyArray1<'_, u32>,
+        n_folds: usize,
+    ) -> PyResult<Self> {
+        Ok(Self(Folds::dealt(
+            classes.as_slice()?,
+            dealt.as_slice()?,
+            n_folds,
+        )?))
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let py = slf.py();
         let arguments = (slf.get().labels(py), slf.get().__len__());
