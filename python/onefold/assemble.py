@@ -83,11 +83,12 @@ class HeldTargets:
         means = np.repeat(self.fold_means(y), np.diff(self.starts))
         return self.fold_means(np.square(y - means))
 
-    def fold_means(self, values: Floats) -> Floats:
+    def fold_means(self, values: NDArray[Any]) -> Floats:
         """Weighted means of every fold."""
         sizes = np.diff(self.starts)
         if self.weights is None:
-            return np.asarray(np.add.reduceat(values, self.starts[:-1]) / sizes)
+            totals = np.add.reduceat(values, self.starts[:-1], dtype=np.float64)
+            return np.asarray(totals / sizes)
         totals = np.add.reduceat(self.weights, self.starts[:-1])
         with np.errstate(invalid="ignore"):
             return np.asarray(np.add.reduceat(values * self.weights, self.starts[:-1]) / totals)

@@ -92,7 +92,7 @@ def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Spli
     if not classifier or not _are_classes(y):
         return Folds.contiguous(n_samples, n_folds)
     classes, codes = encode(np.asarray(y).ravel())
-    counts = np.bincount(codes)
+    counts = _sizes(codes, len(classes))
     if counts.min() < n_folds:
         rarest = classes[counts.argmin()].item()
         raise ValueError(
@@ -116,8 +116,9 @@ def _from_kfold(cv: KFold, n_samples: int) -> Folds:
 
 def _from_stratified(cv: StratifiedKFold, X: Any, y: Any) -> Folds | Splits:
     if _are_classes(y):
-        _, codes = encode(np.asarray(y).ravel())
-        if (counts := np.bincount(codes)).min() >= cv.get_n_splits():
+        classes, codes = encode(np.asarray(y).ravel())
+        counts = _sizes(codes, len(classes))
+        if counts.min() >= cv.get_n_splits():
             return _dealt(cv, codes, counts)
     # scikit-learn's error or warning, in its own words.
     return _from_pairs(cv.split(X, y), _num_samples(X))
@@ -129,22 +130,28 @@ def _dealt(cv: StratifiedKFold, codes: Codes, counts: Rows) -> Folds:
     Sorted by class, samples are dealt to the folds in turn: that tells how many of a class each
     fold gets. The samples of a class then go to the folds as they come, or shuffled.
     """
-    n_folds, n_classes = cv.get_n_splits(), len(counts)
+    n_folds = cv.get_n_splits()
     # Classes take their turns in the order in which they appear.
-    turns = np.argsort(_first_places(codes, n_classes))
+    turns = np.argsort(_first_places(codes, len(counts)))
     # Of the first m samples, fold f gets those whose place is f, f + k, f + 2k, …
     ends = np.cumsum(counts[turns])
     dealt = (ends[:, None] + np.arange(n_folds)[::-1]) // n_folds
     share = np.empty_like(dealt)
     share[turns] = np.diff(dealt, axis=0, prepend=0)
-    # The folds of the samples of the first class, then those of the second, …
-    folds = np.repeat(np.tile(np.arange(n_folds, dtype=np.uint32), n_classes), share.ravel())
+    by_class = [np.repeat(np.arange(n_folds, dtype=np.uint32), own) for own in share]
     if cv.shuffle:
         random = check_random_state(cv.random_state)
-        by_class = np.split(folds, np.cumsum(counts[:-1]))
         for code in turns:
             random.shuffle(by_class[code])
-    return Folds.dealt(codes, folds, n_folds)
+    return Folds.dealt(codes, by_class, n_folds)
+
+
+def _sizes(codes: Codes, n_classes: int) -> Rows:
+    """How many samples each class has."""
+    if n_classes > 4:
+        return np.bincount(codes)
+    # Without the wider copy that bincount makes.
+    return np.array([np.count_nonzero(codes == code) for code in range(n_classes)])
 
 
 def _first_places(codes: Codes, n_classes: int) -> Rows:

@@ -58,18 +58,18 @@ impl PyFolds {
         Ok(Self(Folds::from_labels(&from_array(&labels)?, n_folds)?))
     }
 
-    /// Folds whose samples of each of `classes` get what `dealt` holds for it, class after class.
+    /// The folds that the samples of each class, as `dealt` has them for it, get in turn.
     #[staticmethod]
     fn dealt(
         classes: PyReadonlyArray1<'_, u32>,
-        dealt: PyReadonlyArray1<'_, u32>,
+        dealt: Vec<PyReadonlyArray1<'_, u32>>,
         n_folds: usize,
     ) -> PyResult<Self> {
-        Ok(Self(Folds::dealt(
-            classes.as_slice()?,
-            dealt.as_slice()?,
-            n_folds,
-        )?))
+        let dealt = dealt
+            .iter()
+            .map(|folds| folds.as_slice())
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self(Folds::dealt(classes.as_slice()?, &dealt, n_folds)?))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
