@@ -37,37 +37,33 @@ impl Folds {
 
     /// The folds that `labels` name: sample `i` is held out in fold `labels[i]` of `0..n_folds`.
     pub fn from_labels(labels: &[usize], n_folds: usize) -> Result<Self> {
-        let n_samples = labels.len();
-        if n_folds < 2 || n_folds > n_samples {
-            return Err(Error::Folds {
-                reason: format!("cannot split {n_samples} samples into {n_folds} folds"),
-            });
-        }
-        // A counting sort: rows keep their order within a fold.
-        let mut starts = vec![0; n_folds + 1];
-        for (row, &fold) in labels.iter().enumerate() {
-            if fold >= n_folds {
-                return Err(Error::Folds {
-                    reason: format!("sample {row} has label {fold} of {n_folds} folds"),
-                });
+        let mut sorting = Sorting::new(runs(labels), labels.len(), n_folds)?;
+        sorting.go_on(labels);
+        Ok(sorting.folds)
+    }
+
+    /// Stratified folds: the first sample of class `c` gets the first fold of `dealt[c]`, the next
+    /// one the next, and so on.
+    pub fn dealt(classes: &[u32], dealt: &[&[u32]], n_folds: usize) -> Result<Self> {
+        let each = dealt.iter().flat_map(|folds| runs(folds));
+        let each = each.map(|(fold, length)| (fold as usize, length));
+        let mut sorting = Sorting::new(each, classes.len(), n_folds)?;
+        let mut next: Vec<_> = dealt.iter().map(|folds| folds.iter()).collect();
+        // Labels of a few samples at a time: fresh memory for all would take longer than the work.
+        let mut labels = Vec::with_capacity(BLOCK);
+        for classes in classes.chunks(BLOCK) {
+            labels.clear();
+            for &class in classes {
+                let Some(&fold) = next.get_mut(class as usize).and_then(Iterator::next) else {
+                    return Err(Error::Folds {
+                        reason: format!("class {class} has more samples than folds"),
+                    });
+                };
+                labels.push(fold as usize);
             }
-            starts[fold + 1] += 1;
+            sorting.go_on(&labels);
         }
-        if let Some(empty) = starts[1..].iter().position(|&size| size == 0) {
-            return Err(Error::Folds {
-                reason: format!("fold {empty} is empty"),
-            });
-        }
-        for fold in 0..n_folds {
-            starts[fold + 1] += starts[fold];
-        }
-        let mut next = starts.clone();
-        let mut rows = vec![0; n_samples];
-        for (row, &fold) in labels.iter().enumerate() {
-            rows[next[fold]] = row;
-            next[fold] += 1;
-        }
-        Ok(Self { rows, starts })
+        Ok(sorting.folds)
     }
 
     /// How many folds.
@@ -110,6 +106,79 @@ impl Folds {
             }
         }
         labels
+    }
+}
+
+/// Samples that are dealt to folds at a time.
+const BLOCK: usize = 1024;
+
+/// Labels that follow each other and are equal, with their number. To take them together is much
+/// faster where folds are runs of samples, or nearly so: one count need not wait for the last.
+fn runs<T: Copy + PartialEq>(labels: &[T]) -> impl Iterator<Item = (T, usize)> {
+    let runs = labels.chunk_by(|a, b| a == b);
+    runs.map(|run| (run[0], run.len()))
+}
+
+/// A counting sort: rows keep their order within a fold.
+struct Sorting {
+    folds: Folds,
+    /// Where the next row of each fold goes.
+    next: Vec<usize>,
+    row: usize,
+}
+
+impl Sorting {
+    /// Of `n_samples` samples, whose labels come in `runs` of any order.
+    fn new(
+        runs: impl Iterator<Item = (usize, usize)>,
+        n_samples: usize,
+        n_folds: usize,
+    ) -> Result<Self> {
+        let refuse = |reason| Err(Error::Folds { reason });
+        if n_folds < 2 || n_folds > n_samples {
+            return refuse(format!(
+                "cannot split {n_samples} samples into {n_folds} folds"
+            ));
+        }
+        let mut starts = vec![0; n_folds + 1];
+        let mut row = 0;
+        for (fold, length) in runs {
+            if fold >= n_folds {
+                return refuse(format!("sample {row} has label {fold} of {n_folds} folds"));
+            }
+            starts[fold + 1] += length;
+            row += length;
+        }
+        if row != n_samples {
+            return refuse(format!("{row} labels for {n_samples} samples"));
+        }
+        if let Some(empty) = starts[1..].iter().position(|&size| size == 0) {
+            return refuse(format!("fold {empty} is empty"));
+        }
+        for fold in 0..n_folds {
+            starts[fold + 1] += starts[fold];
+        }
+        Ok(Self {
+            next: starts.clone(),
+            row: 0,
+            folds: Folds {
+                rows: vec![0; n_samples],
+                starts,
+            },
+        })
+    }
+
+    /// Puts the next samples where their labels say.
+    fn go_on(&mut self, labels: &[usize]) {
+        for (fold, length) in runs(labels) {
+            let start = self.next[fold];
+            self.next[fold] += length;
+            let places = &mut self.folds.rows[start..start + length];
+            for (place, row) in places.iter_mut().zip(self.row..) {
+                *place = row;
+            }
+            self.row += length;
+        }
     }
 }
 
@@ -236,8 +305,25 @@ mod tests {
     }
 
     #[test]
+    fn each_class_is_dealt_its_own_folds() {
+        let folds = Folds::dealt(&[1, 0, 1, 2, 1], &[&[1], &[2, 0, 0], &[1]], 3).expect("valid");
+        assert_eq!(folds.labels(), [2, 1, 0, 1, 0]);
+    }
+
+    #[test]
     fn what_is_not_a_partition_is_refused() {
         let reason = |r: Result<Folds>| r.expect_err("refused").to_string();
+        let dealt: [&[u32]; 2] = [&[0], &[1]];
+        for class in [0, 2] {
+            assert_eq!(
+                reason(Folds::dealt(&[0, class], &dealt, 2)),
+                format!("cv: class {class} has more samples than folds")
+            );
+        }
+        assert_eq!(
+            reason(Folds::dealt(&[0, 1, 1], &dealt, 2)),
+            "cv: 2 labels for 3 samples"
+        );
         assert_eq!(
             reason(Folds::contiguous(3, 4)),
             "cv: cannot split 3 samples into 4 folds"

@@ -47,15 +47,20 @@ const MOST_LINES: usize = 16;
 /// Asks for `values` to be brought into the cache, and does not wait for them.
 #[inline(always)]
 pub fn prefetch<T: Pod>(values: &[T]) {
+    let bytes: &[u8] = bytemuck::cast_slice(values);
+    for line in bytes.chunks(LINE).take(MOST_LINES) {
+        prefetch_start(line);
+    }
+    // Values need not begin where a line does.
+    prefetch_start(&bytes[bytes.len().saturating_sub(1)..]);
+}
+
+/// Asks for the cache line in which `values` begin.
+#[inline(always)]
+pub fn prefetch_start<T: Pod>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    if let (Some(sse), Some(last)) = (Sse::try_new(), values.last()) {
-        let ask = |byte: *const i8| sse._mm_prefetch::<_MM_HINT_T0>(byte);
-        let bytes: &[i8] = bytemuck::cast_slice(values);
-        for line in bytes.chunks(LINE).take(MOST_LINES) {
-            ask(line.as_ptr());
-        }
-        // Values need not begin where a line does.
-        ask(std::ptr::from_ref(last).cast());
+    if let (Some(sse), Some(first)) = (Sse::try_new(), values.first()) {
+        sse._mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(first).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = values;

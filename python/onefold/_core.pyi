@@ -35,6 +35,7 @@ __all__ = [
 __version__: str
 
 _Indices: TypeAlias = NDArray[np.int64]
+_Codes: TypeAlias = NDArray[np.uint32]
 _Floats: TypeAlias = NDArray[np.float64]
 _Report: TypeAlias = Callable[[int, int], None]
 
@@ -92,6 +93,8 @@ class Folds:
     def contiguous(n_samples: int, n_folds: int) -> Folds: ...
     @staticmethod
     def from_labels(labels: _Indices, n_folds: int) -> Folds: ...
+    @staticmethod
+    def dealt(classes: _Codes, dealt: list[_Codes], n_folds: int) -> Folds: ...
     def __len__(self) -> int: ...
     @property
     def n_samples(self) -> int: ...

@@ -84,12 +84,13 @@ class HeldTargets:
             self._spreads[metric] = self.fold_means(np.square(y - means), metric)
         return self._spreads[metric]
 
-    def fold_means(self, values: Floats, metric: str) -> Floats:
+    def fold_means(self, values: NDArray[Any], metric: str) -> Floats:
         """Means of every fold, with the weights of a metric."""
         sizes = np.diff(self.starts)
         weights = self.weights.get(metric)
         if weights is None:
-            return np.asarray(np.add.reduceat(values, self.starts[:-1]) / sizes)
+            totals = np.add.reduceat(values, self.starts[:-1], dtype=np.float64)
+            return np.asarray(totals / sizes)
         totals = np.add.reduceat(weights, self.starts[:-1])
         with np.errstate(invalid="ignore"):
             return np.asarray(np.add.reduceat(values * weights, self.starts[:-1]) / totals)

@@ -25,7 +25,9 @@ __all__ = [
     "as_values",
     "as_weights",
     "check_finite",
+    "check_rows",
     "encode",
+    "to_rows",
 ]
 
 Floats = NDArray[np.float64]
@@ -58,15 +60,26 @@ def as_rows(X: Any, *, name: str = "X", n_jobs: int | None = None) -> Any:
     Traceback (most recent call last):
     ValueError: X[1, 1] is NaN: every value must be finite
     """
+    rows = to_rows(X, name=name)
+    check_rows(rows, name=name, n_jobs=n_jobs)
+    return rows
+
+
+def to_rows(X: Any, *, name: str = "X") -> Any:
+    """Do what `as_rows` does, but take NaN and infinity, which `check_rows` looks for."""
     rows = _csr(X, name) if sp.issparse(X) else _dense(X, name)
     if 0 in rows.shape:
         n_samples, n_features = rows.shape
         raise ValueError(f"{name} is empty: {n_samples} samples, {n_features} features")
+    return rows
+
+
+def check_rows(rows: Any, *, name: str = "X", n_jobs: int | None = None) -> None:
+    """Name the first value of rows that is NaN or infinite, if there is one."""
     try:
         _core.check_rows(rows, effective_n_jobs(n_jobs))
     except ValueError as error:
         raise ValueError(str(error).replace("X", name, 1)) from None
-    return rows
 
 
 def _dense(X: Any, name: str) -> Floats:
@@ -144,7 +157,7 @@ def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.u
     classes, codes = encode(labels, name=name)
     if not _may_be_classes(classes):
         check_classification_targets(labels)  # says what they are instead
-    return codes.astype(np.uint32, copy=False), classes
+    return codes, classes
 
 
 def _may_be_classes(values: NDArray[Any]) -> bool:
@@ -154,7 +167,7 @@ def _may_be_classes(values: NDArray[Any]) -> bool:
     return values.dtype.kind != "f" or bool((values == np.floor(values)).all())
 
 
-def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDArray[Any]]:
+def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """Return the sorted classes and a code for every label, as `numpy.unique` does.
 
     Labels that are whole numbers in a narrow range, as most are, are counted instead of sorted.
@@ -163,7 +176,7 @@ def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDAr
     --------
     >>> from onefold.data import encode
     >>> encode(np.array([3.0, 1.0, 3.0]))
-    (array([1., 3.]), array([1, 0, 1]))
+    (array([1., 3.]), array([1, 0, 1], dtype=uint32))
     """
     whole = _whole_numbers(labels)
     if whole is None or whole.size == 0:
@@ -171,18 +184,22 @@ def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDAr
     low, high = int(whole.min()), int(whole.max())
     if high - low > len(whole):
         return _sorted(labels, name)
-    numbers = np.subtract(whole, low, dtype=np.int64)
-    is_present = np.bincount(numbers) > 0
+    from_zero = whole if low == 0 else np.subtract(whole, low, dtype=np.int64)
+    numbers = from_zero.astype(np.uint32)
+    # Of one or two numbers in a row both ends are there, and there is nothing to count.
+    is_present = np.bincount(numbers) > 0 if high - low > 1 else np.full(high - low + 1, True)
     classes = (np.flatnonzero(is_present) + low).astype(labels.dtype)
-    return classes, numbers if is_present.all() else (np.cumsum(is_present) - 1)[numbers]
+    if is_present.all():
+        return classes, numbers
+    return classes, (np.cumsum(is_present, dtype=np.uint32) - np.uint32(1))[numbers]
 
 
-def _sorted(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _sorted(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise ValueError(f"{name} mixes labels that cannot be sorted: {error}") from None
-    return classes, codes.ravel()
+    return classes, codes.ravel().astype(np.uint32)
 
 
 def _whole_numbers(labels: NDArray[Any]) -> NDArray[Any] | None:

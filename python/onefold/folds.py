@@ -23,6 +23,7 @@ from .data import check_finite, encode
 __all__ = ["Folds", "Splits", "partitions", "resolve_cv"]
 
 Rows = NDArray[np.int64]
+Codes = NDArray[np.uint32]
 
 
 def resolve_cv(
@@ -91,14 +92,14 @@ def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Spli
     if not classifier or not _are_classes(y):
         return Folds.contiguous(n_samples, n_folds)
     classes, codes = encode(np.asarray(y).ravel())
-    counts = np.bincount(codes)
+    counts = _sizes(codes, len(classes))
     if counts.min() < n_folds:
         rarest = classes[counts.argmin()].item()
         raise ValueError(
             f"cv={n_folds}: class {rarest!r} has only {counts.min()} samples, fewer than folds; "
             f"StratifiedKFold({n_folds}) or KFold({n_folds}) would go ahead all the same"
         )
-    return _dealt(StratifiedKFold(n_folds), codes)
+    return _dealt(StratifiedKFold(n_folds), codes, counts)
 
 
 def _from_kfold(cv: KFold, n_samples: int) -> Folds:
@@ -115,38 +116,45 @@ def _from_kfold(cv: KFold, n_samples: int) -> Folds:
 
 def _from_stratified(cv: StratifiedKFold, X: Any, y: Any) -> Folds | Splits:
     if _are_classes(y):
-        _, codes = encode(np.asarray(y).ravel())
-        if np.bincount(codes).min() >= cv.get_n_splits():
-            return _dealt(cv, codes)
+        classes, codes = encode(np.asarray(y).ravel())
+        counts = _sizes(codes, len(classes))
+        if counts.min() >= cv.get_n_splits():
+            return _dealt(cv, codes, counts)
     # scikit-learn's error or warning, in its own words.
     return _from_pairs(cv.split(X, y), _num_samples(X))
 
 
-def _dealt(cv: StratifiedKFold, codes: NDArray[Any]) -> Folds:
+def _dealt(cv: StratifiedKFold, codes: Codes, counts: Rows) -> Folds:
     """Read `StratifiedKFold` without its n × k index lists.
 
     Sorted by class, samples are dealt to the folds in turn: that tells how many of a class each
     fold gets. The samples of a class then go to the folds as they come, or shuffled.
     """
     n_folds = cv.get_n_splits()
-    counts = np.bincount(codes)
     # Classes take their turns in the order in which they appear.
     turns = np.argsort(_first_places(codes, len(counts)))
     # Of the first m samples, fold f gets those whose place is f, f + k, f + 2k, …
     ends = np.cumsum(counts[turns])
     dealt = (ends[:, None] + np.arange(n_folds)[::-1]) // n_folds
-    share = np.diff(dealt, axis=0, prepend=0)
-    random = check_random_state(cv.random_state) if cv.shuffle else None
-    labels = np.empty(len(codes), dtype=np.int64)
-    for code, own_share in zip(turns, share, strict=True):
-        own = np.repeat(np.arange(n_folds), own_share)
-        if random is not None:
-            random.shuffle(own)
-        labels[np.flatnonzero(codes == code)] = own
-    return Folds.from_labels(labels, n_folds)
+    share = np.empty_like(dealt)
+    share[turns] = np.diff(dealt, axis=0, prepend=0)
+    by_class = [np.repeat(np.arange(n_folds, dtype=np.uint32), own) for own in share]
+    if cv.shuffle:
+        random = check_random_state(cv.random_state)
+        for code in turns:
+            random.shuffle(by_class[code])
+    return Folds.dealt(codes, by_class, n_folds)
 
 
-def _first_places(codes: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+def _sizes(codes: Codes, n_classes: int) -> Rows:
+    """How many samples each class has."""
+    if n_classes > 4:
+        return np.bincount(codes)
+    # Without the wider copy that bincount makes.
+    return np.array([np.count_nonzero(codes == code) for code in range(n_classes)])
+
+
+def _first_places(codes: Codes, n_classes: int) -> Rows:
     """Where each class appears first: most often all of them do so early."""
     length = 1024
     while True:

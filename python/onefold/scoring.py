@@ -271,7 +271,7 @@ def is_mean(scorer: Scorer, estimator: Any) -> bool:
     return metric_of(scorer, estimator) in _MEANS and not getattr(scorer, "_kwargs", None)
 
 
-def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> Floats | None:
+def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> NDArray[Any] | None:
     """Per-sample scores whose mean over a fold is the fold's score, where the metric has them.
 
     With these, the scores of half a million folds of leave-one-out are one pass of numpy.
@@ -283,7 +283,7 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> Floa
         return None
     prediction = answers["predict"]
     values = _MEANS[metric](prediction, _in_shape(y, prediction))
-    return None if values is None else sign_of(scorer) * values
+    return values if values is None or sign_of(scorer) == 1 else -1.0 * values
 
 
 def sign_of(scorer: Scorer) -> int:
@@ -291,11 +291,11 @@ def sign_of(scorer: Scorer) -> int:
     return int(getattr(scorer, "_sign", 1))
 
 
-def _right(prediction: Any, y: Any) -> Floats | None:
-    return np.asarray(prediction == y, dtype=np.float64) if y.ndim == 1 else None
+def _right(prediction: Any, y: Any) -> NDArray[np.bool_] | None:
+    return np.asarray(prediction == y) if y.ndim == 1 else None
 
 
-_MEANS: dict[Any, Callable[[Any, Any], Floats | None]] = {
+_MEANS: dict[Any, Callable[[Any, Any], NDArray[Any] | None]] = {
     accuracy_score: _right,
     mean_squared_error: lambda prediction, y: _over_outputs(np.square(prediction - y)),
     mean_absolute_error: lambda prediction, y: _over_outputs(np.abs(prediction - y)),

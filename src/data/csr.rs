@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 
 use bytemuck::Pod;
 
-use super::{AHEAD, Block, Row, Rows};
+use super::{Block, Row, Rows, ask_ahead};
 use crate::simd::{self, Simd};
 use crate::{Error, Result};
 
@@ -140,9 +140,7 @@ impl<I: Index> Rows for Csr<'_, I> {
         values.clear();
         indptr.push(I::from_offset(0));
         for (position, &row) in order.iter().enumerate() {
-            if let Some(&later) = order.get(position + AHEAD) {
-                self.row(later).prefetch();
-            }
+            ask_ahead(self, order, position);
             let row = self.row(row);
             indices.extend_from_slice(row.indices);
             values.extend_from_slice(row.values);
@@ -272,6 +270,12 @@ impl<I: Index> Row for CsrRow<'_, I> {
     fn prefetch(self) {
         simd::prefetch(self.indices);
         simd::prefetch(self.values);
+    }
+
+    #[inline(always)]
+    fn prefetch_start(self) {
+        simd::prefetch_start(self.indices);
+        simd::prefetch_start(self.values);
     }
 }
 

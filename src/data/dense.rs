@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::{AHEAD, Row, Rows};
+use super::{Row, Rows, ask_ahead};
 use crate::simd::{self, Simd};
 use crate::{Error, Result};
 
@@ -65,9 +65,7 @@ impl Rows for Dense<'_> {
         store.clear();
         store.reserve(order.len() * self.n_features);
         for (position, &row) in order.iter().enumerate() {
-            if let Some(&later) = order.get(position + AHEAD) {
-                self.row(later).prefetch();
-            }
+            ask_ahead(self, order, position);
             store.extend_from_slice(self.row(row));
         }
         Dense {
@@ -121,5 +119,10 @@ impl Row for &[f64] {
     #[inline(always)]
     fn prefetch(self) {
         simd::prefetch(self);
+    }
+
+    #[inline(always)]
+    fn prefetch_start(self) {
+        simd::prefetch_start(self);
     }
 }

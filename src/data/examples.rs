@@ -2,7 +2,7 @@
 
 use std::slice::Iter;
 
-use super::{AHEAD, FEW, Row, Rows, Samples};
+use super::{AHEAD, FAR_AHEAD, FEW, Row, Rows, Samples};
 use crate::simd;
 use crate::{Error, Result};
 
@@ -203,14 +203,17 @@ impl<'a, R: Rows> Examples<'a, R> {
     #[inline(always)]
     pub fn ahead<'r>(&'r self, rows: &'r [usize]) -> Ahead<'r, 'a, R> {
         let is_run = |rows: &[usize]| rows[rows.len() - 1].wrapping_sub(rows[0]) == rows.len() - 1;
-        let later = match rows.get(AHEAD..) {
-            Some(later) if rows.len() > FEW && !is_run(rows) => later,
-            _ => &[],
+        let asked = if rows.len() > FEW && !is_run(rows) {
+            rows
+        } else {
+            &[]
         };
+        let from = |place: usize| asked.get(place..).unwrap_or_default().iter();
         Ahead {
             examples: self,
             rows: rows.iter(),
-            later: later.iter(),
+            soon: from(AHEAD),
+            later: from(FAR_AHEAD),
         }
     }
 
@@ -246,6 +249,7 @@ impl<R: Rows> Samples for Examples<'_, R> {
 pub struct Ahead<'r, 'a, R> {
     examples: &'r Examples<'a, R>,
     rows: Iter<'r, usize>,
+    soon: Iter<'r, usize>,
     later: Iter<'r, usize>,
 }
 
@@ -255,7 +259,10 @@ impl<R: Rows> Iterator for Ahead<'_, '_, R> {
     #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         if let Some(&later) = self.later.next() {
-            self.examples.prefetch(later);
+            self.examples.rows.row(later).prefetch_start();
+        }
+        if let Some(&soon) = self.soon.next() {
+            self.examples.prefetch(soon);
         }
         self.rows.next().copied()
     }

@@ -89,8 +89,14 @@ pub trait Rows: Sync {
     }
 }
 
-/// How many rows ahead of its use a row is asked for: as many as the machine can wait for at once.
-const AHEAD: usize = 8;
+/// How many rows ahead of its use the beginning of a row is asked for, so that its address is
+/// translated when the rest is asked for. (Rows that lie scattered are on a page of their own each;
+/// asked for all at once, their lines would all wait for the translation.)
+const FAR_AHEAD: usize = 12;
+
+/// How many rows ahead of its use the whole of a row is asked for: as many as the machine can wait
+/// for at once.
+const AHEAD: usize = 6;
 
 /// Rows that need not be asked for: whoever reads so few has most often just read them.
 const FEW: usize = 512;
@@ -134,6 +140,17 @@ impl<R: Rows> WithSimd for FirstOverflow<'_, R> {
     }
 }
 
+/// Asks for what is to be read soon, before the row at `order[position]` is read.
+#[inline(always)]
+fn ask_ahead(rows: &impl Rows, order: &[usize], position: usize) {
+    if let Some(&row) = order.get(position + FAR_AHEAD) {
+        rows.row(row).prefetch_start();
+    }
+    if let Some(&row) = order.get(position + AHEAD) {
+        rows.row(row).prefetch();
+    }
+}
+
 /// One row. The vector operations belong inside a [`dispatch`](crate::simd::dispatch).
 pub trait Row: Copy {
     /// ⟨x, w⟩.
@@ -160,4 +177,7 @@ pub trait Row: Copy {
 
     /// Asks for the row to be brought into the cache.
     fn prefetch(self);
+
+    /// Asks for the beginning of the row only, and so for the translation of its address.
+    fn prefetch_start(self);
 }

@@ -58,6 +58,20 @@ impl PyFolds {
         Ok(Self(Folds::from_labels(&from_array(&labels)?, n_folds)?))
     }
 
+    /// The folds that the samples of each class, as `dealt` has them for it, get in turn.
+    #[staticmethod]
+    fn dealt(
+        classes: PyReadonlyArray1<'_, u32>,
+        dealt: Vec<PyReadonlyArray1<'_, u32>>,
+        n_folds: usize,
+    ) -> PyResult<Self> {
+        let dealt = dealt
+            .iter()
+            .map(|folds| folds.as_slice())
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self(Folds::dealt(classes.as_slice()?, &dealt, n_folds)?))
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let py = slf.py();
         let arguments = (slf.get().labels(py), slf.get().__len__());

@@ -91,7 +91,12 @@ def test_everything_else_becomes_splits(cv):
 @pytest.mark.parametrize("random_state", [None, 0, 1])
 def test_stratified_folds_are_those_of_scikit_learn(n_folds, random_state):
     rng = np.random.default_rng(n_folds)
-    for labels in (rng.permutation(np.repeat(["c", "a", "b"], [10, 25, 40])), rng.random(75) < 0.4):
+    for labels in (
+        rng.permutation(np.repeat(["c", "a", "b"], [10, 25, 40])),
+        rng.permutation(np.repeat([7, -1, 3, 2], [12, 25, 40, 11])),
+        np.repeat([2.0, 1.0], [30, 45]),
+        rng.random(75) < 0.4,
+    ):
         cv = StratifiedKFold(n_folds, shuffle=random_state is not None, random_state=random_state)
         theirs = [(a.tolist(), b.tolist()) for a, b in cv.split(labels[:, None], labels)]
         assert pairs(resolve_cv(cv, labels[:, None], labels)) == theirs

@@ -219,6 +219,23 @@ def test_bad_input_is_named(X, y, keywords, message):
         onefold.cross_validate(learners.Pegasos(), X, y, **({"cv": 2, "method": "tree"} | keywords))
 
 
+@pytest.mark.parametrize("cv", [2, "loo", ShuffleSplit(2, test_size=0.2, random_state=0)])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
+def test_a_value_that_is_not_finite_is_named_with_its_place(estimator, layout, value, cv):
+    X, y = data(estimator)
+    # The first comes late, so that models learn well before it, and a later one changes nothing.
+    X[149, 3] = X[148, 60] = value
+    for method in ("tree", "merge", "refit"):
+        if method == "merge" and not estimator._is_mergeable:
+            continue
+        if method != "refit" and isinstance(cv, ShuffleSplit):
+            continue
+        with pytest.raises(ValueError, match=r"^X\[148, 60\] is (NaN|-?inf)"):
+            onefold.cross_validate(estimator, layout(X), y, cv=cv, method=method, n_jobs=2)
+
+
 def test_parameters_out_of_range_are_named():
     X, y = make_classification(20, random_state=0)
     with pytest.raises(ValueError, match="alpha must be positive and finite, got 0"):

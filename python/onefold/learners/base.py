@@ -53,6 +53,8 @@ class NativeEstimator(BaseEstimator):
     """Whether the order of the rows changes the model by more than rounding."""
     _is_mergeable = False
     """Whether the models of two sets of rows can be merged into the model of both."""
+    _shows_bad_rows = False
+    """Whether the output for a row that holds NaN or infinity is never finite itself."""
     _learner: Learner
     _shape: tuple[int, int]
 
@@ -211,14 +213,14 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
             only = self.classes_.tolist()
             raise ValueError(f"y must hold at least two classes, got one class: {only}")
         if np.array_equal(classes, self.classes_):
-            return codes.astype(np.uint32, copy=False), len(classes)
-        codes = np.searchsorted(self.classes_, labels)
-        codes[codes == len(self.classes_)] = 0
-        if (unknown := self.classes_[codes] != labels).any():
+            return codes, len(classes)
+        places = np.searchsorted(self.classes_, labels)
+        places[places == len(self.classes_)] = 0
+        if (unknown := self.classes_[places] != labels).any():
             place = int(unknown.argmax())
             label, known = labels.tolist()[place], self.classes_.tolist()
             raise ValueError(f"y[{place}] is {label!r}: not among the classes {known}")
-        return codes.astype(np.uint32), len(self.classes_)
+        return places.astype(np.uint32), len(self.classes_)
 
     def _take_over_targets(self, other: Self) -> None:
         self.classes_ = other.classes_

@@ -25,6 +25,8 @@ __all__ = [
 class LinearModel(NativeEstimator):
     """Weights and intercepts, read off the native model."""
 
+    _shows_bad_rows = True
+
     @property
     def coef_(self) -> Floats:
         """Weights of the features: a row an output."""
