@@ -95,9 +95,11 @@ def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Spli
     counts = _sizes(codes, len(classes))
     if counts.min() < n_folds:
         rarest = classes[counts.argmin()].item()
+        # StratifiedKFold refuses only where no class has enough.
+        others = f"StratifiedKFold({n_folds}) or " if counts.max() >= n_folds else ""
         raise ValueError(
             f"cv={n_folds}: class {rarest!r} has only {counts.min()} samples, fewer than folds; "
-            f"StratifiedKFold({n_folds}) or KFold({n_folds}) would go ahead all the same"
+            f"{others}KFold({n_folds}) would go ahead all the same"
         )
     return _dealt(StratifiedKFold(n_folds), codes, counts)
 
