@@ -66,6 +66,17 @@ pub fn prefetch_start<T: Pod>(values: &[T]) {
     let _ = values;
 }
 
+/// ab + c, rounded once where there is an instruction for it.
+#[inline(always)]
+pub fn multiply_add<S: Simd>(a: f64, b: f64, c: f64) -> f64 {
+    // Without the instruction, `mul_add` is a call into the C library.
+    if S::IS_SCALAR {
+        a * b + c
+    } else {
+        a.mul_add(b, c)
+    }
+}
+
 /// ⟨a, b⟩.
 ///
 /// # Panics

@@ -27,7 +27,7 @@ use super::smo::Bounds;
 const NOTHING: f64 = 1e-13;
 
 /// With more entries than this, it pays to look for those that are nothing.
-const MANY: usize = 24;
+const MANY: usize = 48;
 
 /// Of a pair's curvature, what must be left in a conjugate direction: with less, it is rounding.
 const LEAST_LEFT: f64 = 1e-6;

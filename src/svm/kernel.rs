@@ -8,7 +8,7 @@
 //! same bits, and so have dense and sparse rows.
 
 use crate::data::{Row, Rows};
-use crate::simd::{self, Simd, WithSimd};
+use crate::simd::{self, Simd, WithSimd, multiply_add};
 use crate::{Error, Result};
 
 /// Rows that share a panel: four vectors of a 256-bit machine.
@@ -184,16 +184,6 @@ impl<R: Rows> WithSimd for SquaredNorms<'_, R> {
             entries.fold(0.0, |sum, (_, v)| multiply_add::<S>(v, v, sum))
         };
         self.order.iter().map(norm).collect()
-    }
-}
-
-#[inline(always)]
-fn multiply_add<S: Simd>(a: f64, b: f64, c: f64) -> f64 {
-    // Without the instruction, `mul_add` is a call into the C library.
-    if S::IS_SCALAR {
-        a * b + c
-    } else {
-        a.mul_add(b, c)
     }
 }
 

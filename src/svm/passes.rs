@@ -6,7 +6,7 @@
 //! Gradients are f64, since they are sums of very many steps. Gains are only compared, and kernel
 //! values have no more digits than an f32: twice as many of them are looked at at a time.
 
-use crate::simd::{Simd, WithSimd};
+use crate::simd::{Simd, WithSimd, multiply_add};
 
 /// Values that are converted before the next are looked at: few enough to stay at hand.
 pub(super) const BLOCK: usize = 512;
@@ -224,12 +224,12 @@ impl WithSimd for Step<'_> {
             let differences = i.iter().zip(j).map(|(&i, &j)| f64::from(i) - f64::from(j));
             if let Some(image) = images.next() {
                 for ((g, v), difference) in gradient.iter_mut().zip(image).zip(differences) {
-                    *v = difference - turn * *v;
-                    *g -= self.length * *v;
+                    *v = multiply_add::<S>(-turn, *v, difference);
+                    *g = multiply_add::<S>(-self.length, *v, *g);
                 }
             } else {
                 for (g, difference) in gradient.iter_mut().zip(differences) {
-                    *g -= self.length * difference;
+                    *g = multiply_add::<S>(-self.length, difference, *g);
                 }
             }
             let (gradients, last_gradient) = S::as_simd_f64s(gradient);
