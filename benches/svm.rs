@@ -58,25 +58,31 @@ fn smo(criterion: &mut Criterion) {
         lower: [zeros.clone(), vec![-10.0; half]].concat(),
         upper: [vec![10.0; half], zeros].concat(),
     };
-    let options = Options::new(1e-12, Some(ITERATIONS), false).expect("valid");
+    let pairs = Options::new(1e-12, Some(ITERATIONS), false).expect("valid");
+    let conjugate = Options {
+        conjugate: true,
+        ..pairs
+    };
 
     let mut group = criterion.benchmark_group("svm");
     group.sample_size(10);
     // Criterion then reports time and throughput of one sample in one iteration.
     group.throughput(Throughput::Elements(N_SAMPLES as u64));
-    group.bench_function(format!("smo/iteration/{N_SAMPLES}"), |bencher| {
-        bencher.iter_custom(|repeats| {
-            let mut spent = Duration::ZERO;
-            for _ in 0..repeats {
-                let start = Start::cold(&dual);
-                let clock = Instant::now();
-                let found = solve(&dual, &bounds, start, &options, &monitor).expect("runs");
-                spent += clock.elapsed();
-                assert_eq!(found.iterations, ITERATIONS);
-            }
-            spent / u32::try_from(ITERATIONS).expect("small")
+    for (name, options) in [("iteration", pairs), ("conjugate_iteration", conjugate)] {
+        group.bench_function(format!("smo/{name}/{N_SAMPLES}"), |bencher| {
+            bencher.iter_custom(|repeats| {
+                let mut spent = Duration::ZERO;
+                for _ in 0..repeats {
+                    let start = Start::cold(&dual);
+                    let clock = Instant::now();
+                    let found = solve(&dual, &bounds, start, &options, &monitor).expect("runs");
+                    spent += clock.elapsed();
+                    assert_eq!(found.iterations, ITERATIONS);
+                }
+                spent / u32::try_from(ITERATIONS).expect("small")
+            });
         });
-    });
+    }
     // Rows far apart, so that they come from memory as they do in a run.
     let mut row = 0;
     group.bench_function(format!("bound/two_rows/{N_SAMPLES}"), |bencher| {

@@ -46,7 +46,7 @@ pub(super) use along::Along;
 /// How folds are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeding {
-    /// Cold, SIR or withdrawal, for every fold the one that leaves least to do.
+    /// Cold, SIR or withdrawal, for every fold the one that leaves least to do; conjugate steps.
     Auto,
     /// β = 0.
     Cold,
