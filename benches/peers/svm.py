@@ -138,11 +138,14 @@ def main():
         X, y = load(file, None if arguments.full else quick)
         cv = StratifiedKFold(k, shuffle=True, random_state=0)
         folds = list(cv.split(X, y))
-        seconds, result = ours(X, y, C, gamma, folds, arguments.n_jobs)
+        # The first run waits for gigabytes that the system hands out, the second finds them.
+        (first, _), (again, result) = (
+            ours(X, y, C, gamma, folds, arguments.n_jobs) for _ in range(2)
+        )
         print(f"{file}, {X.shape[0]} rows, C={C}, gamma={gamma}, k={k}")
         print(
-            f"  ours {seconds:.2f} s on {arguments.n_jobs} threads, accuracy {result.pooled:.4f}, "
-            f"{result.cost['smo_iterations']} iterations",
+            f"  ours {first:.2f} s and, again, {again:.2f} s on {arguments.n_jobs} threads, "
+            f"accuracy {result.pooled:.4f}, {result.cost['smo_iterations']} iterations",
             flush=True,
         )
         for name, peer in peers.items():
@@ -152,7 +155,8 @@ def main():
             same = [np.mean(result.predictions[test] == p) for (_, test), p in pairs]
             print(
                 f"  {name} {theirs:.2f} s ({arguments.timed_folds} of {k} folds timed): "
-                f"{theirs / seconds:.1f} times ours, {np.mean(same):.2%} of predictions equal",
+                f"{theirs / first:.1f} and {theirs / again:.1f} times ours, "
+                f"{np.mean(same):.2%} of predictions equal",
                 flush=True,
             )
 
