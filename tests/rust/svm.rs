@@ -309,8 +309,8 @@ fn shrinking_changes_nothing() {
 
 #[test]
 fn conjugate_steps_are_fewer_where_bounds_are_far() {
-    let mut problem = clouds(700);
-    problem.costs = vec![1e4; problem.len()];
+    let mut problem = clouds(400);
+    problem.costs = vec![1e3; problem.len()];
     let rows = problem.rows();
     let order = order(problem.len());
     let gram = gram(&rows, &order, Kernel::Rbf { gamma: 2.0 }, 8.0);
