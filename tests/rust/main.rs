@@ -16,6 +16,7 @@ mod rows;
 mod sets;
 mod several;
 mod svm;
+mod svm_kfold;
 mod textbook;
 mod tree;
 mod virtual_cv;

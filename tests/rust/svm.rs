@@ -1,11 +1,8 @@
 //! The kernel matrix, the solver and the starts, on small random problems.
 
-use onefold::data::{Csr, Dense, Examples};
-use onefold::folds::Folds;
+use onefold::data::{Csr, Dense};
 use onefold::svm::gram::Gram;
 use onefold::svm::kernel::Kernel;
-use onefold::svm::kfold::{Candidate, Outcome, Plan, kfold};
-use onefold::svm::machine::Costs;
 use onefold::svm::memory::Budget;
 use onefold::svm::seeding::{Move, Seeding, seed};
 use onefold::svm::smo::{Bounds, Dual, Options, Solution, Start, solve};
@@ -14,21 +11,23 @@ use proptest::prelude::*;
 
 const N_FEATURES: usize = 3;
 const TOLERANCE: f64 = 1e-3;
+/// Where kernel values are rounded to f32, a small tolerance may never be reached.
+const LIMIT: u64 = 20_000;
 
 /// Rows, the positive ones first, and what their errors cost.
 #[derive(Clone, Debug)]
-struct Small {
+pub(crate) struct Small {
     values: Vec<f64>,
-    n_positive: usize,
+    pub(crate) n_positive: usize,
     costs: Vec<f64>,
 }
 
 impl Small {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.costs.len()
     }
 
-    fn rows(&self) -> Dense<'_> {
+    pub(crate) fn rows(&self) -> Dense<'_> {
         Dense::new(&self.values, self.len(), N_FEATURES).expect("valid")
     }
 
@@ -87,9 +86,20 @@ fn solved(
 
 /// Solved with conjugate steps, from nothing.
 fn conjugated(dual: &Dual<'_>, bounds: &Bounds, tolerance: f64, shrinking: bool) -> Solution {
+    limited(dual, bounds, tolerance, (shrinking, true), u64::MAX)
+}
+
+/// Solved from nothing, in so many iterations or unfinished.
+fn limited(
+    dual: &Dual<'_>,
+    bounds: &Bounds,
+    tolerance: f64,
+    (shrinking, conjugate): (bool, bool),
+    limit: u64,
+) -> Solution {
     let options = Options {
-        conjugate: true,
-        ..Options::new(tolerance, None, shrinking).expect("valid")
+        conjugate,
+        ..Options::new(tolerance, Some(limit), shrinking).expect("valid")
     };
     let start = Start::cold(dual);
     solve(dual, bounds, start, &options, &Monitor::new()).expect("runs")
@@ -175,9 +185,13 @@ proptest! {
         let dual = problem.dual(&gram);
         let bounds = problem.bounds(|v| v % 5 == 0);
         for tolerance in [TOLERANCE, 1e-6] {
-            let pairs = solved(&dual, &bounds, Start::cold(&dual), tolerance, shrinking);
-            let found = conjugated(&dual, &bounds, tolerance, shrinking);
+            let [pairs, found] = [false, true].map(|conjugate| {
+                limited(&dual, &bounds, tolerance, (shrinking, conjugate), LIMIT)
+            });
             assert_feasible(&found.beta, &bounds, "conjugate");
+            if pairs.iterations.max(found.iterations) == LIMIT {
+                continue;
+            }
             prop_assert!(found.gap < tolerance);
             let (gradient, _) = dual.gradient(&found.beta, &Monitor::new()).expect("not stopped");
             for (found, expected) in found.gradient.iter().zip(&gradient) {
@@ -239,11 +253,7 @@ proptest! {
         let gram = gram(&rows, &order, kernel, 1.0);
         let dual = problem.dual(&gram);
         let bounds = problem.bounds(|v| v % 4 == 3);
-        let found = if conjugate {
-            conjugated(&dual, &bounds, 1e-4, shrinking)
-        } else {
-            solved(&dual, &bounds, Start::cold(&dual), 1e-4, shrinking)
-        };
+        let found = limited(&dual, &bounds, 1e-4, (shrinking, conjugate), LIMIT);
         let (gradient, _) = dual.gradient(&found.beta, &Monitor::new()).expect("not stopped");
         let may = |rise: bool| {
             let (beta, bounds) = (&found.beta, &bounds);
@@ -251,13 +261,14 @@ proptest! {
         };
         let top = may(true).map(|v| gradient[v]).fold(f64::NEG_INFINITY, f64::max);
         let low = may(false).map(|v| gradient[v]).fold(f64::INFINITY, f64::min);
-        prop_assert!((top - low - found.gap).abs() < 1e-6);
-        prop_assert!(found.gap < 1e-4);
+        // With every variable at a bound there may be room between the two.
+        prop_assert!(((top - low).max(0.0) - found.gap).abs() < 1e-6);
+        prop_assert!(found.gap < 1e-4 || found.iterations == LIMIT);
     }
 }
 
 /// Two noisy clouds, large enough for shrinking to set in.
-fn clouds(n: usize) -> Small {
+pub(crate) fn clouds(n: usize) -> Small {
     let mut state = 7_u64;
     let mut uniform = || {
         state = state
@@ -403,123 +414,4 @@ fn too_little_memory_is_an_error_and_not_a_crash() {
             .contains("memory_mb must be enough for eight rows"),
         "{error}"
     );
-}
-
-/// A candidate with one kernel, or with one a round.
-fn candidate(c: f64, kernels: &[Kernel]) -> Candidate<'static> {
-    Candidate {
-        kernels: kernels.to_vec(),
-        costs: Costs::new(c, &[]).expect("valid"),
-        epsilon: 0.0,
-        options: Options::new(1e-3, None, true).expect("valid"),
-    }
-}
-
-fn rbf(gamma: f64) -> Kernel {
-    Kernel::Rbf { gamma }
-}
-
-/// Three classes in five folds.
-fn cross_validate(
-    problem: &Small,
-    candidates: &[Candidate<'_>],
-    megabytes: f64,
-    n_threads: usize,
-    seeding: Seeding,
-) -> Vec<Outcome> {
-    let rows = problem.rows();
-    let codes: Vec<u32> = (0..problem.len())
-        .map(|v| u32::from(v % 3 == 0) + u32::from(v >= problem.n_positive))
-        .collect();
-    let examples = Examples::classified(rows, &codes, 3).expect("valid");
-    let labels: Vec<usize> = (0..problem.len()).map(|v| v / 3 % 5).collect();
-    let folds = Folds::from_labels(&labels, 5).expect("valid");
-    let plan = Plan {
-        seeding,
-        budget: Budget::new(Some(megabytes)).expect("positive"),
-    };
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(n_threads)
-        .build()
-        .expect("starts");
-    let mut found: Vec<_> = candidates.iter().map(|_| None).collect();
-    pool.install(|| {
-        let mut finished = |number: usize, outcome| found[number] = Some(outcome);
-        let monitor = Monitor::new();
-        kfold(
-            &examples,
-            candidates,
-            &folds,
-            &plan,
-            &monitor,
-            &mut finished,
-        )
-        .expect("runs");
-    });
-    found.into_iter().flatten().collect()
-}
-
-#[test]
-fn threads_and_memory_change_nothing() {
-    let problem = clouds(200);
-    let own: Vec<_> = (0..6).map(|set| rbf(0.5 + 0.01 * f64::from(set))).collect();
-    for kernels in [vec![rbf(0.5)], own] {
-        let candidates = [candidate(3.0, &kernels), candidate(30.0, &kernels)];
-        let one = cross_validate(&problem, &candidates, 8.0, 1, Seeding::Auto);
-        for (megabytes, n_threads) in [(8.0, 4), (0.05, 1), (0.05, 4)] {
-            let other = cross_validate(&problem, &candidates, megabytes, n_threads, Seeding::Auto);
-            for (one, other) in one.iter().zip(&other) {
-                assert_eq!(
-                    one.decisions, other.decisions,
-                    "{megabytes} MB, {n_threads} threads"
-                );
-                assert_eq!(one.iterations, other.iterations);
-            }
-        }
-        for outcome in &one {
-            assert_eq!(outcome.decisions.len(), 200 * 3);
-            assert_eq!(
-                outcome.cost.smo_iterations,
-                outcome.whole_iterations + outcome.iterations.iter().sum::<u64>()
-            );
-        }
-    }
-}
-
-#[test]
-fn a_grid_shares_kernel_rows_and_solutions() {
-    let problem = clouds(200);
-    let poly = Kernel::Poly {
-        gamma: 0.5,
-        coef0: 1.0,
-        degree: 2,
-    };
-    let kernels = [rbf(0.1), rbf(1.0), Kernel::Linear, poly];
-    let grid: Vec<_> = kernels
-        .iter()
-        .flat_map(|&kernel| [10.0, 1.0, 3.0].map(|c| candidate(c, &[kernel])))
-        .collect();
-    let together = cross_validate(&problem, &grid, 8.0, 2, Seeding::Auto);
-    let rows: u64 = together.iter().map(|o| o.cost.kernel_rows).sum();
-    assert_eq!(rows, 2 * 200, "once the distances, once the inner products");
-    let cold = cross_validate(&problem, &grid, 8.0, 2, Seeding::Cold);
-    let total = |all: &[Outcome]| all.iter().map(|o| o.cost.smo_iterations).sum::<u64>();
-    let alone: Vec<Outcome> = grid
-        .iter()
-        .flat_map(|one| cross_validate(&problem, std::slice::from_ref(one), 8.0, 2, Seeding::Auto))
-        .collect();
-    assert!(total(&together) < total(&alone) && total(&alone) < total(&cold));
-    for (number, one) in together.iter().enumerate() {
-        for other in [&alone[number], &cold[number]] {
-            for (a, b) in one.decisions.iter().zip(&other.decisions) {
-                assert!((a - b).abs() < 2e-2, "candidate {number}: {a} and {b}");
-            }
-        }
-    }
-}
-
-#[test]
-fn no_candidates_have_no_outcomes() {
-    let none = cross_validate(&clouds(30), &[], 1.0, 1, Seeding::Auto);
-    assert!(none.is_empty());
 }
