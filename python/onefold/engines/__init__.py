@@ -9,7 +9,7 @@ from typing import Any
 from ..folds import Folds
 from .base import Engine, Outcome, Task
 from .merge import Merge
-from .refit import Refit, report_failures, weight_name
+from .refit import Refit, report_failures
 from .repeated import Repeated
 from .seeded import Seeded
 from .tree import Tree
@@ -24,7 +24,6 @@ __all__ = [
     "choose",
     "report_failures",
     "warn_of_refits",
-    "weight_name",
 ]
 
 ENGINES: tuple[Engine, ...] = (Merge(), Virtual(), Seeded(), Tree(), Refit())

@@ -9,13 +9,25 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from ..folds import Folds, Splits
 from ..progress import Report, part
+from ..routing import is_routing
 from ..scoring import Scorer, reads_answers
 from .options import Check
 
-__all__ = ["Engine", "OneByOne", "Outcome", "Task", "Together", "takes", "why_not_scored"]
+__all__ = [
+    "Engine",
+    "OneByOne",
+    "Outcome",
+    "Task",
+    "Together",
+    "fit_to_all",
+    "takes",
+    "why_not_scored",
+]
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +59,13 @@ class Task:
     """Whether to show a bar, or who is told of progress; what that raises ends the work."""
     options: dict[str, Any] = field(default_factory=dict)
     """What only some engines know: each engine names its own in `Engine.options`."""
+
+    @property
+    def fit_keywords(self) -> dict[str, Any]:
+        """What ``fit`` of the estimator is told of all rows, besides the targets."""
+        if self.weights is None:
+            return dict(self.fit_params)
+        return self.fit_params | {_weight_name(self.estimator): self.weights}
 
 
 @dataclass
@@ -116,6 +135,10 @@ class Engine(Protocol):
         """
         ...
 
+    def fit(self, task: Task) -> Any:
+        """Return a clone of the estimator that is fitted to all rows; folds do not matter here."""
+        ...
+
 
 def takes(method: Any, keyword: str) -> bool:
     """Whether a method has a keyword, or passes on whatever it gets, as searches do.
@@ -142,7 +165,36 @@ def why_not_scored(task: Task) -> str | None:
     )
 
 
-class OneByOne:
+def fit_to_all(estimator: Any, task: Task) -> Any:
+    """Fit an estimator to all rows of a task, by its own ``fit``."""
+    targets = () if task.y is None else (task.y,)
+    estimator.fit(task.X, *targets, **task.fit_keywords)
+    return estimator
+
+
+def _weight_name(estimator: Any) -> str:
+    """The keyword by which ``fit`` takes weights, through a pipeline to its last step."""
+    name = "sample_weight"
+    if is_routing() and isinstance(estimator, Pipeline):
+        return name  # its steps say which of them get weights
+    last = estimator
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        name = f"{step}__{name}"
+    if not takes(last.fit, "sample_weight"):
+        raise ValueError(f"sample_weight: {type(last).__name__}.fit takes no weights")
+    return name
+
+
+class _Plain:
+    """`Engine.fit` of an engine that knows no better way than the estimator itself."""
+
+    def fit(self, task: Task) -> Any:
+        """Fit as the estimator does."""
+        return fit_to_all(clone(task.estimator), task)
+
+
+class OneByOne(_Plain):
     """`Engine.run_many` of an engine whose tasks have nothing to share."""
 
     def run_many(self: Any, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
@@ -154,7 +206,7 @@ class OneByOne:
             )
 
 
-class Together:
+class Together(_Plain):
     """`Engine.run` of an engine that does many tasks anyway."""
 
     def run(self: Any, task: Task) -> Outcome:

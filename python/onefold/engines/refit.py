@@ -13,21 +13,19 @@ import numpy as np
 from joblib.parallel import get_active_backend
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
-from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from .. import _core
 from ..progress import reporter
-from ..routing import is_routing
 from ..scoring import RESPONSES, HeldOut
 from . import native
-from .base import Outcome, Task, Together, takes, why_not_scored
+from .base import Outcome, Task, Together, why_not_scored
 from .judge import Judged, Measure, gather
 from .options import Check
 
-__all__ = ["Refit", "report_failures", "weight_name"]
+__all__ = ["Refit", "report_failures"]
 
 
 class Refit(Together):
@@ -97,10 +95,7 @@ def fit_all(tasks: Sequence[Task]) -> Iterator[Outcome]:
 
 
 def _read(task: Task) -> tuple[_Training, Measure, tuple[bool, bool]]:
-    fit_params = dict(task.fit_params)
-    if task.weights is not None:
-        fit_params[weight_name(task.estimator)] = task.weights
-    training = _Training(clone(task.estimator), task.X, task.y, fit_params)
+    training = _Training(clone(task.estimator), task.X, task.y, task.fit_keywords)
     return training, Measure.of(task), (task.return_train_score, task.return_estimator)
 
 
@@ -123,20 +118,6 @@ def _outcome(task: Task, fitted: list[_Fitted]) -> Outcome:
         estimators=[fold.estimator for fold in fitted] if task.return_estimator else None,
         failures=failures,
     )
-
-
-def weight_name(estimator: Any) -> str:
-    """The keyword by which ``fit`` takes weights, through a pipeline to its last step."""
-    name = "sample_weight"
-    if is_routing() and isinstance(estimator, Pipeline):
-        return name  # its steps say which of them get weights
-    last = estimator
-    while isinstance(last, Pipeline):
-        step, last = last.steps[-1]
-        name = f"{step}__{name}"
-    if not takes(last.fit, "sample_weight"):
-        raise ValueError(f"sample_weight: {type(last).__name__}.fit takes no weights")
-    return name
 
 
 @dataclass(frozen=True)

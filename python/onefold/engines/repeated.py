@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +50,10 @@ class Repeated(Together):
                 for place, outcome in self._engine.run_many(own):
                     found[places[place]].append(outcome)
             yield from ((place, _join(outcomes)) for place, outcomes in found.items())
+
+    def fit(self, task: Task) -> Any:
+        """Fit as the engine does: repetitions are of folds only."""
+        return self._engine.fit(task)
 
 
 def _join(outcomes: list[Outcome]) -> Outcome:

@@ -12,7 +12,7 @@ import numpy as np
 import sklearn.svm
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.utils import compute_class_weight
 
 from .. import _core
@@ -30,7 +30,8 @@ from ..svm import (
     gamma_of_scale,
     warn_of_gap,
 )
-from .base import Outcome, Task, Together, why_not_scored
+from .base import Outcome, Task, Together, fit_to_all, why_not_scored
+from .machines import native_solver
 from .options import Check, one_of, positive
 
 __all__ = ["Seeded"]
@@ -114,6 +115,13 @@ class Seeded(Together):
             yield place, _outcome(tasks[place], classes, one, seconds, notes)
         if stopped is not None:
             raise stopped
+
+    def fit(self, task: Task) -> Any:
+        """Fit as the estimator does; scikit-learn's get the native solver for LIBSVM's."""
+        effort = Effort.of(task)
+        estimator = clone(task.estimator)
+        with native_solver(estimator, memory_mb=effort.memory_mb, n_jobs=effort.n_jobs):
+            return fit_to_all(estimator, task)
 
 
 @dataclass(frozen=True)

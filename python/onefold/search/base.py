@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
 from ..data import as_weights
-from ..engines import Task, weight_name
+from ..engines import Engine, Task
 from ..folds import Folds, Splits, resolve_cv
 from ..model_selection import usual_responses
 from ..routing import routed_weights
@@ -102,7 +102,8 @@ class Search:
             )
         self._conclude(candidates, found, template.folds, metric)
         if self.refit:
-            self._refit_best(X, y, fit_params, template.weights)
+            place = sorted(found.candidates)[self.best_index_]
+            self._refit_best(found.candidates[place].engine, tasks[place])
         self.scorer_ = getattr(scorer, "_scorers", scorer)
         return self
 
@@ -198,13 +199,9 @@ class Search:
             self.best_score_ = table[f"mean_test_{metric}"][self.best_index_]
         self.best_params_ = table["params"][self.best_index_]
 
-    def _refit_best(self: Any, X: Any, y: Any, fit_params: Params, weights: Any) -> None:
-        self.best_estimator_ = _with_params(self.estimator, self.best_params_)
-        keywords = dict(fit_params)
-        if weights is not None:
-            keywords[weight_name(self.best_estimator_)] = weights
+    def _refit_best(self: Any, engine: Engine, task: Task) -> None:
         start = time.perf_counter()
-        self.best_estimator_.fit(X, *(() if y is None else (y,)), **keywords)
+        self.best_estimator_ = engine.fit(task)
         self.refit_time_ = time.perf_counter() - start
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_

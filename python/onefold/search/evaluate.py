@@ -12,7 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from ..assemble import HeldTargets, pooled_scores, score_columns
 from ..engines import Engine, Outcome, Task, choose, report_failures, warn_of_refits
-from ..engines.refit import fit_all
+from ..engines.refit import Refit, fit_all
 from ..folds import partitions
 from .watch import OutOfTime, Watch
 
@@ -31,10 +31,16 @@ class Candidate:
     """Mean and standard deviation over the folds of ``fit_time`` and ``score_time``."""
     pooled: dict[str, float]
     """Scores of all held-out answers together, of metrics that some fold leaves undefined."""
-    method: str
+    engine: Engine
+    """The one that did it."""
     cost: dict[str, int]
     names_metrics: bool = True
     """Whether some fold was scored; otherwise only the caller has named the metrics."""
+
+    @property
+    def method(self) -> str:
+        """What ``method=`` calls the engine."""
+        return self.engine.name
 
 
 @dataclass
@@ -65,11 +71,11 @@ def evaluate(
             progress = watch.during(n_done * n_folds, len(places) * n_folds)
             group = [replace(tasks[place], progress=progress) for place in places]
             watch.check()
-            for number, name, outcome in _run(engine, group, found.notes, method == "auto"):
+            for number, by, outcome in _run(engine, group, found.notes, method == "auto"):
                 place = places[number]
                 with warnings.catch_warnings(record=True) as own:
                     warnings.simplefilter("always")
-                    candidate = _judge(tasks[place], outcome, name, targets, found.notes)
+                    candidate = _judge(tasks[place], outcome, by, targets, found.notes)
                 found.candidates[place] = candidate
                 # Pooled scores come with a warning of their own.
                 said += [
@@ -112,8 +118,8 @@ def _plan(tasks: list[Task], method: str) -> list[tuple[Engine, list[int]]]:
 
 def _run(
     engine: Engine, tasks: list[Task], notes: list[str], fall_back: bool
-) -> Iterator[tuple[int, str, Outcome]]:
-    """Yield the number, the engine's name and the outcome of every task.
+) -> Iterator[tuple[int, Engine, Outcome]]:
+    """Yield the number, the engine and the outcome of every task.
 
     A task that an engine fails to do is refitted: what fails then is recorded fold by fold, as
     scikit-learn does, and does not take the other candidates with it.
@@ -122,7 +128,7 @@ def _run(
     try:
         for number, outcome in engine.run_many(tasks):
             done.add(number)
-            yield number, engine.name, outcome
+            yield number, engine, outcome
         return
     except _FAILURES:
         if not fall_back and engine.name != "refit":
@@ -131,10 +137,10 @@ def _run(
         task = tasks[number]
         try:
             [(_, outcome)] = engine.run_many([task])
-            yield number, engine.name, outcome
+            yield number, engine, outcome
         except _FAILURES as error:
             notes.append(f"{engine.name}: {error}; such candidates were refitted")
-            yield number, "refit", next(fit_all([task]))
+            yield number, Refit(), next(fit_all([task]))
 
 
 _FAILURES = (ValueError, TypeError, ArithmeticError)
@@ -142,7 +148,7 @@ _FAILURES = (ValueError, TypeError, ArithmeticError)
 
 
 def _judge(
-    task: Task, outcome: Outcome, method: str, targets: HeldTargets, notes: list[str]
+    task: Task, outcome: Outcome, engine: Engine, targets: HeldTargets, notes: list[str]
 ) -> Candidate:
     scores = score_columns(task, outcome, targets)
     times = {name: scores.pop(name) for name in ("fit_time", "score_time")}
@@ -158,7 +164,7 @@ def _judge(
         scores,
         {name: (seconds.mean(), seconds.std()) for name, seconds in times.items()},
         pooled,
-        method,
+        engine,
         outcome.cost,
         names_metrics=outcome.test_scores is None or any(outcome.test_scores),
     )
