@@ -46,7 +46,9 @@ class GridSearchCV(Search, theirs.GridSearchCV):
     param_grid : dict or list of dicts
     scoring, n_jobs, refit, verbose, pre_dispatch, error_score, return_train_score
         As in scikit-learn. ``verbose`` prints one line, see also ``progress``; train scores need
-        fitted estimators, so they mean ``method="refit"``.
+        fitted estimators, so they mean ``method="refit"``. The engine that evaluated the chosen
+        candidate also fits it to all rows: by its own ``fit``, but for scikit-learn's ``SVC`` and
+        ``SVR``, in whose ``fit`` the engine ``"seeded"`` puts our solver in the place of LIBSVM.
     cv : int, "loo", splitter, iterable of (train, test) or array of fold labels, optional
         As in `onefold.cross_validate`; see also `onefold.Holdout` and `onefold.MonteCarlo`.
     method : str, default="auto"
