@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from .data import as_weights
-from .scoring import Scorer
+from .scoring import Scorer, takes_weights
 
 __all__ = ["Routed", "is_routing", "route", "routed_weights", "shared_weights"]
 
@@ -99,17 +98,11 @@ def routed_weights(
     weights = {
         name: as_weights(each.get("sample_weight"), n_samples)
         for name, each in own.items()
-        if is_routing() or _takes_weights(scorers[name])
+        if is_routing() or takes_weights(scorers[name])
     }
     return {name: each for name, each in weights.items() if each is not None}
 
 
 def shared_weights(scorers: Mapping[str, Scorer], weights: Floats) -> dict[str, Floats]:
     """The same weights for every metric that takes any."""
-    return {name: weights for name, scorer in scorers.items() if _takes_weights(scorer)}
-
-
-def _takes_weights(scorer: Scorer) -> bool:
-    if hasattr(scorer, "_accept_sample_weight"):
-        return bool(scorer._accept_sample_weight())
-    return "sample_weight" in signature(scorer).parameters
+    return {name: weights for name, scorer in scorers.items() if takes_weights(scorer)}

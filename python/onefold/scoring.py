@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from inspect import signature
 from numbers import Real
 from traceback import format_exc
 from typing import Any
@@ -31,6 +32,7 @@ from sklearn.metrics import (
     mean_squared_error,
     r2_score,
 )
+from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _PassthroughScorer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
@@ -48,6 +50,7 @@ __all__ = [
     "resolve_scoring",
     "score_held_out",
     "sign_of",
+    "takes_weights",
 ]
 
 Scorer = Callable[..., Any]
@@ -207,6 +210,8 @@ def resolve_scoring(estimator: Any, scoring: Any) -> dict[str, Scorer]:
         if len(set(names)) < len(names):
             raise ValueError(f"scoring names a metric twice: {scoring!r}")
         return {name: get_scorer(name) for name in names}
+    if isinstance(scoring, _MultimetricScorer):  # what check_scoring makes of several metrics
+        return dict(scoring._scorers)
     if isinstance(scoring, Mapping):
         if not scoring:
             raise ValueError("scoring is an empty dict")
@@ -255,14 +260,22 @@ def score_held_out(
 
 def reads_answers(scorer: Scorer) -> bool:
     """Whether a scorer is one of scikit-learn: any other callable may want the estimator itself."""
-    return hasattr(scorer, "_accept_sample_weight")
+    return isinstance(scorer, (_BaseScorer, _PassthroughScorer))
+
+
+def takes_weights(scorer: Scorer) -> bool:
+    """Whether a scorer has the keyword ``sample_weight``, or the function behind it has."""
+    function = getattr(scorer, "_score_func", scorer)
+    if isinstance(scorer, _PassthroughScorer):
+        function = scorer._estimator.score
+    return "sample_weight" in signature(function).parameters
 
 
 def metric_of(scorer: Scorer, estimator: Any) -> Callable[..., Any] | None:
     """The metric that a scorer of scikit-learn computes, where it is a known function."""
+    if isinstance(scorer, _PassthroughScorer):
+        return _own_metric(estimator)
     metric: Callable[..., Any] | None = getattr(scorer, "_score_func", None)
-    if metric is None and hasattr(scorer, "_accept_sample_weight"):
-        metric = _own_metric(estimator)
     return metric
 
 
@@ -277,7 +290,7 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> NDAr
     With these, the scores of half a million folds of leave-one-out are one pass of numpy.
     """
     metric = metric_of(scorer, estimator)
-    if metric is None and hasattr(scorer, "_accept_sample_weight"):
+    if metric is None and isinstance(scorer, _PassthroughScorer):
         return _own_sample_scores(estimator, answers)
     if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
         return None
