@@ -65,7 +65,7 @@ tools:
 $(VENV)/tools: pyproject.toml | tools
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1" "maturin>=1.9.4,<2"
-	$(BIN)/python -m pip install --quiet --group test --group lint "numpy>=2" "scipy>=1.14" "scikit-learn>=1.6"
+	$(BIN)/python -m pip install --quiet --group test --group lint "numpy>=2.0" "scipy>=1.14" "scikit-learn>=1.6"
 	@touch $@
 
 $(VENV)/built: $(RUST) $(VENV)/tools

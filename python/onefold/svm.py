@@ -22,9 +22,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core
+from .data import as_weights
 
 __all__ = ["SVC", "SVR"]
 
@@ -327,7 +328,7 @@ class SVC(ClassifierMixin, _Machines):
         if n_classes < 2:
             raise ValueError(f"SVC needs two classes or more, got {n_classes} class")
         self.class_weight_ = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        weights = _weights(sample_weight, X)
+        weights = as_weights(sample_weight, X.shape[0])
         if weights is not None and (np.bincount(codes, weights, n_classes) == 0).any():
             raise ValueError("sample_weight is zero for all samples of a class")
         self._fit(X, codes.astype(np.uint32), n_classes, weights, self.class_weight_[None])
@@ -437,19 +438,11 @@ class SVR(RegressorMixin, _Machines):
         X, y = self._rows(X, y, reset=True)
         self._check_square(X)
         values = column_or_1d(y, warn=True).astype(np.float64)[:, None]
-        self._fit(X, np.ascontiguousarray(values), 0, _weights(sample_weight, X), None)
+        weights = as_weights(sample_weight, X.shape[0])
+        self._fit(X, np.ascontiguousarray(values), 0, weights, None)
         self.n_iter_ = int(self.n_iter_[0])
         return self
 
     def predict(self, X: Any) -> Floats:
         """Return the predicted number for each row."""
         return np.ascontiguousarray(self._decisions(X)[:, 0])
-
-
-def _weights(sample_weight: Any, X: Any) -> Floats | None:
-    if sample_weight is None:
-        return None
-    weights: Floats = _check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True
-    )
-    return np.ascontiguousarray(weights)

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from libsvm_cases import OPENERS, assert_same
+from libsvm_cases import OPENERS, assert_same, random_csr
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from onefold import dump_libsvm, load_libsvm
@@ -96,7 +96,7 @@ def test_labels_of_multilabel_rows():
 @pytest.mark.parametrize("name", ["a", "a.gz", "a.bz2", "a.xz", "a.zst"])
 def test_dumps_are_compressed_by_name(name, tmp_path):
     path = tmp_path / name
-    X, y = sp.random_array((500, 20), density=0.3, format="csr", rng=1), np.arange(500.0)
+    X, y = random_csr(np.random.default_rng(1), (500, 20), density=0.3), np.arange(500.0)
     dump_libsvm(X, y, path)
     assert_same(load_libsvm(path, zero_based=True), [sp.csr_matrix(X), y])
     if name in OPENERS:

@@ -201,8 +201,10 @@ def test_wrong_data_say_what_is_wrong():
         SVC().fit(X, np.zeros(len(y)))
     with pytest.raises(ValueError, match="zero for all samples of a class"):
         SVC().fit(X, y, (y == 0).astype(float))
-    with pytest.raises(ValueError, match="at least one non-zero"):
+    with pytest.raises(ValueError, match="sample_weight is zero for all 240 samples"):
         SVR().fit(X, y, np.zeros(len(y)))
+    with pytest.raises(ValueError, match=r"sample_weight\[3\] is -1.0"):
+        SVR().fit(X, y, np.where(np.arange(len(y)) == 3, -1.0, 1.0))
     with pytest.raises(ValueError, match=r"'epsilon' parameter of SVR .* Got -1"):
         SVR(epsilon=-1).fit(X, y)
 

@@ -170,12 +170,13 @@ def test_a_class_that_a_training_set_does_not_hold_is_not_predicted():
 
 def test_penalties_of_each_output():
     X, Y, _ = problem("tall", 3)
-    for estimator in [Ridge(alpha=[0.1, 10.0, 0.1]), KernelRidge(alpha=[0.1, 10.0, 1.0])]:
+    for kind in (Ridge, KernelRidge):
+        estimator = kind(alpha=np.array([0.1, 10.0, 0.1]))
         fast = onefold.cross_validate(estimator, X, Y, cv=4)
         slow = onefold.cross_validate(estimator, X, Y, cv=4, method="refit")
         np.testing.assert_allclose(fast.predictions, slow.predictions, rtol=1e-9)
     with pytest.raises(ValueError, match="alpha has 2 values for 3 outputs"):
-        onefold.cross_validate(Ridge(alpha=[1, 2]), X, Y)
+        onefold.cross_validate(Ridge(alpha=np.array([1, 2])), X, Y)
 
 
 @pytest.mark.parametrize("estimator", [LinearRegression(), Ridge(), KernelRidge()])
