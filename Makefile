@@ -3,12 +3,13 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+OLDEST := $(VENV)/oldest
 # Sources whose change means the extension must be built again.
 RUST   := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA   ?= $(ONEFOLD_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python lint check bench bench-simd wheel wheel-test clean tools
+.PHONY: help demo test test-rust test-python test-oldest lint check bench bench-simd wheel wheel-test clean tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +24,9 @@ test-rust: tools
 
 test-python: $(VENV)/built
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+test-oldest: $(VENV)/built $(OLDEST)/tools ## Run the Python tests with the oldest versions allowed
+	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/built ## Formatting, clippy, ruff, mypy, stubtest, benches compile
 	cargo fmt --check
@@ -66,6 +70,14 @@ $(VENV)/tools: pyproject.toml | tools
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1" "maturin>=1.9.4,<2"
 	$(BIN)/python -m pip install --quiet --group test --group lint "numpy>=2.0" "scipy>=1.14" "scikit-learn>=1.6"
+	@touch $@
+
+# Every lower bound of pyproject.toml, `name>=1.2`, becomes the constraint `name==1.2.*`.
+$(OLDEST)/tools: pyproject.toml $(VENV)/tools
+	$(PYTHON) -m venv --clear $(OLDEST)
+	grep -oE '[a-z-]+>=[0-9.]+' pyproject.toml | sed 's/>=\(.*\)/==\1.*/' > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt --group test numpy scipy scikit-learn
 	@touch $@
 
 $(VENV)/built: $(RUST) $(VENV)/tools

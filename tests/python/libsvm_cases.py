@@ -113,7 +113,7 @@ class Endless:
 
 
 def random_csr(rng, shape, density):
-    """As `scipy.sparse.random_array`, which calls its generator by another name in every version."""
+    """As `scipy.sparse.random_array`, whose generator goes by another name in older versions."""
     return sp.csr_array(np.where(rng.random(shape) < density, rng.random(shape), 0.0))
 
 
