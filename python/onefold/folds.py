@@ -21,6 +21,7 @@ from ._core import Folds, Splits
 from .data import check_finite, encode
 
 __all__ = ["Folds", "Splits", "partitions", "resolve_cv"]
+__test__ = {"Folds": Folds, "Splits": Splits}  # whose examples doctest finds in no module
 
 Rows = NDArray[np.int64]
 Codes = NDArray[np.uint32]
@@ -33,9 +34,10 @@ def resolve_cv(
 
     Parameters
     ----------
-    cv : int, "loo", splitter, iterable of (train, test), array of fold labels, or None
+    cv : int, "loo", splitter, iterable of (train, test), array of fold labels, folds, or None
         As in scikit-learn, where None is 5 folds and an integer is stratified for a classifier;
-        also ``"loo"`` for leave-one-out, and an array with the fold of every sample.
+        also ``"loo"`` for leave-one-out, an array with the fold of every sample, and the folds of
+        an earlier result.
     X, y, groups
         What the splitter is given.
     classifier : bool, default=False
@@ -55,6 +57,10 @@ def resolve_cv(
     array([0, 2])
     """
     n_samples = _num_samples(X)
+    if isinstance(cv, (Folds, Splits)):
+        if cv.n_samples != n_samples:
+            raise ValueError(f"cv is {cv!r}, but there are {n_samples} samples")
+        return cv
     if isinstance(cv, str):
         if cv != "loo":
             raise ValueError(f"cv must be a number of folds, a splitter or 'loo', got {cv!r}")

@@ -58,7 +58,8 @@ def cross_validate(
         Labels of any kind, or numbers; nothing for unsupervised estimators.
     cv : int, "loo", splitter, iterable of (train, test) or array of fold labels, optional
         As in scikit-learn: 5 folds by default, and an integer is stratified for a classifier. Also
-        ``"loo"`` for leave-one-out and an array with the fold of every sample.
+        ``"loo"`` for leave-one-out, an array with the fold of every sample, and the ``folds`` of an
+        earlier result.
     scoring : str, callable, list or dict, optional
         As in scikit-learn; by default the estimator's own ``score``.
     method : {"auto", "merge", "virtual", "seeded", "tree", "refit"}, default="auto"

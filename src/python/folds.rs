@@ -8,11 +8,35 @@ use pyo3::types::PyTuple;
 use crate::{Folds, Result, Splits};
 
 /// A partition of the samples: every sample is held out in exactly one fold.
+///
+/// Whatever `cv` was, this is what a result has of it, and it is a `cv` itself.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np
+/// >>> from onefold import Folds
+/// >>> folds = Folds.from_labels(np.array([0, 1, 0, 2, 1]), 3)
+/// >>> folds
+/// Folds(5 samples, 3 folds)
+/// >>> folds.test(1), folds.train(1)
+/// (array([1, 4]), array([0, 2, 3]))
+/// >>> folds.labels, folds.rows
+/// (array([0, 1, 0, 2, 1]), array([0, 2, 1, 4, 3]))
 #[pyclass(frozen, module = "onefold._core", name = "Folds")]
 #[derive(Debug)]
 pub(super) struct PyFolds(pub(super) Folds);
 
 /// Any other list of train and test sets.
+///
+/// Examples
+/// --------
+/// >>> import numpy as np
+/// >>> from onefold import Splits
+/// >>> splits = Splits(5, [(np.array([0, 1]), np.array([2])), (np.array([0, 1, 2]), np.array([3, 4]))])
+/// >>> splits
+/// Splits(5 samples, 2 splits)
+/// >>> splits.train(1), splits.test(1)
+/// (array([0, 1, 2]), array([3, 4]))
 #[pyclass(frozen, module = "onefold._core", name = "Splits")]
 #[derive(Debug)]
 pub(super) struct PySplits(pub(super) Splits);

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -22,6 +23,7 @@ from sklearn.model_selection import (
     check_cv,
 )
 
+import onefold
 from onefold import Folds, Splits
 from onefold.folds import resolve_cv
 
@@ -107,6 +109,18 @@ def test_a_rare_class_is_scikit_learns_warning_for_its_own_splitter():
     with pytest.warns(UserWarning, match="The least populated class in y has only 2 members"):
         folds = resolve_cv(StratifiedKFold(5), X, rare)
     assert len(folds) == 5
+
+
+def test_folds_of_an_earlier_result_are_a_cv():
+    X, y = np.arange(12.0)[:, None], np.arange(12.0)
+    for cv in (KFold(3, shuffle=True, random_state=0), ShuffleSplit(2, random_state=0)):
+        first = onefold.cross_validate(Ridge(), X, y, cv=cv)
+        again = onefold.cross_validate(Ridge(), X, y, cv=first.folds)
+        np.testing.assert_array_equal(again["test_score"], first["test_score"])
+        search = onefold.GridSearchCV(Ridge(), {}, cv=first.folds).fit(X, y)
+        assert search.best_score_ == pytest.approx(first.mean)
+        with pytest.raises(ValueError, match=r"cv is .*\(12 samples, .* there are 11 samples"):
+            onefold.cross_validate(Ridge(), X[1:], y[1:], cv=first.folds)
 
 
 def test_leave_one_out_by_name():

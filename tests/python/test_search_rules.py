@@ -92,6 +92,9 @@ def test_splitters_say_what_they_are_and_what_is_wrong():
         next(onefold.Holdout(stratify=True, shuffle=False).split(X, y))
     with pytest.raises(ValueError, match="test_size=90"):
         onefold.GridSearchCV(Ridge(), {}, cv=onefold.Holdout(90)).fit(X, y)
+    for n_splits in (0, -1, 2.5, "many", None):
+        with pytest.raises(ValueError, match=f"n_splits must be .* got {n_splits!r}"):
+            onefold.MonteCarlo(n_splits)
     in_scikit_learn = sk.GridSearchCV(Ridge(), {"alpha": [1]}, cv=onefold.MonteCarlo(3))
     assert in_scikit_learn.fit(X, y).n_splits_ == 3
 
