@@ -145,6 +145,8 @@ def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.u
     >>> as_classes(["spam", "ham", "spam"], 3)
     (array([1, 0, 1], dtype=uint32), array(['ham', 'spam'], dtype='<U4'))
     """
+    if y is None:
+        raise ValueError(f"{name} is None: every sample needs a label")
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.ravel()

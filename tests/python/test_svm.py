@@ -207,6 +207,9 @@ def test_wrong_data_say_what_is_wrong():
         SVR().fit(X, y, np.where(np.arange(len(y)) == 3, -1.0, 1.0))
     with pytest.raises(ValueError, match=r"'epsilon' parameter of SVR .* Got -1"):
         SVR(epsilon=-1).fit(X, y)
+    for machine in (SVC(), SVR(), sklearn.svm.SVC(), sklearn.svm.SVR()):
+        with pytest.raises(ValueError, match="y is None"):
+            onefold.cross_validate(machine, X)
 
 
 # Seeding

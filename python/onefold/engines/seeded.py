@@ -196,7 +196,7 @@ def _notes(found: dict[str, Any], task: Task, *, alone: bool) -> list[str]:
 
 def _missing_class(task: Task) -> str | None:
     """Say which training set lacks a class that others have: its machines would be others."""
-    codes, classes = as_classes(task.y, len(task.y))
+    codes, classes = as_classes(task.y, task.folds.n_samples)
     counted = codes if task.weights is None else codes[task.weights > 0]
     total = np.bincount(counted, minlength=len(classes))
     if len(classes) < 2:
