@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ class MonteCarlo:
         stratify: bool = False,
         random_state: Any = None,
     ) -> None:
-        if not isinstance(n_splits, Integral) or n_splits < 1:
+        if not isinstance(n_splits, (int, np.integer)) or n_splits < 1:
             raise ValueError(f"n_splits must be an integer from 1 on, got {n_splits!r}")
         self.n_splits = n_splits
         self.test_size = test_size
