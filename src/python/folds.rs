@@ -9,7 +9,7 @@ use crate::{Folds, Result, Splits};
 
 /// A partition of the samples: every sample is held out in exactly one fold.
 ///
-/// Whatever `cv` was, this is what a result has of it, and it is a `cv` itself.
+/// The `folds` of a result are such, where `cv` was a partition; they are a `cv` themselves.
 ///
 /// Examples
 /// --------
