@@ -2,7 +2,7 @@
 
 use std::slice::Iter;
 
-use super::{AHEAD, FAR_AHEAD, FEW, Row, Rows, Samples};
+use super::{AHEAD, CACHED, FAR_AHEAD, FEW, MANY, Row, Rows, Samples};
 use crate::simd;
 use crate::{Error, Result};
 
@@ -198,12 +198,12 @@ impl<'a, R: Rows> Examples<'a, R> {
     }
 
     /// `rows` one by one. Those that are many and scattered are asked for some places ahead of their
-    /// turn; rows that follow each other are left to the machine, which asks for them on its own, if
-    /// a little late.
+    /// turn. Rows that follow each other are left to the machine, which asks for them on its own:
+    /// early enough where they come from a cache, a little late where they do not.
     #[inline(always)]
     pub fn ahead<'r>(&'r self, rows: &'r [usize]) -> Ahead<'r, 'a, R> {
         let is_run = |rows: &[usize]| rows[rows.len() - 1].wrapping_sub(rows[0]) == rows.len() - 1;
-        let asked = if rows.len() > FEW && !is_run(rows) {
+        let asked = if rows.len() > FEW && (!is_run(rows) || self.are_far(rows)) {
             rows
         } else {
             &[]
@@ -215,6 +215,12 @@ impl<'a, R: Rows> Examples<'a, R> {
             soon: from(AHEAD),
             later: from(FAR_AHEAD),
         }
+    }
+
+    /// A guess: whether so many rows are in no cache when they are read in turn.
+    #[inline]
+    fn are_far(&self, rows: &[usize]) -> bool {
+        self.rows.n_stored() > CACHED && rows.len() as f64 * self.stored_per_row() > MANY
     }
 
     #[inline(always)]

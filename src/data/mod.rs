@@ -101,6 +101,13 @@ const AHEAD: usize = 6;
 /// Rows that need not be asked for: whoever reads so few has most often just read them.
 const FEW: usize = 512;
 
+/// Stored values of all rows, of 8 bytes each, that some cache may hold: 32 MB.
+const CACHED: usize = 1 << 22;
+
+/// Stored values of so many rows that whoever reads them reads most of the rows, or has not read
+/// them for a while: 4 MB.
+const MANY: f64 = (1 << 19) as f64;
+
 /// Rows that are checked between two looks at the monitor.
 const BLOCK: usize = 4096;
 
