@@ -10,7 +10,8 @@
 //! more from the same state, learns the left half and goes on with the right half. A span of one
 //! fold is evaluated. Rows are fed in another order than by refits: the result is the same for
 //! learners that do not mind the order, and within the learner's incremental stability for others
-//! (theorems 1 and 2).
+//! (theorems 1 and 2). The theorems take samples to be exchangeable. A fold is answered by a model
+//! that has learnt the folds beside it last: rows whose neighbours are alike must be shuffled.
 //!
 //! A node needs its model twice. [`Strategy`] says whether it copies the model or keeps a log of
 //! what it overwrites; when the two halves go to two threads, the first to come copies. All of them

@@ -23,6 +23,9 @@ __all__ = ["Tree"]
 class Tree(Together):
     """Walk the tree of folds with native learners, or with any estimator that has ``partial_fit``.
 
+    A fold is answered by a model that has learnt the folds beside it last, which flatters learners
+    that mind the order where neighbouring rows are alike: shuffle such rows, or their folds.
+
     Options
     -------
     order : {"fixed", "random"}
