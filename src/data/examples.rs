@@ -198,8 +198,8 @@ impl<'a, R: Rows> Examples<'a, R> {
     }
 
     /// `rows` one by one. Those that are many and scattered are asked for some places ahead of their
-    /// turn. Rows that follow each other are left to the machine, which asks for them on its own:
-    /// early enough where they come from a cache, a little late where they do not.
+    /// turn. So are rows that follow each other where they come from memory: the machine asks for them
+    /// on its own, but a little late. Where they come from a cache it is early enough.
     #[inline(always)]
     pub fn ahead<'r>(&'r self, rows: &'r [usize]) -> Ahead<'r, 'a, R> {
         let is_run = |rows: &[usize]| rows[rows.len() - 1].wrapping_sub(rows[0]) == rows.len() - 1;
