@@ -5,9 +5,12 @@
 //! samples, or on the first training set. Every other round starts from that solution, so rounds
 //! are independent: they run in parallel, and the number of threads changes nothing.
 //!
-//! `auto` makes a start from each origin there is, cold included, and takes the one with the fewest
-//! variables that want to move: that foretells the iterations, and the dual objective does not (on
-//! a9a with C = 100 it prefers cold starts to SIR, which takes a quarter less). Along a path there
+//! `auto` solves the first two rounds, the second from the first by SIR, and [merges](seeding::merge)
+//! their solutions into what is nearly that of all samples; the other rounds start from there by
+//! withdrawal. With many rounds the solution of all samples is worth its price, and they start from
+//! that one or from the first round. Of the starts that there are, cold included, it takes the one
+//! with the fewest variables that want to move: that foretells the iterations, and the dual objective
+//! does not (on a9a with C = 100 it prefers cold starts to SIR, which takes a quarter less). Along a path there
 //! are three starts more, from the same round's solution for the last C. As it is, or with nothing
 //! but the β at their bounds moved on, it is taken where half as many variables want to move: so next
 //! to nothing is left to do once C is beyond all β but those of samples that contradict each other.
@@ -74,10 +77,12 @@ type Knowns = Arc<[Known]>;
 struct Camp {
     /// Solutions that they may start from, each with the rule that makes the start.
     origins: Vec<(Knowns, Seeding)>,
-    /// The first round, where it is solved already.
-    first: Option<Knowns>,
+    /// The rounds that are solved already, from the first on.
+    early: Vec<Knowns>,
     /// The solutions of all samples, where these were needed.
     whole: Option<Knowns>,
+    /// What stands in for them, merged from those of two rounds.
+    merged: Option<Knowns>,
 }
 
 /// One machine of one candidate in one round.
@@ -213,18 +218,17 @@ impl<R: Rows + Debug> Run<'_, R> {
         let total = |machines: &Vec<Vec<Fold>>| machines.iter().map(|p| p[at].iterations).sum();
         let iterations: Vec<u64> = folds.iter().map(total).collect();
         let folds = || folds.iter().flatten().map(|path| &path[at]);
-        let wholes = || {
-            camps
-                .iter()
-                .filter_map(|camp| Some(&camp.whole.as_ref()?[at]))
-        };
+        let wholes = || camps.iter().filter_map(|camp| camp.whole.as_ref());
+        let wholes = || wholes().map(|known| &known[at]);
+        let merged = || camps.iter().filter_map(|camp| camp.merged.as_ref());
+        let origins = || merged().map(|known| &known[at]).chain(wholes());
         let whole_iterations = wholes().map(|known| known.solution.iterations).sum();
         Outcome {
             cost: Cost {
                 fits: (folds().count() + wholes().count()) as u64,
                 rows_evaluated: (decisions.len() / n_machines) as u64,
                 cache_hits: folds().map(|fold| fold.rows_read).sum::<u64>()
-                    + wholes().map(|known| known.solution.rows_read).sum::<u64>(),
+                    + origins().map(|known| known.solution.rows_read).sum::<u64>(),
                 smo_iterations: whole_iterations + iterations.iter().sum::<u64>(),
                 ..Cost::default()
             },
@@ -234,7 +238,7 @@ impl<R: Rows + Debug> Run<'_, R> {
             whole_iterations,
             gap: folds().map(|fold| fold.gap).fold(0.0, f64::max),
             seeding: folds().map(|fold| fold.seeding).sum::<Duration>()
-                + wholes().map(|known| known.seeding).sum::<Duration>(),
+                + origins().map(|known| known.seeding).sum::<Duration>(),
             rule: self.rule,
         }
     }
@@ -267,7 +271,20 @@ where
             let firsts = self.solve(Some(0), &camps)?;
             for (camp, first) in camps.iter_mut().zip(firsts) {
                 camp.origins.push((first.clone(), by));
-                camp.first = Some(first);
+                camp.early.push(first);
+            }
+        }
+        if rule.needs_second(self.run.rounds.n_splits()) {
+            let seconds = self.solve(Some(1), &camps)?;
+            let site = self.site(None)?;
+            let merged = camps.par_iter().zip(&seconds).enumerate();
+            let merged =
+                merged.map(|(at, (camp, second))| self.merge(&site, at, [&camp.early[0], second]));
+            let merged = merged.collect::<Result<Vec<Knowns>>>()?;
+            for ((camp, second), merged) in camps.iter_mut().zip(seconds).zip(merged) {
+                camp.early.push(second);
+                camp.origins = vec![(merged.clone(), Seeding::Withdraw)];
+                camp.merged = Some(merged);
             }
         }
         if rule.needs_whole(self.run.rounds.n_splits()) {
@@ -283,6 +300,24 @@ where
             }
         }
         Ok(camps)
+    }
+
+    /// What the solutions of the first two rounds say about that of all samples.
+    fn merge(&self, site: &Site<'_>, at: usize, early: [&Knowns; 2]) -> Result<Knowns> {
+        let steps = self.path.iter().zip(&site.costs).enumerate();
+        let merged = steps.map(|(step, (member, costs))| {
+            let clock = Instant::now();
+            let machine = &member.machines.list[at];
+            let dual = machine.dual(site.holder.gram());
+            let [first, second] = early.map(|known| (&known[step].solution, &known[step].bounds));
+            let solution = seeding::merge(&dual, first, second, self.run.monitor)?;
+            Ok(Known {
+                solution,
+                bounds: machine.bounds(costs),
+                seeding: clock.elapsed(),
+            })
+        });
+        merged.collect()
     }
 
     /// The kernel matrix and the costs of a round's training set, or of all samples.
@@ -314,9 +349,9 @@ where
         let machines = camps.par_iter().enumerate();
         machines
             .map(|(at, camp)| {
-                let knowns = match &camp.first {
-                    Some(first) if round == 0 => first.clone(),
-                    _ => self.walk(&site, at, camp)?,
+                let knowns = match camp.early.get(round) {
+                    Some(known) => known.clone(),
+                    None => self.walk(&site, at, camp)?,
                 };
                 let path = self.path.iter().zip(&*knowns);
                 Ok(path

@@ -18,7 +18,7 @@ fn candidate(c: f64, kernels: &[Kernel]) -> Candidate<'static> {
         kernels: kernels.to_vec(),
         costs: Costs::new(c, &[]).expect("valid"),
         epsilon: 0.0,
-        options: Options::new(1e-3, None, true).expect("valid"),
+        options: Options::new(1e-4, None, true).expect("valid"),
     }
 }
 

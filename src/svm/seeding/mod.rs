@@ -11,13 +11,14 @@
 //! | [`cold`] | nothing | |
 //! | [`avg`] | all samples | spread evenly over the free variables |
 //! | [`top`] | all samples | to the most similar free variables |
-//! | [`withdraw`] | all samples | to the most similar variables of the same side |
+//! | [`withdraw`] | all samples | to similar variables of the same side, or nowhere |
 //! | [`sir`] | the first fold | to the most similar entering variable of the same side |
 //! | [`mir`] | the first fold | entering variables by least squares, all at once |
 //! | [`ato`] | the first fold | step by step along the optimality conditions |
 //!
 //! The paper goes from fold h to fold h + 1. Any two folds differ by one pair of test sets, so here
 //! every fold starts from the same solution: as near as a neighbour, and independent of the others.
+//! [`merge`](merge()) makes of two folds' solutions one that is nearly that of all samples.
 //!
 //! # References
 //! Wen, Li, Kotagiri, Chen, Chen, Zhang (2017), *Improving efficiency of SVM k-fold
@@ -31,6 +32,7 @@ mod avg;
 mod cold;
 mod feasible;
 mod least_squares;
+mod merge;
 mod mir;
 mod sir;
 mod top;
@@ -42,11 +44,13 @@ use super::smo::{Bounds, Dual, Solution, Start};
 use super::state::intercept;
 use crate::{Error, Monitor, Result};
 pub(super) use along::Along;
+pub(super) use merge::merge;
 
 /// How folds are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeding {
-    /// Cold, SIR or withdrawal, for every fold the one that leaves least to do; conjugate steps.
+    /// Withdrawal from two folds merged or from all samples, SIR, or cold: for every fold the one that
+    /// leaves least to do; conjugate steps.
     Auto,
     /// β = 0.
     Cold,
@@ -101,7 +105,7 @@ impl FromStr for Seeding {
 
 /// From this many folds on, the solution of all samples is worth its price to `auto`: folds that
 /// start from it differ from it by one test set, and not by two.
-const MANY_FOLDS: usize = 20;
+const MANY_FOLDS: usize = 50;
 
 impl Seeding {
     /// The rule for a number of folds: two training sets of two folds have nothing in common.
@@ -115,6 +119,11 @@ impl Seeding {
     /// Whether folds start from the solution of the first.
     pub(super) fn needs_first(self) -> bool {
         matches!(self, Self::Auto | Self::Ato | Self::Mir | Self::Sir)
+    }
+
+    /// Whether they start from those of the first two together.
+    pub(super) fn needs_second(self, n_folds: usize) -> bool {
+        self == Self::Auto && !self.needs_whole(n_folds) && n_folds > 2
     }
 
     /// Whether they start from the solution of all samples.
@@ -226,7 +235,7 @@ fn moved(
 
 /// The start of a rule, feasible and with its gradient.
 pub fn seed(rule: Seeding, step: &Move<'_>) -> Result<Seed> {
-    let mut beta = match rule {
+    let beta = match rule {
         Seeding::Cold => cold::start(step),
         Seeding::Avg => avg::start(step),
         Seeding::Top => top::start(step),
@@ -235,6 +244,11 @@ pub fn seed(rule: Seeding, step: &Move<'_>) -> Result<Seed> {
         Seeding::Sir => sir::start(step),
         Seeding::Auto | Seeding::Withdraw => withdraw::start(step),
     };
+    complete(step, beta)
+}
+
+/// Makes β feasible and computes its gradient.
+fn complete(step: &Move<'_>, mut beta: Vec<f64>) -> Result<Seed> {
     feasible::restore(&mut beta, step.after);
     let previous = &step.previous.beta;
     let moved = beta

@@ -1,0 +1,136 @@
+//! The solution of all samples, nearly, from those of two folds.
+//!
+//! A sample that is held out by one fold has the β of the other. One that both have learnt may have
+//! two different β: near samples that a fold does not have, its solution makes up for them. How much
+//! it has to is Σ β_u K_uv over the held-out u, with the β of the other solution: v has its β from the
+//! solution that misses less around it. Where it hardly matters which, the choice is turned if that
+//! brings Σβ nearer to 0, so that every β is one that a solver has found.
+//!
+//! On w8a with ten folds, starts from the solution of the first fold (SIR) leave 2 900 iterations a
+//! fold to do on 4 000 rows, starts from this one 2 300, and starts from the true solution 2 100,
+//! which takes as long to find as a fold does.
+
+use crate::svm::smo::{Bounds, Dual, Solution};
+use crate::{Monitor, Result};
+
+/// A choice that may be turned.
+struct Choice {
+    variable: usize,
+    /// The β that was not chosen.
+    other: f64,
+    /// How much better the chosen one is.
+    preference: f64,
+}
+
+/// Merges two solutions, each with its boxes. The result need not be feasible.
+pub(in crate::svm) fn merge(
+    dual: &Dual<'_>,
+    first: (&Solution, &Bounds),
+    second: (&Solution, &Bounds),
+    monitor: &Monitor,
+) -> Result<Solution> {
+    let missed = |bounds: &Bounds, other: &Solution| {
+        let held_out: Vec<usize> = (0..dual.len()).filter(|&v| !bounds.is_open(v)).collect();
+        let beta: Vec<f64> = held_out.iter().map(|&v| other.beta[v]).collect();
+        dual.combine(&held_out, &beta, monitor)
+    };
+    let by_first = missed(first.1, second.0)?;
+    let by_second = missed(second.1, first.0)?;
+    let mut beta = first.0.beta.clone();
+    let mut choices = vec![];
+    for (v, chosen) in beta.iter_mut().enumerate() {
+        let other = second.0.beta[v];
+        let preference = by_second[v].abs() - by_first[v].abs();
+        match (first.1.is_open(v), second.1.is_open(v)) {
+            (false, _) => *chosen = other,
+            (true, true) if *chosen != other => {
+                let (better, worse) = if preference < 0.0 {
+                    (other, *chosen)
+                } else {
+                    (*chosen, other)
+                };
+                *chosen = better;
+                choices.push(Choice {
+                    variable: v,
+                    other: worse,
+                    preference: preference.abs(),
+                });
+            }
+            (true, _) => {}
+        }
+    }
+    choices.sort_by(|a, b| a.preference.total_cmp(&b.preference));
+    let mut sum: f64 = beta.iter().sum();
+    for Choice {
+        variable, other, ..
+    } in choices
+    {
+        let turned = sum - beta[variable] + other;
+        if turned.abs() < sum.abs() {
+            (sum, beta[variable]) = (turned, other);
+        }
+    }
+    let mut gradient = first.0.gradient.clone();
+    let rows_read = dual.shift(&first.0.beta, &beta, &mut gradient, monitor)?;
+    Ok(Solution {
+        objective: dual.objective(&beta, &gradient),
+        beta,
+        gradient,
+        rows_read,
+        iterations: 0,
+        ..first.0.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dense;
+    use crate::svm::gram::Gram;
+    use crate::svm::kernel::Kernel;
+    use crate::svm::memory::Budget;
+
+    /// Two pairs of neighbours far from each other; each fold holds out one of a pair.
+    #[test]
+    fn each_variable_comes_from_the_solution_that_misses_less_around_it() {
+        let values = [0.0, 0.1, 50.0, 50.1];
+        let rows = Dense::new(&values, 4, 1).expect("shape");
+        let (order, monitor) = ([0, 1, 2, 3], Monitor::new());
+        let kernel = Kernel::Rbf { gamma: 1.0 };
+        let budget = Budget::new(Some(1.0)).expect("valid");
+        let gram = Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
+        let dual = Dual::new(&gram, vec![0..4], vec![1.0, 1.0, -1.0, -1.0]);
+        let bounds = |held_out: usize| {
+            let mut upper = vec![5.0, 5.0, 0.0, 0.0];
+            let mut lower = vec![0.0, 0.0, -5.0, -5.0];
+            (upper[held_out], lower[held_out]) = (0.0, 0.0);
+            Bounds { lower, upper }
+        };
+        let solution = |beta: [f64; 4]| Solution {
+            gradient: dual.gradient(&beta, &monitor).expect("not stopped").0,
+            beta: beta.to_vec(),
+            intercept: 0.0,
+            objective: 0.0,
+            iterations: 7,
+            rows_read: 0,
+            gap: 0.0,
+        };
+        // Sample 1 makes up for sample 0 in the first, sample 3 for sample 2 in the second.
+        let first = solution([0.0, 2.0, -1.0, -1.0]);
+        let second = solution([1.0, 1.0, 0.0, -2.0]);
+        let (out_0, out_2) = (bounds(0), bounds(2));
+        let merged = merge(&dual, (&first, &out_0), (&second, &out_2), &monitor);
+        let merged = merged.expect("not stopped");
+        assert_eq!(merged.beta, [1.0, 1.0, -1.0, -1.0]);
+        let (gradient, _) = dual.gradient(&merged.beta, &monitor).expect("not stopped");
+        for (found, expected) in merged.gradient.iter().zip(gradient) {
+            assert!((found - expected).abs() < 1e-12);
+        }
+        assert_eq!(merged.iterations, 0);
+
+        // With another β for sample 2 the sum would be 1; sample 3 is turned to bring it to 0.
+        let first = solution([0.0, 2.0, 0.0, -1.0]);
+        let merged = merge(&dual, (&first, &out_0), (&second, &out_2), &monitor);
+        assert_eq!(merged.expect("not stopped").beta, [1.0, 1.0, 0.0, -2.0]);
+    }
+}
