@@ -38,10 +38,10 @@ impl Kept {
         self.rows[at].is_some()
     }
 
-    /// Keeps the row of the variable at a place.
-    pub(super) fn push(&mut self, at: usize, row: impl Iterator<Item = f32>) {
+    /// Keeps the row of the variable at a place, which `write` adds to what is there.
+    pub(super) fn push(&mut self, at: usize, write: impl FnOnce(&mut Vec<f32>)) {
         self.rows[at] = Some(self.values.len() / self.width);
-        self.values.extend(row);
+        write(&mut self.values);
     }
 
     /// The row of the variable at a place, if it is kept.

@@ -31,7 +31,7 @@ impl Budget {
         }
     }
 
-    fn of(bytes: u64) -> Self {
+    pub(super) fn of(bytes: u64) -> Self {
         Self { bytes, all: bytes }
     }
 
@@ -39,6 +39,12 @@ impl Budget {
     pub(super) fn rows(self, n: usize) -> usize {
         let row = (n * size_of::<f32>()).max(1) as u64;
         usize::try_from(self.bytes / row).unwrap_or(usize::MAX)
+    }
+
+    /// Whether a matrix of `n` × `n` bytes fits, and one of f32 is `large` or does not.
+    pub(super) fn is_for_codes(self, n: usize, large: u64) -> bool {
+        let codes = (n as u64).saturating_mul(n as u64);
+        codes <= self.bytes && codes.saturating_mul(4) > self.bytes.min(large)
     }
 
     /// An equal share for each of `parts`.

@@ -96,13 +96,13 @@ impl Aside {
         if self.rows.recall(at) {
             return;
         }
-        let row = dual.gram().row(self.samples[at]);
-        let values = self.samples.iter().map(|&sample| row[sample]);
+        let samples = &self.samples;
+        let write = |values: &mut Vec<f32>| dual.gram().pick(samples[at], samples, values);
         if self.rows.has_room() {
-            self.rows.push(at, values);
+            self.rows.push(at, write);
         } else {
             self.passing[role].clear();
-            self.passing[role].extend(values);
+            write(&mut self.passing[role]);
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(super) struct RowCache {
     capacity: usize,
     clock: u64,
-    rows: HashMap<usize, (u64, Arc<[f32]>)>,
+    rows: HashMap<usize, (u64, Arc<Vec<f32>>)>,
     by_use: BTreeMap<u64, usize>,
 }
 
@@ -22,7 +22,7 @@ impl RowCache {
         }
     }
 
-    pub(super) fn find(&mut self, i: usize) -> Option<Arc<[f32]>> {
+    pub(super) fn find(&mut self, i: usize) -> Option<Arc<Vec<f32>>> {
         let (used, row) = self.rows.get_mut(&i)?;
         self.by_use.remove(used);
         self.clock += 1;
@@ -31,16 +31,24 @@ impl RowCache {
         Some(Arc::clone(row))
     }
 
-    pub(super) fn keep(&mut self, i: usize, row: &Arc<[f32]>) {
+    /// Room for a row: that of the row used longest ago, unless somebody still reads it.
+    pub(super) fn room(&mut self) -> Vec<f32> {
+        let forgotten = (self.rows.len() >= self.capacity).then(|| self.forget());
+        let row = forgotten.flatten();
+        row.and_then(|row| Arc::try_unwrap(row).ok())
+            .unwrap_or_default()
+    }
+
+    fn forget(&mut self) -> Option<Arc<Vec<f32>>> {
+        let (_, oldest) = self.by_use.pop_first()?;
+        self.rows.remove(&oldest).map(|(_, row)| row)
+    }
+
+    pub(super) fn keep(&mut self, i: usize, row: &Arc<Vec<f32>>) {
         if self.find(i).is_some() {
             return;
         }
-        while self.rows.len() >= self.capacity {
-            let Some((_, oldest)) = self.by_use.pop_first() else {
-                return;
-            };
-            self.rows.remove(&oldest);
-        }
+        while self.rows.len() >= self.capacity && self.forget().is_some() {}
         self.clock += 1;
         self.by_use.insert(self.clock, i);
         self.rows.insert(i, (self.clock, Arc::clone(row)));

@@ -3,7 +3,8 @@
 //! # Method
 //! The whole matrix where the memory budget allows it: blocks of rows in parallel, stored as f32,
 //! as LIBSVM's cache stores them. Otherwise a cache of rows, shared by all threads, that forgets
-//! the row used longest ago. The estimate comes before the allocation. Rows have the same bits
+//! the row used longest ago. Where a matrix would be large and its values are few, it is
+//! [coded](coded) in bytes, with such a cache before it. The estimate comes before the allocation. Rows have the same bits
 //! either way: K(x, z) and K(z, x) do, so that half of a whole matrix is computed and the rest
 //! mirrored, except for values that the caller brought.
 //!
@@ -16,18 +17,21 @@
 //! |---|---|---|
 //! | whole matrix | ½n · (stored values of X) multiply-adds | 4n² bytes |
 //! | one row of the cache | (stored values of X) multiply-adds | 4n bytes |
+//! | coded matrix | as the whole one, without the kernel function | n² bytes |
 
 mod cache;
+mod coded;
 mod source;
 
 use std::fmt::Debug;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
 use self::cache::RowCache;
+use self::coded::{Codes, Decoded};
 use self::source::{Computed, Derived, Given, Source};
 use super::kernel::{self, Kernel, WIDTH};
 use super::memory::Budget;
@@ -36,6 +40,14 @@ use crate::{Error, Monitor, Result};
 
 /// Rows that the cache must be able to hold: two for each of a few threads.
 const FEWEST_ROWS: usize = 8;
+
+/// Bytes of a matrix of f32 from which it is coded, if it can be: to read rows of a smaller one as
+/// they are is faster.
+const LARGE: u64 = 1 << 30;
+
+/// What the rows that are decoded may take: hardly one is read again soon, so that more of them would
+/// only be further away.
+const DECODED: u64 = 1 << 23;
 
 /// Kernel values between all samples, in the order in which they were listed.
 #[derive(Debug)]
@@ -87,7 +99,7 @@ pub enum GramRow<'a> {
     /// A row of the whole matrix.
     Borrowed(&'a [f32]),
     /// A row of the cache, which may forget it meanwhile.
-    Shared(Arc<[f32]>),
+    Shared(Arc<Vec<f32>>),
 }
 
 impl Deref for GramRow<'_> {
@@ -153,9 +165,34 @@ impl<'a> Gram<'a> {
             norms,
             factor: unit.recip(),
         };
+        let is_large = budget.is_for_codes(n, LARGE);
+        if let Some(largest) = is_large.then(|| Codes::bound(&source)).flatten() {
+            let codes = Arc::new(Codes::new(&source, largest, monitor)?);
+            let mut gram = Self::decoded(codes, n, kernel);
+            gram.computed = AtomicU64::new(n as u64);
+            return Ok(gram);
+        }
         let mut gram = Self::of(Box::new(source), n, None, budget, monitor)?;
         gram.unit = unit;
         Ok(gram)
+    }
+
+    /// A kernel whose base is coded.
+    fn decoded(codes: Arc<Codes>, n: usize, kernel: Kernel) -> Self {
+        let source = Decoded::new(codes, kernel);
+        let capacity = Budget::of(DECODED)
+            .rows(n)
+            .clamp(FEWEST_ROWS, n.max(FEWEST_ROWS));
+        Self {
+            n,
+            unit: 1.0,
+            diagonal: (0..n).map(|i| source.diagonal(i)).collect(),
+            source: Box::new(source),
+            store: Store::Cache(Mutex::new(RowCache::new(capacity))),
+            computed: AtomicU64::new(0),
+            home: None,
+            shelf: Shelf::default(),
+        }
     }
 
     /// Another kernel of the same [base](Kernel::base), from a matrix of that base.
@@ -166,6 +203,9 @@ impl<'a> Gram<'a> {
         monitor: &Monitor,
     ) -> Result<Self> {
         let kernel = kernel.check()?;
+        if let Some(codes) = base.source.codes() {
+            return Ok(Self::decoded(Arc::clone(codes), base.n, kernel));
+        }
         let source = Derived { base, kernel };
         Self::of(Box::new(source), base.n, Some(&base.shelf), budget, monitor)
     }
@@ -211,21 +251,15 @@ impl<'a> Gram<'a> {
         let used = self.home.and_then(|home| lock(&home.matrices).pop());
         let mut values = used.unwrap_or_else(|| Block::new(self.n * self.n));
         let is_symmetric = self.source.is_symmetric();
-        let block = WIDTH * self.n;
-        values
-            .par_chunks_mut(block.max(1))
-            .enumerate()
-            .try_for_each(|(index, chunk)| {
-                monitor.check()?;
-                let row = index * WIDTH;
-                let first = if is_symmetric { row } else { 0 };
-                let rows = row..row + chunk.len() / self.n;
-                self.source.fill(rows, first, chunk);
-                Ok(())
-            })?;
-        if is_symmetric {
-            mirror(&mut values, 0, self.n, monitor)?;
-        }
+        whole(
+            &mut values,
+            self.n,
+            is_symmetric,
+            monitor,
+            |rows, first, out| {
+                self.source.fill(rows, first, out);
+            },
+        )?;
         self.computed.fetch_add(self.n as u64, Ordering::Relaxed);
         Ok(values)
     }
@@ -238,7 +272,7 @@ impl<'a> Gram<'a> {
 
     /// Whether the whole matrix is in memory.
     pub fn is_full(&self) -> bool {
-        matches!(self.store, Store::Full(_))
+        matches!(self.store, Store::Full(_)) || self.source.codes().is_some()
     }
 
     /// K(i, i) of every sample.
@@ -277,24 +311,68 @@ impl<'a> Gram<'a> {
         lock(&self.shelf().gathered).push(room);
     }
 
-    /// A row of the cache. Two threads may compute the same row at once: both get the same bits.
-    fn cached(&self, cache: &Mutex<RowCache>, i: usize) -> Arc<[f32]> {
-        if let Some(row) = lock(cache).find(i) {
-            return row;
+    /// Adds some values of row `i` to `out`.
+    pub(super) fn pick(&self, i: usize, columns: &[usize], out: &mut Vec<f32>) {
+        if !self.source.pick(i, columns, out) {
+            let row = self.row(i);
+            out.extend(columns.iter().map(|&column| row[column]));
         }
-        let mut values = vec![0.0; self.n];
+    }
+
+    /// A row of the cache. Two threads may compute the same row at once: both get the same bits.
+    fn cached(&self, cache: &Mutex<RowCache>, i: usize) -> Arc<Vec<f32>> {
+        let mut values = {
+            let mut cache = lock(cache);
+            if let Some(row) = cache.find(i) {
+                return row;
+            }
+            cache.room()
+        };
+        values.resize(self.n, 0.0);
         self.source.fill(i..i + 1, 0, &mut values);
-        self.computed.fetch_add(1, Ordering::Relaxed);
-        let row: Arc<[f32]> = values.into();
+        if self.source.codes().is_none() {
+            self.computed.fetch_add(1, Ordering::Relaxed);
+        }
+        let row = Arc::new(values);
         lock(cache).keep(i, &row);
         row
     }
 }
 
+/// Fills a matrix of `n` columns, blocks of rows in parallel; `fill` writes consecutive rows, from a
+/// column on. Half of a symmetric matrix is mirrored.
+fn whole<T: Copy + Send + Sync>(
+    values: &mut [T],
+    n: usize,
+    is_symmetric: bool,
+    monitor: &Monitor,
+    fill: impl Fn(Range<usize>, usize, &mut [T]) + Sync,
+) -> Result<()> {
+    values
+        .par_chunks_mut((WIDTH * n).max(1))
+        .enumerate()
+        .try_for_each(|(index, chunk)| {
+            monitor.check()?;
+            let row = index * WIDTH;
+            let first = if is_symmetric { row } else { 0 };
+            fill(row..row + chunk.len() / n, first, chunk);
+            Ok(())
+        })?;
+    if is_symmetric {
+        mirror(values, 0, n, monitor)?;
+    }
+    Ok(())
+}
+
 /// Completes rows of a symmetric matrix of `n` columns, the first of which is row `first`, from the
 /// column that stands under it on: of every [`WIDTH`] rows, the columns from the first of them on
 /// are known.
-fn mirror(rows: &mut [f32], first: usize, n: usize, monitor: &Monitor) -> Result<()> {
+fn mirror<T: Copy + Send + Sync>(
+    rows: &mut [T],
+    first: usize,
+    n: usize,
+    monitor: &Monitor,
+) -> Result<()> {
     let n_blocks = (rows.len() / n.max(1)).div_ceil(WIDTH);
     if n_blocks < 2 {
         return Ok(());
@@ -382,6 +460,53 @@ mod tests {
             assert!(whole.is_full() && !cache.is_full());
             for i in 0..N {
                 assert_eq!(*whole.row(i), *cache.row(i), "{kernel:?}, row {i}");
+            }
+        }
+    }
+
+    /// Values of so few bytes that codes fit the budget and f32 do not, against a whole matrix.
+    #[test]
+    fn a_coded_matrix_has_the_bits_of_a_whole_one() {
+        let order: Vec<usize> = (0..N).rev().collect();
+        let monitor = Monitor::new();
+        let (gamma, coef0, degree) = (0.3, 0.5, 3);
+        let rbf = Kernel::Rbf { gamma };
+        let poly = Kernel::Poly {
+            gamma,
+            coef0,
+            degree,
+        };
+        let binary: Vec<f64> = numbers(N * 9).iter().map(|v| f64::from(*v > 0.4)).collect();
+        let signs: Vec<f64> = binary.iter().map(|v| 2.0 * v - 1.0).collect();
+        let halves: Vec<f64> = binary.iter().map(|v| 0.5 * v).collect();
+        for kernel in [Kernel::Linear, rbf, poly, Kernel::SquaredDistance] {
+            let of_distance = kernel.base() == Kernel::SquaredDistance;
+            for (values, expected) in [(&binary, true), (&signs, of_distance), (&halves, false)] {
+                let rows = Dense::new(values, N, 9).expect("shape");
+                let make =
+                    |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
+                let (whole, small) = (make(budget(N)), make(budget(N / 4 + 1)));
+                assert_eq!(small.source.codes().is_some(), expected, "{kernel:?}");
+                assert_eq!(small.is_full(), expected);
+                assert_eq!(whole.diagonal(), small.diagonal());
+                let columns = [7, 0, 52, 7];
+                for i in (0..N).chain(0..N) {
+                    assert_eq!(*whole.row(i), *small.row(i), "{kernel:?}, row {i}");
+                    let (mut from_whole, mut from_small) = (vec![], vec![]);
+                    whole.pick(i, &columns, &mut from_whole);
+                    small.pick(i, &columns, &mut from_small);
+                    assert_eq!(from_whole, from_small);
+                }
+                if expected {
+                    assert_eq!(small.rows_computed(), N as u64);
+                    let other = Kernel::Rbf { gamma: 2.0 };
+                    if of_distance {
+                        let derived = Gram::derive(&small, other, budget(N), &monitor);
+                        let direct = Gram::new(&rows, &order, other, budget(N), &monitor);
+                        let (derived, direct) = (derived.expect("fits"), direct.expect("fits"));
+                        assert!((0..N).all(|i| *derived.row(i) == *direct.row(i)));
+                    }
+                }
             }
         }
     }

@@ -3,8 +3,10 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Gram;
+use super::coded::Codes;
 use crate::data::{Row as _, Rows};
 use crate::simd::{self, Simd, WithSimd};
 use crate::svm::kernel::{self, Kernel, Panel, Partners, WIDTH};
@@ -21,6 +23,17 @@ pub(super) trait Source: Sync + Send + Debug {
 
     /// K(i, i).
     fn diagonal(&self, i: usize) -> f32;
+
+    /// Adds some values of a row to `out`, and says so, if that takes no more than to look them up.
+    fn pick(&self, row: usize, columns: &[usize], out: &mut Vec<f32>) -> bool {
+        let _ = (row, columns, out);
+        false
+    }
+
+    /// The values of the base, if they are coded and kept: then a row takes no computing.
+    fn codes(&self) -> Option<&Arc<Codes>> {
+        None
+    }
 }
 
 /// A kernel of rows.
@@ -34,7 +47,28 @@ pub(super) struct Computed<'a, R> {
 }
 
 impl<R: Rows + Debug> Computed<'_, R> {
-    fn block<const W: usize>(&self, rows: Range<usize>, from: usize, out: &mut [f32]) {
+    /// Writes values of a kernel as [`Source::fill`] does, each made into what is stored.
+    pub(super) fn write<T>(
+        &self,
+        kernel: Kernel,
+        (rows, first): (Range<usize>, usize),
+        out: &mut [T],
+        store: impl Fn(f64) -> T,
+    ) {
+        if rows.len() == 1 {
+            self.block::<T, 1>(kernel, (rows, first), out, store);
+        } else {
+            self.block::<T, WIDTH>(kernel, (rows, first), out, store);
+        }
+    }
+
+    fn block<T, const W: usize>(
+        &self,
+        kernel: Kernel,
+        (rows, from): (Range<usize>, usize),
+        out: &mut [T],
+        store: impl Fn(f64) -> T,
+    ) {
         let members = &self.order[rows.clone()];
         let panel = Panel::<W>::new(self.rows, members, &self.norms[rows]);
         let partners = Partners {
@@ -43,10 +77,10 @@ impl<R: Rows + Debug> Computed<'_, R> {
             norms: &self.norms[from..],
         };
         let n = self.order.len();
-        kernel::against(self.kernel, &panel, partners, |first, values| {
+        kernel::against(kernel, &panel, partners, |first, values| {
             for (lane, row) in out.chunks_mut(n).enumerate() {
                 for (slot, lanes) in row[from + first..].iter_mut().zip(values) {
-                    *slot = to_f32(lanes[lane] * self.factor);
+                    *slot = store(lanes[lane]);
                 }
             }
         });
@@ -55,11 +89,8 @@ impl<R: Rows + Debug> Computed<'_, R> {
 
 impl<R: Rows + Debug> Source for Computed<'_, R> {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
-        if rows.len() == 1 {
-            self.block::<1>(rows, first, out);
-        } else {
-            self.block::<WIDTH>(rows, first, out);
-        }
+        let store = |value: f64| to_f32(value * self.factor);
+        self.write(self.kernel, (rows, first), out, store);
     }
 
     fn diagonal(&self, i: usize) -> f32 {
@@ -84,6 +115,7 @@ impl<R: Rows + Debug> Source for Given<'_, R> {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         let n = self.order.len();
         for (row, out) in self.order[rows].iter().zip(out.chunks_mut(n)) {
+            out[first..].fill(0.0);
             for (column, value) in self.rows.row(*row).entries() {
                 if let Some(place) = self.places[column].filter(|&place| place >= first) {
                     out[place] = to_f32(value);
@@ -171,7 +203,7 @@ impl WithSimd for Finish<'_> {
 /// Rounded; numbers below the normal range become 0, because arithmetic with them is slow.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // rounding is the purpose
-fn to_f32(value: f64) -> f32 {
+pub(super) fn to_f32(value: f64) -> f32 {
     let small = value as f32;
     if small.abs() < f32::MIN_POSITIVE {
         0.0

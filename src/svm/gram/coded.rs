@@ -1,0 +1,126 @@
+//! Kernel matrices of few different values, a byte each.
+//!
+//! # Problem
+//! Samples of small whole numbers, above all of categories that were made into zeros and ones, have
+//! few different distances: two rows of a9a differ in 28 of their features at most. A whole kernel
+//! matrix of f32 holds each value a hundred million times, and the system may take longer to hand out
+//! the memory than it takes to compute it.
+//!
+//! # Method
+//! Where all stored values are whole numbers and no distance (or inner product) is above 255, the
+//! matrix holds the distances as bytes, and a kernel is a table of 256 values. Sums of small whole
+//! numbers are exact, so the values have the bits of those that are computed one by one; kernels of
+//! the same base share the bytes, whatever their parameters.
+//!
+//! # Cost
+//! n² bytes, a quarter of a matrix of f32; to read a row takes a look at the table for each value.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::source::{Computed, Source, to_f32};
+use super::whole;
+use crate::data::{Block, Row as _, Rows};
+use crate::svm::kernel::Kernel;
+use crate::{Monitor, Result, simd};
+
+/// The largest value that a byte holds.
+const LARGEST: f64 = u8::MAX as f64;
+
+/// Values of a base between all samples.
+#[derive(Debug)]
+pub(super) struct Codes {
+    n: usize,
+    largest: u8,
+    values: Block<u8>,
+}
+
+impl Codes {
+    /// An upper bound on the values of the base of `computed`, if they are whole numbers that a byte
+    /// can hold.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole, in 0..=255
+    pub(super) fn bound<R: Rows>(computed: &Computed<'_, R>) -> Option<u8> {
+        let most = computed.norms.iter().copied().fold(0.0, f64::max);
+        if most > LARGEST {
+            return None;
+        }
+        let rows = computed.order.iter();
+        let mut values = rows.flat_map(|&row| computed.rows.row(row).entries());
+        let mut has_negative = false;
+        let are_whole = values.all(|(_, value)| {
+            has_negative |= value < 0.0;
+            value.fract() == 0.0
+        });
+        let bound = match (computed.kernel.base(), has_negative) {
+            (Kernel::SquaredDistance, false) => 2.0 * most,
+            (Kernel::SquaredDistance, true) => 4.0 * most,
+            (_, false) => most,
+            (_, true) => return None,
+        };
+        (are_whole && bound <= LARGEST).then_some(bound as u8)
+    }
+
+    /// The matrix of the base of `computed`, whose values are `largest` at most.
+    pub(super) fn new<R: Rows + Debug>(
+        computed: &Computed<'_, R>,
+        largest: u8,
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        let n = computed.order.len();
+        let base = computed.kernel.base();
+        let mut values = Block::new(n * n);
+        whole(&mut values, n, true, monitor, |rows, first, out| {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole, in 0..=255
+            computed.write(base, (rows, first), out, |value| value as u8);
+        })?;
+        Ok(Self { n, largest, values })
+    }
+
+    fn row(&self, i: usize) -> &[u8] {
+        &self.values[i * self.n..][..self.n]
+    }
+}
+
+/// A kernel of a base whose values are coded.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    codes: Arc<Codes>,
+    table: [f32; 256],
+}
+
+impl Decoded {
+    pub(super) fn new(codes: Arc<Codes>, kernel: Kernel) -> Self {
+        let mut values: [f64; 256] = std::array::from_fn(|code| code as f64);
+        kernel.finish(&mut values);
+        Self {
+            codes,
+            table: values.map(to_f32),
+        }
+    }
+}
+
+impl Source for Decoded {
+    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
+        for (row, out) in rows.zip(out.chunks_mut(self.codes.n)) {
+            let Codes { largest, .. } = *self.codes;
+            let codes = &self.codes.row(row)[first..];
+            simd::look_up(&self.table, largest, codes, &mut out[first..]);
+        }
+    }
+
+    fn pick(&self, row: usize, columns: &[usize], out: &mut Vec<f32>) -> bool {
+        let codes = self.codes.row(row);
+        let values = columns.iter().map(|&column| codes[column]);
+        out.extend(values.map(|code| self.table[usize::from(code)]));
+        true
+    }
+
+    fn codes(&self) -> Option<&Arc<Codes>> {
+        Some(&self.codes)
+    }
+
+    fn diagonal(&self, i: usize) -> f32 {
+        self.table[usize::from(self.codes.row(i)[i])]
+    }
+}
