@@ -58,7 +58,8 @@ fn pick<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
 #[derive(Debug)]
 struct Aside {
     variables: Vec<usize>,
-    samples: Vec<usize>,
+    /// Their samples; no kernel matrix has more than fit a u32.
+    samples: Vec<u32>,
     /// The arrays of all variables, and the β that their gradient belongs to.
     all: Active,
     beta: Vec<f64>,
@@ -69,9 +70,10 @@ struct Aside {
 
 impl Aside {
     /// Of all variables, `variables` go on.
+    #[allow(clippy::cast_possible_truncation)] // see `samples`
     fn new(variables: Vec<usize>, dual: &Dual<'_>, all: Active, beta: Vec<f64>) -> Self {
         Self {
-            samples: variables.iter().map(|&v| dual.sample(v)).collect(),
+            samples: variables.iter().map(|&v| dual.sample(v) as u32).collect(),
             all,
             beta,
             rows: Kept::new(variables.len(), dual.gram().lend_room()),
@@ -97,7 +99,7 @@ impl Aside {
             return;
         }
         let samples = &self.samples;
-        let write = |values: &mut Vec<f32>| dual.gram().pick(samples[at], samples, values);
+        let write = |values: &mut Vec<f32>| dual.gram().pick(samples[at] as usize, samples, values);
         if self.rows.has_room() {
             self.rows.push(at, write);
         } else {

@@ -103,16 +103,20 @@ impl Decoded {
 impl Source for Decoded {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         for (row, out) in rows.zip(out.chunks_mut(self.codes.n)) {
-            let Codes { largest, .. } = *self.codes;
             let codes = &self.codes.row(row)[first..];
-            simd::look_up(&self.table, largest, codes, &mut out[first..]);
+            simd::look_up(&self.table, self.codes.largest, codes, &mut out[first..]);
         }
     }
 
-    fn pick(&self, row: usize, columns: &[usize], out: &mut Vec<f32>) -> bool {
+    fn pick(&self, row: usize, columns: &[u32], out: &mut Vec<f32>) -> bool {
         let codes = self.codes.row(row);
-        let values = columns.iter().map(|&column| codes[column]);
-        out.extend(values.map(|code| self.table[usize::from(code)]));
+        let codes: Vec<u8> = columns
+            .iter()
+            .map(|&column| codes[column as usize])
+            .collect();
+        let start = out.len();
+        out.resize(start + codes.len(), 0.0);
+        simd::look_up(&self.table, self.codes.largest, &codes, &mut out[start..]);
         true
     }
 

@@ -312,10 +312,10 @@ impl<'a> Gram<'a> {
     }
 
     /// Adds some values of row `i` to `out`.
-    pub(super) fn pick(&self, i: usize, columns: &[usize], out: &mut Vec<f32>) {
+    pub(super) fn pick(&self, i: usize, columns: &[u32], out: &mut Vec<f32>) {
         if !self.source.pick(i, columns, out) {
             let row = self.row(i);
-            out.extend(columns.iter().map(|&column| row[column]));
+            out.extend(columns.iter().map(|&column| row[column as usize]));
         }
     }
 

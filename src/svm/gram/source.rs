@@ -25,7 +25,7 @@ pub(super) trait Source: Sync + Send + Debug {
     fn diagonal(&self, i: usize) -> f32;
 
     /// Adds some values of a row to `out`, and says so, if that takes no more than to look them up.
-    fn pick(&self, row: usize, columns: &[usize], out: &mut Vec<f32>) -> bool {
+    fn pick(&self, row: usize, columns: &[u32], out: &mut Vec<f32>) -> bool {
         let _ = (row, columns, out);
         false
     }
