@@ -5,7 +5,7 @@ use std::fmt::{Debug, Display};
 use bytemuck::Pod;
 
 use super::{Block, Row, Rows, ask_ahead};
-use crate::simd::{self, Simd};
+use crate::simd::{self, Simd, WithSimd};
 use crate::{Error, Result};
 
 /// The integer types scipy uses for indices.
@@ -169,11 +169,12 @@ impl<I: Index> Rows for Csr<'_, I> {
             return None;
         }
         let mut indices = Block::new(self.indices.len());
-        for (new, j) in indices.iter_mut().zip(self.indices) {
-            let (word, bit) = (j.offset() / WORD, j.offset() % WORD);
-            let earlier = stored[word] & ((1 << bit) - 1);
-            *new = I::from_offset(before[word] + earlier.count_ones() as usize);
-        }
+        simd::dispatch(Renumber {
+            indices: self.indices,
+            stored: &stored,
+            before: &before,
+            out: &mut indices,
+        });
         Some(CsrFeatures {
             indices,
             n_features,
@@ -191,6 +192,29 @@ impl<I: Index> Rows for Csr<'_, I> {
 
 /// Bits in a word of a set.
 const WORD: usize = u64::BITS as usize;
+
+/// Numbers each index by how many features are stored before it. (Dispatched for the instruction that
+/// counts bits.)
+struct Renumber<'a, I> {
+    indices: &'a [I],
+    /// A set of features, and how many of them stand before each word.
+    stored: &'a [u64],
+    before: &'a [usize],
+    out: &'a mut [I],
+}
+
+impl<I: Index> WithSimd for Renumber<'_, I> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for (new, j) in self.out.iter_mut().zip(self.indices) {
+            let (word, bit) = (j.offset() / WORD, j.offset() % WORD);
+            let earlier = self.stored[word] & ((1 << bit) - 1);
+            *new = I::from_offset(self.before[word] + earlier.count_ones() as usize);
+        }
+    }
+}
 
 /// The indices of [`Csr`] rows among the features that are stored in some row.
 #[derive(Debug)]

@@ -46,7 +46,8 @@ class Seeded(Together):
     -------
     seeding : {"auto", "cold", "avg", "top", "ato", "mir", "sir", "withdraw"}
         The rule that makes the starts; the solutions agree to the estimator's tolerance.
-        ``"auto"`` chooses among starts and makes conjugate steps, the others make LIBSVM's steps.
+        ``"auto"`` merges the solutions of two folds into a start for the others, or solves all
+        samples first where folds are many, and makes conjugate steps; the others make LIBSVM's.
     memory_mb : float
         What kernel values may take: by default half of the free memory.
     """
