@@ -249,6 +249,8 @@ pub struct CsrRow<'a, I> {
 }
 
 impl<I: Index> Row for CsrRow<'_, I> {
+    const STORES_ALL: bool = false;
+
     #[inline(always)]
     fn dot<S: Simd>(self, _: S, w: &[f64]) -> f64 {
         // Two chains of additions: the loads, not the sums, then set the pace.

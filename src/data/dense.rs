@@ -86,6 +86,8 @@ impl Rows for Dense<'_> {
 }
 
 impl Row for &[f64] {
+    const STORES_ALL: bool = true;
+
     #[inline(always)]
     fn dot<S: Simd>(self, simd: S, w: &[f64]) -> f64 {
         simd::dot(simd, self, w)

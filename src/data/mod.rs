@@ -160,6 +160,9 @@ fn ask_ahead(rows: &impl Rows, order: &[usize], position: usize) {
 
 /// One row. The vector operations belong inside a [`dispatch`](crate::simd::dispatch).
 pub trait Row: Copy {
+    /// Whether every feature is stored, so that all weights are touched, one after the other.
+    const STORES_ALL: bool;
+
     /// ⟨x, w⟩.
     fn dot<S: Simd>(self, simd: S, w: &[f64]) -> f64;
 

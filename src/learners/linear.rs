@@ -22,7 +22,7 @@
 use std::fmt::Debug;
 
 use super::vector::{self, Vector};
-use crate::data::{Block, Examples, Row, Rows};
+use crate::data::{Ahead, Block, Examples, Row, Rows};
 use crate::simd::{self, Simd, WithSimd};
 use crate::tree::{Effort, Flat, Learner, Undo};
 use crate::{Error, Result};
@@ -50,7 +50,7 @@ pub trait Rule: Copy + Debug + Send + Sync {
     /// The numbers of an output that has learnt nothing.
     fn empty(&self) -> Self::Numbers;
 
-    /// Learns from one row.
+    /// Learns from one row. A step of 0 and none are the same.
     fn step(&self, numbers: &mut Self::Numbers, row: Seen<impl Norm>) -> Option<Step>;
 
     /// (a, b) of the hypothesis w = a·v + b·c.
@@ -310,48 +310,111 @@ impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
             rows,
             undo,
         } = self;
+        for output in 0..model.n_outputs {
+            let chain = Chain::new(simd, model, data, targets, rows, output, undo);
+            let Some(mut chain) = chain else { return };
+            // No adapter of iterators, here and where rows are evaluated: it would be a call a row.
+            while chain.advance() {}
+        }
+    }
+}
+
+/// One output and the rows it has yet to learn, each of which waits for the one before.
+struct Chain<'a, 'd, S, R: Rule, X: Rows, U> {
+    learning: Learning<'a, S, R>,
+    data: &'a Examples<'d, X>,
+    targets: Targets<'a>,
+    output: usize,
+    n_outputs: usize,
+    undo: &'a mut U,
+    stored: &'a mut [f64],
+    ahead: Ahead<'a, 'd, X>,
+    index: usize,
+    row: X::Row<'a>,
+    /// ⟨v, x⟩ of that row.
+    product: f64,
+}
+
+impl<'a, 'd, S: Simd, R: Rule, X: Rows, U: Undo> Chain<'a, 'd, S, R, X, U> {
+    /// `None` if there are no rows.
+    #[inline(always)]
+    fn new(
+        simd: S,
+        model: &'a mut Linear<R>,
+        data: &'a Examples<'d, X>,
+        targets: Targets<'a>,
+        rows: &'a [usize],
+        output: usize,
+        undo: &'a mut U,
+    ) -> Option<Self> {
         let (block_len, vectors_len) = (model.block_len(), model.vectors_len());
         let (width, n_features, n_outputs) = (model.width(), model.n_features, model.n_outputs);
-        for output in 0..n_outputs {
-            let mut ahead = data.ahead(rows);
-            let Some(mut index) = ahead.next() else {
-                return;
-            };
-            let start = output * block_len;
-            let block = &mut model.state[start..start + block_len];
-            let (vectors, stored) = block.split_at_mut(vectors_len);
-            undo.save_all(start + vectors_len, stored);
-            let mut numbers = model.rule.empty();
-            numbers.as_mut().copy_from_slice(stored);
-            let (v, c) = vectors.split_at_mut(width);
-            let mut learning = Learning {
-                simd,
-                rule: model.rule,
-                numbers,
-                v: Vector::new(v, n_features, start),
-                c: Vector::new(c, n_features.min(c.len()), start + width),
-            };
-            let mut row = data.rows().row(index);
-            let mut product = learning.v.dot(simd, row);
-            // No adapter of iterators, here and where rows are evaluated: it would be a call a row.
-            loop {
-                let target = targets.target(index, output, n_outputs);
-                let step = learning.step(row, product, target, data.weight(index));
-                let Some(next_index) = ahead.next() else {
-                    if let Some(step) = step {
-                        learning.add(step, row, undo);
-                    }
-                    break;
-                };
-                let next = data.rows().row(next_index);
-                product = match step {
-                    Some(step) => learning.add_then_dot(step, (row, next), undo),
-                    None => learning.v.dot(simd, next),
-                };
-                (index, row) = (next_index, next);
+        let mut ahead = data.ahead(rows);
+        let index = ahead.next()?;
+        let start = output * block_len;
+        let block = &mut model.state[start..start + block_len];
+        let (vectors, stored) = block.split_at_mut(vectors_len);
+        undo.save_all(start + vectors_len, stored);
+        let mut numbers = model.rule.empty();
+        numbers.as_mut().copy_from_slice(stored);
+        let (v, c) = vectors.split_at_mut(width);
+        let learning = Learning {
+            simd,
+            rule: model.rule,
+            numbers,
+            v: Vector::new(v, n_features, start),
+            c: Vector::new(c, n_features.min(c.len()), start + width),
+        };
+        let row = data.rows().row(index);
+        let product = learning.v.dot(simd, row);
+        Some(Self {
+            learning,
+            data,
+            targets,
+            output,
+            n_outputs,
+            undo,
+            stored,
+            ahead,
+            index,
+            row,
+            product,
+        })
+    }
+
+    /// Whether to leave out a step of 0. Where it is cheap it is made: it changes no weight, and
+    /// whether a step is 0 cannot be foreseen.
+    #[inline(always)]
+    fn may_skip(step: Step) -> bool {
+        let is_cheap = <X::Row<'a> as Row>::STORES_ALL && !U::SAVES;
+        !is_cheap && !R::AVERAGES && step.weights == 0.0
+    }
+
+    /// Learns from one row. Whether there is another.
+    #[inline(always)]
+    fn advance(&mut self) -> bool {
+        let target = self.targets.target(self.index, self.output, self.n_outputs);
+        let weight = self.data.weight(self.index);
+        let step = self.learning.step(self.row, self.product, target, weight);
+        let Some(next_index) = self.ahead.next() else {
+            if let Some(step) = step
+                && !Self::may_skip(step)
+            {
+                self.learning.add(step, self.row, self.undo);
             }
-            stored.copy_from_slice(learning.numbers.as_ref());
-        }
+            self.stored.copy_from_slice(self.learning.numbers.as_ref());
+            return false;
+        };
+        let next = self.data.rows().row(next_index);
+        self.product = match step {
+            Some(step) if !Self::may_skip(step) => {
+                self.learning
+                    .add_then_dot(step, (self.row, next), self.undo)
+            }
+            _ => self.learning.v.dot(self.learning.simd, next),
+        };
+        (self.index, self.row) = (next_index, next);
+        true
     }
 }
 

@@ -66,17 +66,25 @@ impl Rule for PegasosOptions {
         let before = *total;
         *total += row.weight;
         let margin = row.target * *scale * row.product;
-        if margin >= self.alpha * before && before > 0.0 {
+        // Nothing is right as long as nothing is known: the first margin is 0.
+        let enough = if before > 0.0 {
+            self.alpha * before
+        } else {
+            1.0
+        };
+        if !self.project {
+            let step = where_negative(margin - enough, row.weight * row.target);
+            return Some(Step::of(step));
+        }
+        if margin >= enough {
             return None;
         }
         let step = Step::of(row.weight * row.target / *scale);
-        if self.project {
-            *norm += row.weight * (2.0 * margin + row.weight * row.norm.squared());
-            let limit = self.alpha * *total * *total;
-            if *norm > limit {
-                *scale *= (limit / *norm).sqrt();
-                *norm = limit;
-            }
+        *norm += row.weight * (2.0 * margin + row.weight * row.norm.squared());
+        let limit = self.alpha * *total * *total;
+        if *norm > limit {
+            *scale *= (limit / *norm).sqrt();
+            *norm = limit;
         }
         Some(step)
     }
@@ -97,4 +105,14 @@ impl Rule for PegasosOptions {
         }
         Some((0.0, std::mem::replace(scale, 1.0)))
     }
+}
+
+/// `value` if `sign` is negative or NaN, and 0 if not, without a branch: nobody could foresee it.
+#[inline(always)]
+fn where_negative(sign: f64, value: f64) -> f64 {
+    if sign.is_nan() {
+        return value;
+    }
+    let half = 0.5 * value;
+    half - half * 1f64.copysign(sign)
 }
