@@ -24,7 +24,7 @@ use std::fmt::Debug;
 use super::vector::{self, Vector};
 use crate::data::{Ahead, Block, Examples, Row, Rows};
 use crate::simd::{self, Simd, WithSimd};
-use crate::tree::{Effort, Flat, Learner, Undo};
+use crate::tree::{Effort, Flat, Forget, Learner, Undo};
 use crate::{Error, Result};
 
 /// How a linear learner answers to a row.
@@ -253,6 +253,21 @@ impl<R: Rule, X: Rows> Learner<Examples<'_, X>> for Linear<R> {
         Ok(())
     }
 
+    fn learn_both(
+        models: [&mut Self; 2],
+        data: &Examples<'_, X>,
+        rows: [&[usize]; 2],
+    ) -> Result<()> {
+        let targets = models[0].targets(data)?;
+        simd::dispatch(FeedBoth {
+            models,
+            data,
+            targets,
+            rows,
+        });
+        Ok(())
+    }
+
     fn evaluate(&self, data: &Examples<'_, X>, rows: &[usize], out: &mut [f64]) -> Result<()> {
         data.check_features(self.n_features)?;
         simd::dispatch(Evaluate {
@@ -315,6 +330,57 @@ impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
             let Some(mut chain) = chain else { return };
             // No adapter of iterators, here and where rows are evaluated: it would be a call a row.
             while chain.advance() {}
+        }
+    }
+}
+
+/// Two models that learn in turns, row by row, so that neither has to wait for its last step.
+struct FeedBoth<'a, 'd, R, X> {
+    models: [&'a mut Linear<R>; 2],
+    data: &'a Examples<'d, X>,
+    targets: Targets<'a>,
+    rows: [&'a [usize]; 2],
+}
+
+impl<R: Rule, X: Rows> WithSimd for FeedBoth<'_, '_, R, X> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            models: [first, second],
+            data,
+            targets,
+            rows,
+        } = self;
+        let [one, other] = rows;
+        for output in 0..first.n_outputs {
+            let (a, b) = (&mut Forget, &mut Forget);
+            let first = Chain::new(simd, first, data, targets, one, output, a);
+            let second = Chain::new(simd, second, data, targets, other, output, b);
+            let rest = match (first, second) {
+                (Some(first), Some(second)) => take_turns(first, second),
+                (one, other) => one.or(other),
+            };
+            if let Some(mut chain) = rest {
+                while chain.advance() {}
+            }
+        }
+    }
+}
+
+/// Learns until one of the two has no rows left. The other, if it has.
+#[inline(always)]
+fn take_turns<'a, 'd, S: Simd, R: Rule, X: Rows, U: Undo>(
+    mut first: Chain<'a, 'd, S, R, X, U>,
+    mut second: Chain<'a, 'd, S, R, X, U>,
+) -> Option<Chain<'a, 'd, S, R, X, U>> {
+    loop {
+        match (first.advance(), second.advance()) {
+            (true, true) => {}
+            (true, false) => return Some(first),
+            (false, true) => return Some(second),
+            (false, false) => return None,
         }
     }
 }

@@ -65,6 +65,22 @@ macro_rules! native_learners {
                 match self { $(Self::$learner(learner) => learner.learn(data, rows, undo),)+ }
             }
 
+            fn learn_both(
+                models: [&mut Self; 2],
+                data: &Examples<'_, R>,
+                rows: [&[usize]; 2],
+            ) -> Result<()> {
+                match models {
+                    $([Self::$learner(first), Self::$learner(second)] => {
+                        Learner::learn_both([first, second], data, rows)
+                    })+
+                    [first, second] => {
+                        first.update(data, rows[0])?;
+                        second.update(data, rows[1])
+                    }
+                }
+            }
+
             fn evaluate(
                 &self,
                 data: &Examples<'_, R>,

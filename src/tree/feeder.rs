@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::learner::{Effort, Learner};
 use super::order::{Order, Phase};
-use super::undo::Undo;
+use super::undo::{Forget, Undo};
 use crate::data::Samples;
 use crate::{Cost, Monitor, Result};
 
@@ -26,11 +26,11 @@ pub(crate) struct Feeder<'a, D: ?Sized, L> {
     learner: PhantomData<fn(L)>,
 }
 
-/// Counts, and the room for a random order.
+/// Counts, and the room for random orders.
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub(crate) cost: Cost,
-    buffer: Vec<usize>,
+    buffers: [Vec<usize>; 2],
     unreported: usize,
 }
 
@@ -80,7 +80,7 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         ledger.cost.rows_fed += phase.len() as u64;
         match self.order {
             Order::Random { seed } if phase.len() > 1 => {
-                let rows = phase.shuffle(seed, &mut ledger.buffer);
+                let rows = phase.shuffle(seed, &mut ledger.buffers[0]);
                 self.feed_in_order(model, rows, undo, &mut ledger.unreported)
             }
             _ => {
@@ -90,6 +90,35 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
                 Ok(())
             }
         }
+    }
+
+    /// Feeds two models the rows of a training phase each.
+    #[inline]
+    pub(super) fn feed_both(
+        &self,
+        models: [&mut L; 2],
+        phases: [&Phase<'_, 1>; 2],
+        ledger: &mut Ledger,
+    ) -> Result<()> {
+        let n_rows = phases[0].len() + phases[1].len();
+        let [first, second] = models;
+        if n_rows > self.stride {
+            self.feed(first, phases[0], &mut Forget, ledger)?;
+            return self.feed(second, phases[1], &mut Forget, ledger);
+        }
+        ledger.cost.rows_fed += n_rows as u64;
+        let rows = match self.order {
+            Order::Random { seed } => {
+                let [first, second] = &mut ledger.buffers;
+                [
+                    phases[0].shuffle(seed, first),
+                    phases[1].shuffle(seed, second),
+                ]
+            }
+            Order::Fixed => phases.map(|phase| phase.rows[0]),
+        };
+        L::learn_both([first, second], self.data, rows)?;
+        self.report(n_rows, &mut ledger.unreported)
     }
 
     #[inline]

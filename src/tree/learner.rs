@@ -50,6 +50,7 @@ pub trait Model: Sized + Send + Sync {
 ///    [`Effort::indivisible`] says otherwise.
 /// 4. *Reverting*: after a logged update, [`Model::revert`] restores every bit.
 /// 5. *Copying over*: `copy_from(source)` leaves what `source.copy()` would have made.
+/// 6. *Company*: [`Learner::learn_both`] equals one [`Learner::learn`] after the other, bit for bit.
 ///
 /// The engine relies on them for its promise that `copy`, `revert` and any number of threads give
 /// the same bits.
@@ -60,6 +61,14 @@ pub trait Learner<D: Samples + ?Sized>: Model {
     /// Learns from `rows` in their order, telling `undo` of every value before it is overwritten.
     /// A learner that cannot log ignores `undo`.
     fn learn<U: Undo>(&mut self, data: &D, rows: &[usize], undo: &mut U) -> Result<()>;
+
+    /// Two models of the same origin learn, for good, each from rows of its own. A learner that
+    /// mostly waits for its last step to end may let the two take turns.
+    fn learn_both(models: [&mut Self; 2], data: &D, rows: [&[usize]; 2]) -> Result<()> {
+        let [first, second] = models;
+        first.update(data, rows[0])?;
+        second.update(data, rows[1])
+    }
 
     /// Writes [`Model::n_outputs`] numbers for each of `rows`, one row after the other: decision
     /// values, predictions, squared distances, log densities.

@@ -197,9 +197,16 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
             Way::Copy => {
                 let mut twin = workspace.lend(model)?;
                 workspace.ledger.cost.copies += 1;
-                self.grow(&mut twin, left, workspace)?;
+                let phases = [self.phase(left.fed), self.phase(right.fed)];
+                let [first, second] = &phases;
+                self.feeder.feed_both(
+                    [&mut twin, model],
+                    [first, second],
+                    &mut workspace.ledger,
+                )?;
+                self.descend(&mut twin, left.node, workspace)?;
                 workspace.give_back(twin);
-                self.grow(model, right, workspace)
+                self.descend(model, right.node, workspace)
             }
             Way::Revert => {
                 self.visit(model, left, workspace)?;

@@ -66,6 +66,16 @@ pub(crate) fn check_on<D: Samples, L: Learner<D> + Debug>(empty: &L, data: &D) {
         assert_eq!(bits(&slow), after);
     }
 
+    // Company: two models at once, whatever the lengths.
+    for (first, second) in [(a, b), (b, &a[1..]), (&b[..1], a), (a, &[]), (&[], b)] {
+        let mut models = [0, 1].map(|_| model.copy().expect("copied"));
+        let [one, other] = &mut models;
+        L::learn_both([one, other], data, [first, second]).expect("updated");
+        for (together, rows) in models.iter().zip([first, second]) {
+            assert_eq!(bits(together), bits(&fed(&model, data, rows)));
+        }
+    }
+
     // Evaluation: row by row or at once, and it is asked in any order.
     let outputs = evaluate(&model, data);
     let n_outputs = model.n_outputs();
