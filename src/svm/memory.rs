@@ -31,7 +31,7 @@ impl Budget {
         }
     }
 
-    pub(super) fn of(bytes: u64) -> Self {
+    fn of(bytes: u64) -> Self {
         Self { bytes, all: bytes }
     }
 
@@ -41,10 +41,21 @@ impl Budget {
         usize::try_from(self.bytes / row).unwrap_or(usize::MAX)
     }
 
-    /// Whether a matrix of `n` × `n` bytes fits, and one of f32 is `large` or does not.
-    pub(super) fn is_for_codes(self, n: usize, large: u64) -> bool {
-        let codes = (n as u64).saturating_mul(n as u64);
-        codes <= self.bytes && codes.saturating_mul(4) > self.bytes.min(large)
+    /// What is left beside a matrix of `n` × `n` bytes, if that fits and one of f32 is `large` or does
+    /// not.
+    pub(super) fn beside_codes(self, n: usize, large: u64) -> Option<Self> {
+        let codes = (n as u64).checked_mul(n as u64)?;
+        let bytes = self.bytes.checked_sub(codes)?;
+        let is_better = codes.saturating_mul(4) > self.bytes.min(large);
+        is_better.then_some(Self { bytes, ..self })
+    }
+
+    /// The same, but not more than so many bytes.
+    pub(super) fn at_most(self, bytes: u64) -> Self {
+        Self {
+            bytes: self.bytes.min(bytes),
+            ..self
+        }
     }
 
     /// An equal share for each of `parts`.

@@ -4,9 +4,9 @@
 //! The whole matrix where the memory budget allows it: blocks of rows in parallel, stored as f32,
 //! as LIBSVM's cache stores them. Otherwise a cache of rows, shared by all threads, that forgets
 //! the row used longest ago. Where a matrix would be large and its values are few, it is
-//! [coded](coded) in bytes, with such a cache before it. The estimate comes before the allocation. Rows have the same bits
-//! either way: K(x, z) and K(z, x) do, so that half of a whole matrix is computed and the rest
-//! mirrored, except for values that the caller brought.
+//! [coded](coded) in bytes, with such a cache before it. The estimate comes before the allocation.
+//! Rows have the same bits either way: K(x, z) and K(z, x) do, so that half of a whole matrix is
+//! computed and the rest mirrored, except for values that the caller brought.
 //!
 //! Kernels that differ only in their parameters share their [base](Kernel::base): a matrix of
 //! squared distances gives the RBF matrix of every γ. Rounding a distance to f32 changes
@@ -165,10 +165,11 @@ impl<'a> Gram<'a> {
             norms,
             factor: unit.recip(),
         };
-        let is_large = budget.is_for_codes(n, LARGE);
-        if let Some(largest) = is_large.then(|| Codes::bound(&source)).flatten() {
+        let room = budget.beside_codes(n, LARGE);
+        let room = room.filter(|room| room.rows(n) >= FEWEST_ROWS);
+        if let Some((room, largest)) = room.zip(room.and_then(|_| Codes::bound(&source))) {
             let codes = Arc::new(Codes::new(&source, largest, monitor)?);
-            let mut gram = Self::decoded(codes, n, kernel);
+            let mut gram = Self::decoded(codes, n, kernel, room)?;
             gram.computed = AtomicU64::new(n as u64);
             return Ok(gram);
         }
@@ -177,22 +178,12 @@ impl<'a> Gram<'a> {
         Ok(gram)
     }
 
-    /// A kernel whose base is coded.
-    fn decoded(codes: Arc<Codes>, n: usize, kernel: Kernel) -> Self {
-        let source = Decoded::new(codes, kernel);
-        let capacity = Budget::of(DECODED)
-            .rows(n)
-            .clamp(FEWEST_ROWS, n.max(FEWEST_ROWS));
-        Self {
-            n,
-            unit: 1.0,
-            diagonal: (0..n).map(|i| source.diagonal(i)).collect(),
-            source: Box::new(source),
-            store: Store::Cache(Mutex::new(RowCache::new(capacity))),
-            computed: AtomicU64::new(0),
-            home: None,
-            shelf: Shelf::default(),
-        }
+    /// A kernel whose base is coded, with room for some rows.
+    fn decoded(codes: Arc<Codes>, n: usize, kernel: Kernel, room: Budget) -> Result<Self> {
+        let mut gram = Self::empty(Box::new(Decoded::new(codes, kernel)), n, None)?;
+        let capacity = room.at_most(DECODED).rows(n).max(FEWEST_ROWS);
+        gram.store = Store::Cache(Mutex::new(RowCache::new(capacity)));
+        Ok(gram)
     }
 
     /// Another kernel of the same [base](Kernel::base), from a matrix of that base.
@@ -204,10 +195,29 @@ impl<'a> Gram<'a> {
     ) -> Result<Self> {
         let kernel = kernel.check()?;
         if let Some(codes) = base.source.codes() {
-            return Ok(Self::decoded(Arc::clone(codes), base.n, kernel));
+            return Self::decoded(Arc::clone(codes), base.n, kernel, budget);
         }
         let source = Derived { base, kernel };
         Self::of(Box::new(source), base.n, Some(&base.shelf), budget, monitor)
+    }
+
+    /// No values yet.
+    fn empty(source: Box<dyn Source + 'a>, n: usize, home: Option<&'a Shelf>) -> Result<Self> {
+        let diagonal: Vec<f32> = (0..n).map(|i| source.diagonal(i)).collect();
+        // Where a computed kernel overflows, it does so here first.
+        if let Some(value) = diagonal.iter().find(|value| !value.is_finite()) {
+            return Err(too_large("the kernel matrix", (*value).into()));
+        }
+        Ok(Self {
+            n,
+            unit: 1.0,
+            diagonal,
+            source,
+            store: Store::Full(Block::new(0)),
+            computed: AtomicU64::new(0),
+            home,
+            shelf: Shelf::default(),
+        })
     }
 
     fn of(
@@ -217,21 +227,7 @@ impl<'a> Gram<'a> {
         budget: Budget,
         monitor: &Monitor,
     ) -> Result<Self> {
-        let diagonal: Vec<f32> = (0..n).map(|i| source.diagonal(i)).collect();
-        // Where a computed kernel overflows, it does so here first.
-        if let Some(value) = diagonal.iter().find(|value| !value.is_finite()) {
-            return Err(too_large("the kernel matrix", (*value).into()));
-        }
-        let mut gram = Self {
-            n,
-            unit: 1.0,
-            diagonal,
-            source,
-            store: Store::Full(Block::new(0)),
-            computed: AtomicU64::new(0),
-            home,
-            shelf: Shelf::default(),
-        };
+        let mut gram = Self::empty(source, n, home)?;
         let fits = budget.rows(n);
         if fits >= n {
             gram.store = Store::Full(gram.fill(monitor)?);
@@ -485,7 +481,7 @@ mod tests {
                 let rows = Dense::new(values, N, 9).expect("shape");
                 let make =
                     |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
-                let (whole, small) = (make(budget(N)), make(budget(N / 4 + 1)));
+                let (whole, small) = (make(budget(N)), make(budget(N / 2)));
                 assert_eq!(small.source.codes().is_some(), expected, "{kernel:?}");
                 assert_eq!(small.is_full(), expected);
                 assert_eq!(whole.diagonal(), small.diagonal());
