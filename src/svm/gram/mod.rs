@@ -426,6 +426,17 @@ mod tests {
 
     const N: usize = 53;
 
+    const KERNELS: [Kernel; 4] = [
+        Kernel::Linear,
+        Kernel::Rbf { gamma: 0.3 },
+        Kernel::Poly {
+            gamma: 0.3,
+            coef0: 0.5,
+            degree: 3,
+        },
+        Kernel::SquaredDistance,
+    ];
+
     fn numbers(n: usize) -> Vec<f64> {
         (0..n).map(|i| ((i * i) as f64 * 0.7).sin()).collect()
     }
@@ -443,14 +454,7 @@ mod tests {
         let rows = Dense::new(&values, N, 4).expect("shape");
         let order: Vec<usize> = (0..N).rev().collect();
         let monitor = Monitor::new();
-        let (gamma, coef0, degree) = (0.3, 0.5, 3);
-        let rbf = Kernel::Rbf { gamma };
-        let poly = Kernel::Poly {
-            gamma,
-            coef0,
-            degree,
-        };
-        for kernel in [Kernel::Linear, rbf, poly, Kernel::SquaredDistance] {
+        for kernel in KERNELS {
             let make = |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
             let (whole, cache) = (make(budget(N)), make(budget(N / 2)));
             assert!(whole.is_full() && !cache.is_full());
@@ -465,17 +469,10 @@ mod tests {
     fn a_coded_matrix_has_the_bits_of_a_whole_one() {
         let order: Vec<usize> = (0..N).rev().collect();
         let monitor = Monitor::new();
-        let (gamma, coef0, degree) = (0.3, 0.5, 3);
-        let rbf = Kernel::Rbf { gamma };
-        let poly = Kernel::Poly {
-            gamma,
-            coef0,
-            degree,
-        };
         let binary: Vec<f64> = numbers(N * 9).iter().map(|v| f64::from(*v > 0.4)).collect();
         let signs: Vec<f64> = binary.iter().map(|v| 2.0 * v - 1.0).collect();
         let halves: Vec<f64> = binary.iter().map(|v| 0.5 * v).collect();
-        for kernel in [Kernel::Linear, rbf, poly, Kernel::SquaredDistance] {
+        for kernel in KERNELS {
             let of_distance = kernel.base() == Kernel::SquaredDistance;
             for (values, expected) in [(&binary, true), (&signs, of_distance), (&halves, false)] {
                 let rows = Dense::new(values, N, 9).expect("shape");
