@@ -187,24 +187,87 @@ impl<R: Rows> WithSimd for SquaredNorms<'_, R> {
     }
 }
 
-/// Up to `W` interleaved rows: the values of feature `j` are `values[j]`.
-#[derive(Debug)]
-pub(super) struct Panel<const W: usize> {
-    pub(super) values: Vec<[f64; W]>,
-    norms: [f64; W],
+/// What products are summed in.
+pub(super) trait Number: Copy + Default {
+    /// The number itself: whole and small, where only such numbers can be held.
+    fn of(value: f64) -> Self;
+
+    /// ab + c.
+    fn multiply_add<S: Simd>(a: Self, b: Self, c: Self) -> Self;
+
+    /// ‖x − z‖² from ‖x‖², ‖z‖² and ⟨x, z⟩.
+    fn distance(x: Self, z: Self, product: Self) -> Self;
+
+    /// Replaces values of the base of a kernel by values of the kernel.
+    fn finish(kernel: Kernel, values: &mut [Self]);
 }
 
-impl<const W: usize> Panel<W> {
+impl Number for f64 {
+    #[inline(always)]
+    fn of(value: f64) -> Self {
+        value
+    }
+
+    #[inline(always)]
+    fn multiply_add<S: Simd>(a: Self, b: Self, c: Self) -> Self {
+        multiply_add::<S>(a, b, c)
+    }
+
+    #[inline(always)]
+    fn distance(x: Self, z: Self, product: Self) -> Self {
+        let distance = x + z - 2.0 * product;
+        if distance > 0.0 { distance } else { 0.0 }
+    }
+
+    #[inline(always)]
+    fn finish(kernel: Kernel, values: &mut [Self]) {
+        kernel.finish(values);
+    }
+}
+
+/// Four times as many as f64 in a vector, for the bases of kernels between rows of whole numbers
+/// whose squared norms are below 2¹³.
+impl Number for i16 {
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // small
+    fn of(value: f64) -> Self {
+        value as i16
+    }
+
+    #[inline(always)]
+    fn multiply_add<S: Simd>(a: Self, b: Self, c: Self) -> Self {
+        a * b + c
+    }
+
+    #[inline(always)]
+    fn distance(x: Self, z: Self, product: Self) -> Self {
+        x + z - 2 * product
+    }
+
+    fn finish(kernel: Kernel, _: &mut [Self]) {
+        debug_assert_eq!(kernel, kernel.base());
+    }
+}
+
+/// Up to `W` interleaved rows: the values of feature `j` are `values[j]`.
+#[derive(Debug)]
+pub(super) struct Panel<T, const W: usize> {
+    pub(super) values: Vec<[T; W]>,
+    norms: [T; W],
+}
+
+impl<T: Number, const W: usize> Panel<T, W> {
     /// Interleaves the rows `members`, whose squared norms are `norms`.
     pub(super) fn new<R: Rows>(rows: &R, members: &[usize], norms: &[f64]) -> Self {
+        let zeros = [T::default(); W];
         let mut panel = Self {
-            values: vec![[0.0; W]; rows.n_features()],
-            norms: [0.0; W],
+            values: vec![zeros; rows.n_features()],
+            norms: zeros,
         };
-        panel.norms[..norms.len()].copy_from_slice(norms);
-        for (lane, &row) in members.iter().enumerate() {
+        for (lane, (&row, &norm)) in members.iter().zip(norms).enumerate() {
+            panel.norms[lane] = T::of(norm);
             for (feature, value) in rows.row(row).entries() {
-                panel.values[feature][lane] = value;
+                panel.values[feature][lane] = T::of(value);
             }
         }
         panel
@@ -221,13 +284,13 @@ pub(super) struct Partners<'a, R> {
 
 /// Calls `take(first, values)` with the kernel values of the partners from `first` on, in order:
 /// `values[c][lane]` is that of partner `first + c` and the panel's row `lane`.
-pub(super) fn against<R: Rows, const W: usize>(
+pub(super) fn against<R: Rows, T: Number, const W: usize>(
     kernel: Kernel,
-    panel: &Panel<W>,
+    panel: &Panel<T, W>,
     partners: Partners<'_, R>,
-    mut take: impl FnMut(usize, &[[f64; W]]),
+    mut take: impl FnMut(usize, &[[T; W]]),
 ) {
-    let mut tile = [[0.0; W]; CHUNK];
+    let mut tile = [[T::default(); W]; CHUNK];
     let chunks = partners
         .order
         .chunks(CHUNK)
@@ -248,14 +311,14 @@ pub(super) fn against<R: Rows, const W: usize>(
     }
 }
 
-struct Tile<'a, R, const W: usize> {
+struct Tile<'a, R, T, const W: usize> {
     kernel: Kernel,
-    panel: &'a Panel<W>,
+    panel: &'a Panel<T, W>,
     partners: Partners<'a, R>,
-    out: &'a mut [[f64; W]],
+    out: &'a mut [[T; W]],
 }
 
-impl<R: Rows, const W: usize> WithSimd for Tile<'_, R, W> {
+impl<R: Rows, T: Number, const W: usize> WithSimd for Tile<'_, R, T, W> {
     type Output = ();
 
     #[inline(always)]
@@ -267,24 +330,24 @@ impl<R: Rows, const W: usize> WithSimd for Tile<'_, R, W> {
             out,
         } = self;
         for (sums, &row) in out.iter_mut().zip(partners.order) {
-            let mut products = [0.0; W];
+            let mut products = [T::default(); W];
             for (feature, value) in partners.rows.row(row).entries() {
-                let lanes = &panel.values[feature];
+                let (value, lanes) = (T::of(value), &panel.values[feature]);
                 for lane in 0..W {
-                    products[lane] = multiply_add::<S>(value, lanes[lane], products[lane]);
+                    products[lane] = T::multiply_add::<S>(value, lanes[lane], products[lane]);
                 }
             }
             *sums = products;
         }
         if kernel.base() == Kernel::SquaredDistance {
             for (sums, &norm) in out.iter_mut().zip(partners.norms) {
+                let norm = T::of(norm);
                 for (sum, own) in sums.iter_mut().zip(panel.norms) {
-                    let distance = own + norm - 2.0 * *sum;
-                    *sum = if distance > 0.0 { distance } else { 0.0 };
+                    *sum = T::distance(own, norm, *sum);
                 }
             }
         }
-        kernel.finish(out.as_flattened_mut());
+        T::finish(kernel, out.as_flattened_mut());
     }
 }
 
@@ -338,7 +401,7 @@ mod tests {
             ),
         ];
         for (kernel, plain) in kernels {
-            let panel = Panel::<WIDTH>::new(&rows, &order[2..7], &norms[2..7]);
+            let panel = Panel::<f64, WIDTH>::new(&rows, &order[2..7], &norms[2..7]);
             let partners = Partners {
                 rows: &rows,
                 order: &order,

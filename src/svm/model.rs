@@ -154,7 +154,7 @@ pub fn decide<R: Rows>(decider: &Decider<'_, R>, rows: &R, monitor: &Monitor) ->
             let first = block * WIDTH;
             let members: Vec<usize> = (first..first + out.len() / n_machines).collect();
             let member_norms = kernel::squared_norms(rows, &members);
-            let panel = Panel::<WIDTH>::new(rows, &members, &member_norms);
+            let panel = Panel::<f64, WIDTH>::new(rows, &members, &member_norms);
             let values = if is_given {
                 panel.values
             } else {

@@ -5,8 +5,8 @@
 //! as LIBSVM's cache stores them. Otherwise a cache of rows, shared by all threads, that forgets
 //! the row used longest ago. Where a matrix would be large and its values are few, it is
 //! [coded](coded) in bytes, with such a cache before it. The estimate comes before the allocation.
-//! Rows have the same bits either way: K(x, z) and K(z, x) do, so that half of a whole matrix is
-//! computed and the rest mirrored, except for values that the caller brought.
+//! Rows have the same bits either way: K(x, z) and K(z, x) do, so that half of a whole matrix of f32
+//! is computed and the rest mirrored, except for values that the caller brought.
 //!
 //! Kernels that differ only in their parameters share their [base](Kernel::base): a matrix of
 //! squared distances gives the RBF matrix of every γ. Rounding a distance to f32 changes
@@ -17,14 +17,14 @@
 //! |---|---|---|
 //! | whole matrix | ½n · (stored values of X) multiply-adds | 4n² bytes |
 //! | one row of the cache | (stored values of X) multiply-adds | 4n bytes |
-//! | coded matrix | as the whole one, without the kernel function | n² bytes |
+//! | coded matrix | n · (stored values of X) multiply-adds of 16 bits | n² bytes |
 
 mod cache;
 mod coded;
 mod source;
 
 use std::fmt::Debug;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -246,16 +246,21 @@ impl<'a> Gram<'a> {
     fn fill(&self, monitor: &Monitor) -> Result<Block<f32>> {
         let used = self.home.and_then(|home| lock(&home.matrices).pop());
         let mut values = used.unwrap_or_else(|| Block::new(self.n * self.n));
-        let is_symmetric = self.source.is_symmetric();
-        whole(
-            &mut values,
-            self.n,
-            is_symmetric,
-            monitor,
-            |rows, first, out| {
-                self.source.fill(rows, first, out);
-            },
-        )?;
+        let (n, is_symmetric) = (self.n, self.source.is_symmetric());
+        values
+            .par_chunks_mut((WIDTH * n).max(1))
+            .enumerate()
+            .try_for_each(|(index, chunk)| {
+                monitor.check()?;
+                let row = index * WIDTH;
+                let first = if is_symmetric { row } else { 0 };
+                let rows = row..row + chunk.len() / n;
+                self.source.fill(rows, first, chunk);
+                Ok(())
+            })?;
+        if is_symmetric {
+            mirror(&mut values, 0, n, monitor)?;
+        }
         self.computed.fetch_add(self.n as u64, Ordering::Relaxed);
         Ok(values)
     }
@@ -335,40 +340,10 @@ impl<'a> Gram<'a> {
     }
 }
 
-/// Fills a matrix of `n` columns, blocks of rows in parallel; `fill` writes consecutive rows, from a
-/// column on. Half of a symmetric matrix is mirrored.
-fn whole<T: Copy + Send + Sync>(
-    values: &mut [T],
-    n: usize,
-    is_symmetric: bool,
-    monitor: &Monitor,
-    fill: impl Fn(Range<usize>, usize, &mut [T]) + Sync,
-) -> Result<()> {
-    values
-        .par_chunks_mut((WIDTH * n).max(1))
-        .enumerate()
-        .try_for_each(|(index, chunk)| {
-            monitor.check()?;
-            let row = index * WIDTH;
-            let first = if is_symmetric { row } else { 0 };
-            fill(row..row + chunk.len() / n, first, chunk);
-            Ok(())
-        })?;
-    if is_symmetric {
-        mirror(values, 0, n, monitor)?;
-    }
-    Ok(())
-}
-
 /// Completes rows of a symmetric matrix of `n` columns, the first of which is row `first`, from the
 /// column that stands under it on: of every [`WIDTH`] rows, the columns from the first of them on
 /// are known.
-fn mirror<T: Copy + Send + Sync>(
-    rows: &mut [T],
-    first: usize,
-    n: usize,
-    monitor: &Monitor,
-) -> Result<()> {
+fn mirror(rows: &mut [f32], first: usize, n: usize, monitor: &Monitor) -> Result<()> {
     let n_blocks = (rows.len() / n.max(1)).div_ceil(WIDTH);
     if n_blocks < 2 {
         return Ok(());

@@ -9,7 +9,7 @@ use super::Gram;
 use super::coded::Codes;
 use crate::data::{Row as _, Rows};
 use crate::simd::{self, Simd, WithSimd};
-use crate::svm::kernel::{self, Kernel, Panel, Partners, WIDTH};
+use crate::svm::kernel::{self, Kernel, Number, Panel, Partners, WIDTH};
 
 /// What the rows of a Gram matrix are made of.
 pub(super) trait Source: Sync + Send + Debug {
@@ -47,30 +47,17 @@ pub(super) struct Computed<'a, R> {
 }
 
 impl<R: Rows + Debug> Computed<'_, R> {
-    /// Writes values of a kernel as [`Source::fill`] does, each made into what is stored.
-    pub(super) fn write<T>(
-        &self,
-        kernel: Kernel,
-        (rows, first): (Range<usize>, usize),
-        out: &mut [T],
-        store: impl Fn(f64) -> T,
-    ) {
-        if rows.len() == 1 {
-            self.block::<T, 1>(kernel, (rows, first), out, store);
-        } else {
-            self.block::<T, WIDTH>(kernel, (rows, first), out, store);
-        }
-    }
-
-    fn block<T, const W: usize>(
+    /// Writes up to `W` rows of a kernel as [`Source::fill`] does, each value made into what is
+    /// stored.
+    pub(super) fn write<T: Number, const W: usize, V>(
         &self,
         kernel: Kernel,
         (rows, from): (Range<usize>, usize),
-        out: &mut [T],
-        store: impl Fn(f64) -> T,
+        out: &mut [V],
+        store: impl Fn(T) -> V,
     ) {
         let members = &self.order[rows.clone()];
-        let panel = Panel::<W>::new(self.rows, members, &self.norms[rows]);
+        let panel = Panel::<T, W>::new(self.rows, members, &self.norms[rows]);
         let partners = Partners {
             rows: self.rows,
             order: &self.order[from..],
@@ -90,7 +77,11 @@ impl<R: Rows + Debug> Computed<'_, R> {
 impl<R: Rows + Debug> Source for Computed<'_, R> {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         let store = |value: f64| to_f32(value * self.factor);
-        self.write(self.kernel, (rows, first), out, store);
+        if rows.len() == 1 {
+            self.write::<_, 1, _>(self.kernel, (rows, first), out, store);
+        } else {
+            self.write::<_, WIDTH, _>(self.kernel, (rows, first), out, store);
+        }
     }
 
     fn diagonal(&self, i: usize) -> f32 {
