@@ -73,6 +73,7 @@ pub fn prefetch_start<T: Pod>(values: &[T]) {
 ///
 /// # Panics
 /// When the lengths differ.
+#[inline]
 pub fn look_up(table: &[f32; 256], largest: u8, codes: &[u8], out: &mut [f32]) {
     assert_eq!(codes.len(), out.len());
     #[cfg(target_arch = "x86_64")]
@@ -85,7 +86,7 @@ pub fn look_up(table: &[f32; 256], largest: u8, codes: &[u8], out: &mut [f32]) {
 }
 
 /// Values of a table that fit four vectors.
-const SHORT: usize = 32;
+pub(crate) const SHORT: usize = 32;
 
 #[cfg(target_arch = "x86_64")]
 struct ShortTable<'a> {

@@ -1,13 +1,13 @@
 //! Kernel rows of the variables that are left after shrinking, gathered and kept.
 
-/// Kernel values that are kept: 32 MB, as much as stays near a core.
-const KEPT: usize = 1 << 23;
+/// Bytes that are kept: as much as stays near a core.
+const KEPT: usize = 1 << 25;
 
 /// The gathered kernel rows of the variables that were chosen so far: most are chosen again.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Kept<T> {
     /// Row after row, in the order in which they were chosen.
-    values: Vec<f32>,
+    values: Vec<T>,
     width: usize,
     /// Which row belongs to the variable at a place, if any does.
     rows: Vec<Option<usize>>,
@@ -15,9 +15,9 @@ pub(super) struct Kept {
     is_recent: Vec<bool>,
 }
 
-impl Kept {
+impl<T: Copy> Kept<T> {
     /// None yet, of so many values each; `room` is memory to use.
-    pub(super) fn new(width: usize, mut room: Vec<f32>) -> Self {
+    pub(super) fn new(width: usize, mut room: Vec<T>) -> Self {
         room.clear();
         Self {
             values: room,
@@ -29,7 +29,7 @@ impl Kept {
 
     /// Whether there is room for one more.
     pub(super) fn has_room(&self) -> bool {
-        self.values.len() + self.width <= KEPT
+        (self.values.len() + self.width) * size_of::<T>() <= KEPT
     }
 
     /// Whether the row of a variable that is chosen is kept.
@@ -39,13 +39,13 @@ impl Kept {
     }
 
     /// Keeps the row of the variable at a place, which `write` adds to what is there.
-    pub(super) fn push(&mut self, at: usize, write: impl FnOnce(&mut Vec<f32>)) {
+    pub(super) fn push(&mut self, at: usize, write: impl FnOnce(&mut Vec<T>)) {
         self.rows[at] = Some(self.values.len() / self.width);
         write(&mut self.values);
     }
 
     /// The row of the variable at a place, if it is kept.
-    pub(super) fn get(&self, at: usize) -> Option<&[f32]> {
+    pub(super) fn get(&self, at: usize) -> Option<&[T]> {
         let start = self.rows[at]? * self.width;
         Some(&self.values[start..start + self.width])
     }
@@ -77,7 +77,7 @@ impl Kept {
     }
 
     /// The memory, for others to use.
-    pub(super) fn into_room(self) -> Vec<f32> {
+    pub(super) fn into_room(self) -> Vec<T> {
         self.values
     }
 }

@@ -6,10 +6,8 @@
 //! Gradients are f64, since they are sums of very many steps. Gains are only compared, and kernel
 //! values have no more digits than an f32: twice as many of them are looked at at a time.
 
+use super::gram::{BLOCK, Lines};
 use crate::simd::{Simd, WithSimd, multiply_add};
-
-/// Values that are converted before the next are looked at: few enough to stay at hand.
-pub(super) const BLOCK: usize = 512;
 
 /// No vector has more lanes.
 const MOST_LANES: usize = 16;
@@ -56,8 +54,9 @@ impl Best {
 /// The second variable of a pair whose first, `i`, is chosen: the one that gains most.
 ///
 /// Over those that may fall and stand below `i`: (gᵢ − gⱼ)² / (Kᵢᵢ + Kⱼⱼ − 2Kᵢⱼ), Fan et al. 2005.
-pub(super) struct Partner<'a> {
-    pub(super) row: &'a [f32],
+pub(super) struct Partner<'a, L: Lines> {
+    pub(super) lines: L,
+    pub(super) row: &'a [L::Value],
     pub(super) diagonal: &'a [f32],
     pub(super) gradient: &'a [f64],
     /// 0 where β may fall, ∞ elsewhere.
@@ -120,7 +119,7 @@ impl<S: Simd> Search<S> {
     }
 }
 
-impl WithSimd for Partner<'_> {
+impl<L: Lines> WithSimd for Partner<'_, L> {
     /// The best gain, and the largest difference to a variable that may fall.
     type Output = (Best, f64);
 
@@ -128,6 +127,7 @@ impl WithSimd for Partner<'_> {
     #[allow(clippy::cast_possible_truncation)] // rounding is the purpose
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
         let mut search = Search::new(simd, self.own);
+        let mut room = L::room();
         let kernel = self.row.chunks(BLOCK).zip(self.diagonal.chunks(BLOCK));
         let gradient = self.gradient.chunks(BLOCK).zip(self.fall.chunks(BLOCK));
         for ((row, diagonal), (gradient, fall)) in kernel.zip(gradient) {
@@ -137,7 +137,7 @@ impl WithSimd for Partner<'_> {
             }
             let (differences, last_difference) = S::as_simd_f32s(differences);
             let (falls, last_fall) = S::as_simd_f32s(fall);
-            let (rows, last_row) = S::as_simd_f32s(row);
+            let (rows, last_row) = S::as_simd_f32s(self.lines.values(row, &mut room));
             let (diagonals, last_diagonal) = S::as_simd_f32s(diagonal);
             let lines = differences.iter().zip(falls).zip(rows).zip(diagonals);
             for (((&difference, &fall), &row), &diagonal) in lines {
@@ -160,8 +160,9 @@ impl WithSimd for Partner<'_> {
 /// The gradient after a step: g ← g − s(Kᵢ − Kⱼ); finds the next first variable on the way.
 ///
 /// In a direction that is turned, v ← Kᵢ − Kⱼ − μv takes the place of the difference.
-pub(super) struct Step<'a> {
-    pub(super) rows: [&'a [f32]; 2],
+pub(super) struct Step<'a, L: Lines> {
+    pub(super) lines: L,
+    pub(super) rows: [&'a [L::Value]; 2],
     pub(super) length: f64,
     /// μ and v.
     pub(super) turned: Option<(f64, &'a mut [f64])>,
@@ -209,7 +210,7 @@ impl<S: Simd> Tops<S> {
     }
 }
 
-impl WithSimd for Step<'_> {
+impl<L: Lines> WithSimd for Step<'_, L> {
     /// The greatest gradient of those that may rise.
     type Output = Best;
 
@@ -220,7 +221,10 @@ impl WithSimd for Step<'_> {
         let (turn, image) = self.turned.unwrap_or((0.0, &mut []));
         let mut images = image.chunks_mut(BLOCK);
         let mut tops = Tops::new(simd);
+        let (mut room_i, mut room_j) = (L::room(), L::room());
         for ((i, j), (gradient, rise)) in i.zip(j).zip(gradient) {
+            let i = self.lines.values(i, &mut room_i);
+            let j = self.lines.values(j, &mut room_j);
             let differences = i.iter().zip(j).map(|(&i, &j)| f64::from(i) - f64::from(j));
             if let Some(image) = images.next() {
                 for ((g, v), difference) in gradient.iter_mut().zip(image).zip(differences) {
@@ -253,23 +257,31 @@ impl WithSimd for Step<'_> {
 pub(super) const TOGETHER: usize = 4;
 
 /// g ← g − Σ δK over some rows, one after the other.
-pub(super) struct Subtract<'a> {
-    pub(super) rows: [&'a [f32]; TOGETHER],
+pub(super) struct Subtract<'a, L: Lines> {
+    pub(super) lines: L,
+    pub(super) rows: [&'a [L::Value]; TOGETHER],
     pub(super) deltas: [f64; TOGETHER],
     pub(super) gradient: &'a mut [f64],
 }
 
-impl WithSimd for Subtract<'_> {
+impl<L: Lines> WithSimd for Subtract<'_, L> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let [a, b, c, d] = self.deltas;
-        let [first, second, third, fourth] = self.rows;
-        let rows = first.iter().zip(second).zip(third.iter().zip(fourth));
-        for (g, ((&k, &l), (&m, &n))) in self.gradient.iter_mut().zip(rows) {
-            let [k, l, m, n] = [k, l, m, n].map(f64::from);
-            *g = *g - a * k - b * l - c * m - d * n;
+        let [first, second, third, fourth] = self.rows.map(|row| row.chunks(BLOCK));
+        let rows = first.zip(second).zip(third.zip(fourth));
+        let mut rooms: [L::Room; TOGETHER] = std::array::from_fn(|_| L::room());
+        for (gradient, ((k, l), (m, n))) in self.gradient.chunks_mut(BLOCK).zip(rows) {
+            let [room_k, room_l, room_m, room_n] = &mut rooms;
+            let (k, l) = (self.lines.values(k, room_k), self.lines.values(l, room_l));
+            let (m, n) = (self.lines.values(m, room_m), self.lines.values(n, room_n));
+            let rows = k.iter().zip(l).zip(m.iter().zip(n));
+            for (g, ((&k, &l), (&m, &n))) in gradient.iter_mut().zip(rows) {
+                let [k, l, m, n] = [k, l, m, n].map(f64::from);
+                *g = *g - a * k - b * l - c * m - d * n;
+            }
         }
     }
 }

@@ -30,7 +30,7 @@
 
 use std::ops::Range;
 
-use super::gram::Gram;
+use super::gram::{Gram, Lines};
 use super::passes::{Subtract, TOGETHER};
 use super::state::{State, intercept};
 use crate::{Error, Monitor, Result, simd};
@@ -107,16 +107,30 @@ impl<'a> Dual<'a> {
         gradient: &mut [f64],
         monitor: &Monitor,
     ) -> Result<()> {
+        match self.gram.coded() {
+            Some(codes) => self.subtract_lines(codes, changes, gradient, monitor),
+            None => self.subtract_lines(self.gram, changes, gradient, monitor),
+        }
+    }
+
+    fn subtract_lines<L: Lines>(
+        &self,
+        lines: L,
+        changes: &[(usize, f64)],
+        gradient: &mut [f64],
+        monitor: &Monitor,
+    ) -> Result<()> {
         for changes in changes.chunks(TOGETHER) {
             monitor.check()?;
             // A group that is not full ends with rows that count for nothing.
             let change = |at: usize| *changes.get(at).unwrap_or(&(changes[0].0, 0.0));
             let changes: [_; TOGETHER] = std::array::from_fn(change);
-            let rows = changes.map(|(variable, _)| self.gram.row(self.sample(variable)));
+            let rows = changes.map(|(variable, _)| lines.line(self.sample(variable)));
             let mut rest = &mut *gradient;
             for range in &self.columns {
                 let (part, after) = rest.split_at_mut(range.len());
                 simd::dispatch(Subtract {
+                    lines,
                     rows: std::array::from_fn(|at| &rows[at][range.clone()]),
                     deltas: changes.map(|(_, delta)| delta),
                     gradient: part,
@@ -350,12 +364,31 @@ pub fn solve(
     options: &Options,
     monitor: &Monitor,
 ) -> Result<Solution> {
-    let mut state = State::new(dual, bounds, start, options.conjugate);
+    match dual.gram.coded() {
+        Some(codes) => run(
+            State::new(dual, codes, bounds, start, options.conjugate),
+            options,
+            monitor,
+        ),
+        None => run(
+            State::new(dual, dual.gram, bounds, start, options.conjugate),
+            options,
+            monitor,
+        ),
+    }
+}
+
+fn run<L: Lines>(
+    mut state: State<'_, L>,
+    options: &Options,
+    monitor: &Monitor,
+) -> Result<Solution> {
+    let is_full = state.gram().is_full();
     let mut iterations = 0;
     let mut nearly = NEARLY * options.tolerance;
     let gap = loop {
         // Rows that must be computed first take longer than to look.
-        if iterations % GLANCE == 0 || !dual.gram.is_full() {
+        if iterations % GLANCE == 0 || !is_full {
             monitor.check()?;
         }
         let pair = state.select();

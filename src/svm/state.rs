@@ -11,9 +11,9 @@ use std::iter;
 use std::ops::{Deref, Range};
 
 use super::direction::{Direction, Pull, Stride};
-use super::gram::GramRow;
+use super::gram::{BLOCK, Gram, Lines};
 use super::kept::Kept;
-use super::passes::{BLOCK, Best, LEAST_CURVATURE, Partner, Step};
+use super::passes::{Best, LEAST_CURVATURE, Partner, Step};
 use super::smo::{Bounds, Dual, Solution, Start};
 use crate::{Monitor, Result, simd};
 
@@ -56,27 +56,27 @@ fn pick<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
 
 /// Which variables are gathered, and what is needed to bring the others up to date.
 #[derive(Debug)]
-struct Aside {
+struct Aside<L: Lines> {
     variables: Vec<usize>,
     /// Their samples; no kernel matrix has more than fit a u32.
     samples: Vec<u32>,
     /// The arrays of all variables, and the β that their gradient belongs to.
     all: Active,
     beta: Vec<f64>,
-    rows: Kept,
+    rows: Kept<L::Value>,
     /// Rows of the first and the second variable that are not kept.
-    passing: [Vec<f32>; 2],
+    passing: [Vec<L::Value>; 2],
 }
 
-impl Aside {
+impl<L: Lines> Aside<L> {
     /// Of all variables, `variables` go on.
     #[allow(clippy::cast_possible_truncation)] // see `samples`
-    fn new(variables: Vec<usize>, dual: &Dual<'_>, all: Active, beta: Vec<f64>) -> Self {
+    fn new(lines: L, variables: Vec<usize>, dual: &Dual<'_>, all: Active, beta: Vec<f64>) -> Self {
         Self {
             samples: variables.iter().map(|&v| dual.sample(v) as u32).collect(),
             all,
             beta,
-            rows: Kept::new(variables.len(), dual.gram().lend_room()),
+            rows: Kept::new(variables.len(), lines.lend()),
             passing: [Vec::new(), Vec::new()],
             variables,
         }
@@ -94,12 +94,12 @@ impl Aside {
 
     /// Gathers the kernel row of the variable at a place, unless it was kept, to be looked at as the
     /// first (0) or the second (1) of a pair.
-    fn gather(&mut self, dual: &Dual<'_>, at: usize, role: usize) {
+    fn gather(&mut self, lines: L, at: usize, role: usize) {
         if self.rows.recall(at) {
             return;
         }
         let samples = &self.samples;
-        let write = |values: &mut Vec<f32>| dual.gram().pick(samples[at] as usize, samples, values);
+        let write = |values: &mut Vec<_>| lines.pick(samples[at] as usize, samples, values);
         if self.rows.has_room() {
             self.rows.push(at, write);
         } else {
@@ -109,21 +109,21 @@ impl Aside {
     }
 
     /// A row that was gathered for this role.
-    fn row(&self, at: usize, role: usize) -> &[f32] {
+    fn row(&self, at: usize, role: usize) -> &[L::Value] {
         self.rows.get(at).unwrap_or(&self.passing[role])
     }
 }
 
 /// The kernel row of the variable at a place, all of it or gathered.
-enum Line<'s> {
-    Whole(GramRow<'s>),
-    Gathered(&'s [f32]),
+enum Line<'s, L: Lines> {
+    Whole(L::Line),
+    Gathered(&'s [L::Value]),
 }
 
-impl Deref for Line<'_> {
-    type Target = [f32];
+impl<L: Lines> Deref for Line<'_, L> {
+    type Target = [L::Value];
 
-    fn deref(&self) -> &[f32] {
+    fn deref(&self) -> &[L::Value] {
         match self {
             Self::Whole(row) => row,
             Self::Gathered(row) => row,
@@ -132,16 +132,17 @@ impl Deref for Line<'_> {
 }
 
 /// The kernel rows at some places, the first variable's first.
-fn lines<'s, const N: usize>(
-    dual: &'s Dual<'_>,
-    aside: &'s mut Option<Aside>,
+fn read<'s, L: Lines, const N: usize>(
+    lines: L,
+    dual: &Dual<'_>,
+    aside: &'s mut Option<Aside<L>>,
     places: [usize; N],
-) -> [Line<'s>; N] {
+) -> [Line<'s, L>; N] {
     let Some(aside) = aside else {
-        return places.map(|at| Line::Whole(dual.gram().row(dual.sample(at))));
+        return places.map(|at| Line::Whole(lines.line(dual.sample(at))));
     };
     for (role, &at) in places.iter().enumerate() {
-        aside.gather(dual, at, role);
+        aside.gather(lines, at, role);
     }
     let aside = &*aside;
     std::array::from_fn(|role| Line::Gathered(aside.row(places[role], role)))
@@ -149,12 +150,13 @@ fn lines<'s, const N: usize>(
 
 /// β and the gradient of a running solver.
 #[derive(Debug)]
-pub(super) struct State<'a> {
+pub(super) struct State<'a, L: Lines> {
     dual: &'a Dual<'a>,
+    lines: L,
     bounds: &'a Bounds,
     beta: Vec<f64>,
     active: Active,
-    aside: Option<Aside>,
+    aside: Option<Aside<L>>,
     countdown: usize,
     rows_read: u64,
     /// Room for the choice of a partner.
@@ -260,10 +262,11 @@ fn pieces(columns: &[Range<usize>]) -> impl Iterator<Item = (Range<usize>, Range
     })
 }
 
-impl<'a> State<'a> {
-    /// `conjugate`: whether a step is to be conjugate to the last.
+impl<'a, L: Lines> State<'a, L> {
+    /// `lines` are the rows of the kernel; `conjugate`: whether a step is to be conjugate to the last.
     pub(super) fn new(
         dual: &'a Dual<'a>,
+        lines: L,
         bounds: &'a Bounds,
         start: Start,
         conjugate: bool,
@@ -271,6 +274,7 @@ impl<'a> State<'a> {
         Self {
             active: Active::new(dual, bounds, &start, conjugate),
             dual,
+            lines,
             bounds,
             beta: start.beta,
             aside: None,
@@ -278,6 +282,10 @@ impl<'a> State<'a> {
             rows_read: 0,
             differences: Box::new([0.0; BLOCK]),
         }
+    }
+
+    pub(super) fn gram(&self) -> &'a Gram<'a> {
+        self.dual.gram()
     }
 
     /// The variable at a place of the active arrays.
@@ -292,11 +300,12 @@ impl<'a> State<'a> {
             at: first,
         } = self.active.top;
         self.rows_read += 1;
-        let [row] = lines(self.dual, &mut self.aside, [first]);
+        let [row] = read(self.lines, self.dual, &mut self.aside, [first]);
         let active = &self.active;
         let (mut best, mut gap) = (Best::NONE, 0.0_f64);
         for (places, column) in pieces(&active.columns) {
             let (found, difference) = simd::dispatch(Partner {
+                lines: self.lines,
                 row: &row[column],
                 diagonal: &active.diagonal[places.clone()],
                 gradient: &active.gradient[places.clone()],
@@ -320,14 +329,16 @@ impl<'a> State<'a> {
     pub(super) fn step(&mut self, pair: Pair) {
         let (i, j) = (self.variable(pair.first), self.variable(pair.second));
         self.rows_read += 1;
-        let rows = lines(self.dual, &mut self.aside, [pair.first, pair.second]);
+        let places = [pair.first, pair.second];
+        let rows = read(self.lines, self.dual, &mut self.aside, places);
         let rows = [&*rows[0], &*rows[1]];
         let active = &mut self.active;
-        let value = |row: &[f32]| -> f64 {
+        let value = |row: &[L::Value]| -> f64 {
             let mut pieces = pieces(&active.columns);
             let piece = pieces.find(|(places, _)| places.contains(&pair.second));
             piece.map_or(0.0, |(places, column)| {
-                f64::from(row[column.start + pair.second - places.start])
+                let at = column.start + pair.second - places.start;
+                f64::from(self.lines.values(&row[at..=at], &mut L::room())[0])
             })
         };
         let diagonal =
@@ -351,6 +362,7 @@ impl<'a> State<'a> {
         for (places, column) in pieces(&active.columns) {
             let direction = active.direction.as_mut().zip(stride.turn);
             let found = simd::dispatch(Step {
+                lines: self.lines,
                 rows: rows.map(|row| &row[column.clone()]),
                 length: stride.length,
                 turned: direction
@@ -380,7 +392,7 @@ impl<'a> State<'a> {
         let gathered = self.active.gather(&places);
         let active = std::mem::replace(&mut self.active, gathered);
         self.aside = Some(match self.aside.take() {
-            None => Aside::new(places, self.dual, active, self.beta.clone()),
+            None => Aside::new(self.lines, places, self.dual, active, self.beta.clone()),
             Some(aside) => aside.narrow(&places),
         });
     }
@@ -404,7 +416,7 @@ impl<'a> State<'a> {
         }
         active.find_top();
         active.direction.iter_mut().for_each(Direction::forget);
-        self.dual.gram().take_back(aside.rows.into_room());
+        self.lines.take_back(aside.rows.into_room());
         // With every gradient exact, it is the best time to put variables aside again.
         self.countdown = 0;
         Ok(true)

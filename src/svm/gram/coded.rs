@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::Pile;
 use super::source::{Computed, Source, to_f32};
 use crate::data::{Block, Row as _, Rows};
 use crate::svm::kernel::Kernel;
@@ -91,16 +92,17 @@ impl Codes {
         Ok(Self { n, largest, values })
     }
 
-    fn row(&self, i: usize) -> &[u8] {
+    pub(super) fn row(&self, i: usize) -> &[u8] {
         &self.values[i * self.n..][..self.n]
     }
 }
 
 /// A kernel of a base whose values are coded.
 #[derive(Debug)]
-pub(super) struct Decoded {
+pub(in crate::svm) struct Decoded {
     codes: Arc<Codes>,
     table: [f32; 256],
+    gathered: Pile<u8>,
 }
 
 impl Decoded {
@@ -110,7 +112,26 @@ impl Decoded {
         Self {
             codes,
             table: values.map(to_f32),
+            gathered: Pile::default(),
         }
+    }
+
+    pub(super) fn codes(&self) -> &Arc<Codes> {
+        &self.codes
+    }
+
+    pub(super) fn gathered(&self) -> &Pile<u8> {
+        &self.gathered
+    }
+
+    /// Whether a value is looked up in less time than it takes to read it from far away.
+    pub(super) fn is_short(&self) -> bool {
+        usize::from(self.codes.largest) < simd::SHORT
+    }
+
+    #[inline(always)]
+    pub(super) fn look_up(&self, codes: &[u8], out: &mut [f32]) {
+        simd::look_up(&self.table, self.codes.largest, codes, out);
     }
 }
 
@@ -118,7 +139,7 @@ impl Source for Decoded {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         for (row, out) in rows.zip(out.chunks_mut(self.codes.n)) {
             let codes = &self.codes.row(row)[first..];
-            simd::look_up(&self.table, self.codes.largest, codes, &mut out[first..]);
+            self.look_up(codes, &mut out[first..]);
         }
     }
 
@@ -130,12 +151,12 @@ impl Source for Decoded {
             .collect();
         let start = out.len();
         out.resize(start + codes.len(), 0.0);
-        simd::look_up(&self.table, self.codes.largest, &codes, &mut out[start..]);
+        self.look_up(&codes, &mut out[start..]);
         true
     }
 
-    fn codes(&self) -> Option<&Arc<Codes>> {
-        Some(&self.codes)
+    fn decoded(&self) -> Option<&Decoded> {
+        Some(self)
     }
 
     fn diagonal(&self, i: usize) -> f32 {

@@ -21,6 +21,7 @@
 
 mod cache;
 mod coded;
+mod lines;
 mod source;
 
 use std::fmt::Debug;
@@ -32,6 +33,7 @@ use rayon::prelude::*;
 
 use self::cache::RowCache;
 use self::coded::{Codes, Decoded};
+pub(super) use self::lines::{BLOCK, Lines};
 use self::source::{Computed, Derived, Given, Source};
 use super::kernel::{self, Kernel, WIDTH};
 use super::memory::Budget;
@@ -71,7 +73,22 @@ pub struct Gram<'a> {
 struct Shelf {
     /// All of one size.
     matrices: Mutex<Vec<Block<f32>>>,
-    gathered: Mutex<Vec<Vec<f32>>>,
+    gathered: Pile<f32>,
+}
+
+/// Memory for parts of rows, which may hold anything.
+#[derive(Debug, Default)]
+struct Pile<T>(Mutex<Vec<Vec<T>>>);
+
+impl<T> Pile<T> {
+    fn lend(&self) -> Vec<T> {
+        lock(&self.0).pop().unwrap_or_default()
+    }
+
+    /// For the next who asks.
+    fn take_back(&self, memory: Vec<T>) {
+        lock(&self.0).push(memory);
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -194,8 +211,8 @@ impl<'a> Gram<'a> {
         monitor: &Monitor,
     ) -> Result<Self> {
         let kernel = kernel.check()?;
-        if let Some(codes) = base.source.codes() {
-            return Self::decoded(Arc::clone(codes), base.n, kernel, budget);
+        if let Some(decoded) = base.source.decoded() {
+            return Self::decoded(Arc::clone(decoded.codes()), base.n, kernel, budget);
         }
         let source = Derived { base, kernel };
         Self::of(Box::new(source), base.n, Some(&base.shelf), budget, monitor)
@@ -273,7 +290,7 @@ impl<'a> Gram<'a> {
 
     /// Whether the whole matrix is in memory.
     pub fn is_full(&self) -> bool {
-        matches!(self.store, Store::Full(_)) || self.source.codes().is_some()
+        matches!(self.store, Store::Full(_)) || self.source.decoded().is_some()
     }
 
     /// K(i, i) of every sample.
@@ -302,18 +319,13 @@ impl<'a> Gram<'a> {
         self.home.unwrap_or(&self.shelf)
     }
 
-    /// Room for parts of rows, which may hold anything.
-    pub(super) fn lend_room(&self) -> Vec<f32> {
-        lock(&self.shelf().gathered).pop().unwrap_or_default()
-    }
-
-    /// Takes the room back, for the next who asks.
-    pub(super) fn take_back(&self, room: Vec<f32>) {
-        lock(&self.shelf().gathered).push(room);
+    /// The rows in their codes, if it takes no time to decode them.
+    pub(super) fn coded(&self) -> Option<&Decoded> {
+        self.source.decoded().filter(|decoded| decoded.is_short())
     }
 
     /// Adds some values of row `i` to `out`.
-    pub(super) fn pick(&self, i: usize, columns: &[u32], out: &mut Vec<f32>) {
+    fn pick(&self, i: usize, columns: &[u32], out: &mut Vec<f32>) {
         if !self.source.pick(i, columns, out) {
             let row = self.row(i);
             out.extend(columns.iter().map(|&column| row[column as usize]));
@@ -331,7 +343,7 @@ impl<'a> Gram<'a> {
         };
         values.resize(self.n, 0.0);
         self.source.fill(i..i + 1, 0, &mut values);
-        if self.source.codes().is_none() {
+        if self.source.decoded().is_none() {
             self.computed.fetch_add(1, Ordering::Relaxed);
         }
         let row = Arc::new(values);
@@ -454,7 +466,7 @@ mod tests {
                 let make =
                     |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
                 let (whole, small) = (make(budget(N)), make(budget(N / 2)));
-                assert_eq!(small.source.codes().is_some(), expected, "{kernel:?}");
+                assert_eq!(small.source.decoded().is_some(), expected, "{kernel:?}");
                 assert_eq!(small.is_full(), expected);
                 assert_eq!(whole.diagonal(), small.diagonal());
                 let columns = [7, 0, 52, 7];

@@ -3,10 +3,9 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::Gram;
-use super::coded::Codes;
+use super::coded::Decoded;
 use crate::data::{Row as _, Rows};
 use crate::simd::{self, Simd, WithSimd};
 use crate::svm::kernel::{self, Kernel, Number, Panel, Partners, WIDTH};
@@ -30,8 +29,8 @@ pub(super) trait Source: Sync + Send + Debug {
         false
     }
 
-    /// The values of the base, if they are coded and kept: then a row takes no computing.
-    fn codes(&self) -> Option<&Arc<Codes>> {
+    /// This, if the values of the base are coded and kept: then a row takes no computing.
+    fn decoded(&self) -> Option<&Decoded> {
         None
     }
 }
