@@ -1,7 +1,7 @@
 //! The two loops of an SMO iteration, over contiguous arrays, without branches.
 //!
 //! Whether a variable may rise or fall is an addend, 0 or an infinity, so that one that may not is
-//! never chosen. Every lane of a vector keeps the best of its own, and which vector that was.
+//! never chosen. Of gains, every lane of a vector keeps the best of its own, and which vector that was.
 //!
 //! Gradients are f64, since they are sums of very many steps. Gains are only compared, and kernel
 //! values have no more digits than an f32: twice as many of them are looked at at a time.
@@ -171,43 +171,35 @@ pub(super) struct Step<'a, L: Lines> {
     pub(super) rise: &'a [f64],
 }
 
-/// The greatest gradient of each lane so far.
-struct Tops<S: Simd> {
-    simd: S,
-    values: S::f64s,
-    vectors: S::u64s,
-    next: S::u64s,
-}
+/// Gradients of which the greatest is kept: where it stands among them is looked up at the end.
+const GROUP: usize = 64;
 
-impl<S: Simd> Tops<S> {
-    #[inline(always)]
-    fn new(simd: S) -> Self {
-        Self {
-            simd,
-            values: simd.splat_f64s(f64::NEG_INFINITY),
-            vectors: simd.splat_u64s(0),
-            next: simd.splat_u64s(0),
+/// Vectors that are compared side by side: one comparison need not wait for the last.
+const ABREAST: usize = 4;
+
+/// The greatest gradient of those that may rise.
+#[inline(always)]
+fn top<S: Simd>(simd: S, gradient: &[f64], rise: &[f64]) -> f64 {
+    let (gradients, last_gradient) = S::as_simd_f64s(gradient);
+    let (rises, last_rise) = S::as_simd_f64s(rise);
+    let (gradients, more_gradients) = gradients.as_chunks::<ABREAST>();
+    let (rises, more_rises) = rises.as_chunks::<ABREAST>();
+    let mut tops = [simd.splat_f64s(f64::NEG_INFINITY); ABREAST];
+    for (gradients, rises) in gradients.iter().zip(rises) {
+        for ((top, &gradient), &rise) in tops.iter_mut().zip(gradients).zip(rises) {
+            *top = simd.max_f64s(simd.add_f64s(gradient, rise), *top);
         }
     }
-
-    #[inline(always)]
-    fn look(&mut self, value: S::f64s) {
-        let simd = self.simd;
-        let is_better = simd.greater_than_or_equal_f64s(value, self.values);
-        self.values = simd.max_f64s(value, self.values);
-        self.vectors = simd.select_u64s(is_better, self.next, self.vectors);
-        self.next = simd.add_u64s(self.next, simd.splat_u64s(1));
+    for ((top, &gradient), &rise) in tops.iter_mut().zip(more_gradients).zip(more_rises) {
+        *top = simd.max_f64s(simd.add_f64s(gradient, rise), *top);
     }
-
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // no more vectors than fit in memory
-    fn best(self) -> Best {
-        let (mut values, mut vectors) = ([0.0; MOST_LANES], [0; MOST_LANES]);
-        S::as_mut_simd_f64s(&mut values).0[0] = self.values;
-        S::as_mut_simd_u64s(&mut vectors).0[0] = self.vectors;
-        let lanes = values.iter().zip(&vectors).take(S::F64_LANES);
-        Best::of_lanes(lanes.map(|(&value, &vector)| (value, vector as usize)))
-    }
+    let [a, b, c, d] = tops;
+    let most = simd.max_f64s(simd.max_f64s(a, b), simd.max_f64s(c, d));
+    let last = last_gradient
+        .iter()
+        .zip(last_rise)
+        .map(|(g, rise)| g + rise);
+    last.fold(simd.reduce_max_f64s(most), f64::max)
 }
 
 impl<L: Lines> WithSimd for Step<'_, L> {
@@ -220,9 +212,9 @@ impl<L: Lines> WithSimd for Step<'_, L> {
         let gradient = self.gradient.chunks_mut(BLOCK).zip(self.rise.chunks(BLOCK));
         let (turn, image) = self.turned.unwrap_or((0.0, &mut []));
         let mut images = image.chunks_mut(BLOCK);
-        let mut tops = Tops::new(simd);
+        let mut best = Best::NONE;
         let (mut room_i, mut room_j) = (L::room(), L::room());
-        for ((i, j), (gradient, rise)) in i.zip(j).zip(gradient) {
+        for (block, ((i, j), (gradient, rise))) in i.zip(j).zip(gradient).enumerate() {
             let i = self.lines.values(i, &mut room_i);
             let j = self.lines.values(j, &mut room_j);
             let differences = i.iter().zip(j).map(|(&i, &j)| f64::from(i) - f64::from(j));
@@ -236,20 +228,17 @@ impl<L: Lines> WithSimd for Step<'_, L> {
                     *g = multiply_add::<S>(-self.length, difference, *g);
                 }
             }
-            let (gradients, last_gradient) = S::as_simd_f64s(gradient);
-            let (rises, last_rise) = S::as_simd_f64s(rise);
-            for (&gradient, &rise) in gradients.iter().zip(rises) {
-                tops.look(simd.add_f64s(gradient, rise));
-            }
-            if !last_rise.is_empty() {
-                let mut lanes = [f64::NEG_INFINITY; MOST_LANES];
-                for (lane, (g, rise)) in lanes.iter_mut().zip(last_gradient.iter().zip(last_rise)) {
-                    *lane = g + rise;
-                }
-                tops.look(S::as_simd_f64s(&lanes).0[0]);
+            let groups = gradient.chunks(GROUP).zip(rise.chunks(GROUP));
+            for (group, (gradient, rise)) in groups.enumerate() {
+                best.improve(top(simd, gradient, rise), block * (BLOCK / GROUP) + group);
             }
         }
-        tops.best()
+        let start = best.at * GROUP;
+        let group = start..self.gradient.len().min(start + GROUP);
+        let values = self.gradient[group.clone()].iter().zip(&self.rise[group]);
+        let mut values = values.map(|(g, rise)| g + rise);
+        best.at = start + values.rposition(|value| value == best.value).unwrap_or(0);
+        best
     }
 }
 

@@ -64,8 +64,6 @@ struct Aside<L: Lines> {
     all: Active,
     beta: Vec<f64>,
     rows: Kept<L::Value>,
-    /// Rows of the first and the second variable that are not kept.
-    passing: [Vec<L::Value>; 2],
 }
 
 impl<L: Lines> Aside<L> {
@@ -77,7 +75,6 @@ impl<L: Lines> Aside<L> {
             all,
             beta,
             rows: Kept::new(variables.len(), lines.lend()),
-            passing: [Vec::new(), Vec::new()],
             variables,
         }
     }
@@ -92,25 +89,11 @@ impl<L: Lines> Aside<L> {
         }
     }
 
-    /// Gathers the kernel row of the variable at a place, unless it was kept, to be looked at as the
-    /// first (0) or the second (1) of a pair.
-    fn gather(&mut self, lines: L, at: usize, role: usize) {
-        if self.rows.recall(at) {
-            return;
-        }
+    /// Gathers the kernel row of the variable at a place, unless it is kept; that of `other` stays.
+    fn gather(&mut self, lines: L, at: usize, other: usize) {
         let samples = &self.samples;
-        let write = |values: &mut Vec<_>| lines.pick(samples[at] as usize, samples, values);
-        if self.rows.has_room() {
-            self.rows.push(at, write);
-        } else {
-            self.passing[role].clear();
-            write(&mut self.passing[role]);
-        }
-    }
-
-    /// A row that was gathered for this role.
-    fn row(&self, at: usize, role: usize) -> &[L::Value] {
-        self.rows.get(at).unwrap_or(&self.passing[role])
+        let write = |out: &mut [_]| lines.pick(samples[at] as usize, samples, out);
+        self.rows.keep(at, other, write);
     }
 }
 
@@ -141,11 +124,10 @@ fn read<'s, L: Lines, const N: usize>(
     let Some(aside) = aside else {
         return places.map(|at| Line::Whole(lines.line(dual.sample(at))));
     };
-    for (role, &at) in places.iter().enumerate() {
-        aside.gather(lines, at, role);
+    for at in places {
+        aside.gather(lines, at, places[0]);
     }
-    let aside = &*aside;
-    std::array::from_fn(|role| Line::Gathered(aside.row(places[role], role)))
+    places.map(|at| Line::Gathered(aside.rows.get(at)))
 }
 
 /// β and the gradient of a running solver.

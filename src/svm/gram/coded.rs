@@ -26,8 +26,9 @@ use rayon::prelude::*;
 use super::Pile;
 use super::source::{Computed, Source, to_f32};
 use crate::data::{Block, Row as _, Rows};
+use crate::simd::Table;
 use crate::svm::kernel::Kernel;
-use crate::{Monitor, Result, simd};
+use crate::{Monitor, Result};
 
 /// Rows that share a panel: four vectors of a 256-bit machine.
 const WIDTH: usize = 64;
@@ -101,7 +102,7 @@ impl Codes {
 #[derive(Debug)]
 pub(in crate::svm) struct Decoded {
     codes: Arc<Codes>,
-    table: [f32; 256],
+    table: Table,
     gathered: Pile<u8>,
 }
 
@@ -110,8 +111,8 @@ impl Decoded {
         let mut values: [f64; 256] = std::array::from_fn(|code| code as f64);
         kernel.finish(&mut values);
         Self {
+            table: Table::new(values.map(to_f32), codes.largest),
             codes,
-            table: values.map(to_f32),
             gathered: Pile::default(),
         }
     }
@@ -124,14 +125,9 @@ impl Decoded {
         &self.gathered
     }
 
-    /// Whether a value is looked up in less time than it takes to read it from far away.
-    pub(super) fn is_short(&self) -> bool {
-        usize::from(self.codes.largest) < simd::SHORT
-    }
-
     #[inline(always)]
-    pub(super) fn look_up(&self, codes: &[u8], out: &mut [f32]) {
-        simd::look_up(&self.table, self.codes.largest, codes, out);
+    pub(super) fn table(&self) -> &Table {
+        &self.table
     }
 }
 
@@ -139,19 +135,15 @@ impl Source for Decoded {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         for (row, out) in rows.zip(out.chunks_mut(self.codes.n)) {
             let codes = &self.codes.row(row)[first..];
-            self.look_up(codes, &mut out[first..]);
+            self.table.look_up(codes, &mut out[first..]);
         }
     }
 
-    fn pick(&self, row: usize, columns: &[u32], out: &mut Vec<f32>) -> bool {
+    fn pick(&self, row: usize, columns: &[u32], out: &mut [f32]) -> bool {
         let codes = self.codes.row(row);
-        let codes: Vec<u8> = columns
-            .iter()
-            .map(|&column| codes[column as usize])
-            .collect();
-        let start = out.len();
-        out.resize(start + codes.len(), 0.0);
-        self.look_up(&codes, &mut out[start..]);
+        for (out, &column) in out.iter_mut().zip(columns) {
+            *out = self.table.value(codes[column as usize]);
+        }
         true
     }
 
@@ -160,6 +152,6 @@ impl Source for Decoded {
     }
 
     fn diagonal(&self, i: usize) -> f32 {
-        self.table[usize::from(self.codes.row(i)[i])]
+        self.table.value(self.codes.row(i)[i])
     }
 }

@@ -16,7 +16,7 @@ pub(in crate::svm) const BLOCK: usize = 512;
 /// Kernel rows in the form in which they are kept.
 pub(in crate::svm) trait Lines: Copy + Debug {
     /// A kernel value, or what stands for it.
-    type Value: Copy + Debug;
+    type Value: Copy + Default + Debug;
 
     /// A whole row.
     type Line: Deref<Target = [Self::Value]>;
@@ -27,8 +27,8 @@ pub(in crate::svm) trait Lines: Copy + Debug {
     /// Row `i`.
     fn line(self, i: usize) -> Self::Line;
 
-    /// Adds some values of row `i` to `out`.
-    fn pick(self, i: usize, columns: &[u32], out: &mut Vec<Self::Value>);
+    /// Some values of row `i`.
+    fn pick(self, i: usize, columns: &[u32], out: &mut [Self::Value]);
 
     fn room() -> Self::Room;
 
@@ -42,6 +42,13 @@ pub(in crate::svm) trait Lines: Copy + Debug {
     fn take_back(self, memory: Vec<Self::Value>);
 }
 
+/// The values of some columns of a row.
+pub(super) fn pick<T: Copy>(row: &[T], columns: &[u32], out: &mut [T]) {
+    for (out, &column) in out.iter_mut().zip(columns) {
+        *out = row[column as usize];
+    }
+}
+
 impl<'a> Lines for &'a Gram<'a> {
     type Value = f32;
     type Line = GramRow<'a>;
@@ -52,8 +59,10 @@ impl<'a> Lines for &'a Gram<'a> {
         self.row(i)
     }
 
-    fn pick(self, i: usize, columns: &[u32], out: &mut Vec<f32>) {
-        Gram::pick(self, i, columns, out);
+    fn pick(self, i: usize, columns: &[u32], out: &mut [f32]) {
+        if !self.source.pick(i, columns, out) {
+            pick(&self.row(i), columns, out);
+        }
     }
 
     #[inline(always)]
@@ -83,9 +92,8 @@ impl<'a> Lines for &'a Decoded {
         self.codes().row(i)
     }
 
-    fn pick(self, i: usize, columns: &[u32], out: &mut Vec<u8>) {
-        let codes = self.codes().row(i);
-        out.extend(columns.iter().map(|&column| codes[column as usize]));
+    fn pick(self, i: usize, columns: &[u32], out: &mut [u8]) {
+        pick(self.codes().row(i), columns, out);
     }
 
     #[inline(always)]
@@ -96,7 +104,7 @@ impl<'a> Lines for &'a Decoded {
     #[inline(always)]
     fn values<'r>(self, stored: &'r [u8], room: &'r mut [f32; BLOCK]) -> &'r [f32] {
         let values = &mut room[..stored.len()];
-        self.look_up(stored, values);
+        self.table().look_up(stored, values);
         values
     }
 

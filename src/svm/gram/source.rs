@@ -23,8 +23,8 @@ pub(super) trait Source: Sync + Send + Debug {
     /// K(i, i).
     fn diagonal(&self, i: usize) -> f32;
 
-    /// Adds some values of a row to `out`, and says so, if that takes no more than to look them up.
-    fn pick(&self, row: usize, columns: &[u32], out: &mut Vec<f32>) -> bool {
+    /// Some values of a row, if that takes no more than to look them up; false if not.
+    fn pick(&self, row: usize, columns: &[u32], out: &mut [f32]) -> bool {
         let _ = (row, columns, out);
         false
     }

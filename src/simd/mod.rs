@@ -22,6 +22,8 @@
 //! assert_eq!(simd::dispatch(SquaredNorms(&[[3.0, 4.0], [0.0, 1.0]])), [25.0, 1.0]);
 //! ```
 
+mod table;
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::_MM_HINT_T0;
 
@@ -29,6 +31,8 @@ use bytemuck::Pod;
 #[cfg(target_arch = "x86_64")]
 use pulp::core_arch::x86::Sse;
 pub use pulp::{Simd, WithSimd};
+
+pub use self::table::Table;
 
 /// Vectors in flight: enough to hide the latency of a fused multiply-add.
 const LANES: usize = 4;
@@ -64,68 +68,6 @@ pub fn prefetch_start<T: Pod>(values: &[T]) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = values;
-}
-
-/// out ← table[code] for each code.
-///
-/// Tables of which only the first [`SHORT`] values occur are kept in registers on machines that can
-/// look up there; `largest` is the greatest code.
-///
-/// # Panics
-/// When the lengths differ.
-#[inline]
-pub fn look_up(table: &[f32; 256], largest: u8, codes: &[u8], out: &mut [f32]) {
-    assert_eq!(codes.len(), out.len());
-    #[cfg(target_arch = "x86_64")]
-    if let Some(simd) = pulp::x86::V3::try_new().filter(|_| usize::from(largest) < SHORT) {
-        return simd.vectorize(ShortTable { table, codes, out });
-    }
-    for (out, &code) in out.iter_mut().zip(codes) {
-        *out = table[usize::from(code)];
-    }
-}
-
-/// Values of a table that fit four vectors.
-pub(crate) const SHORT: usize = 32;
-
-#[cfg(target_arch = "x86_64")]
-struct ShortTable<'a> {
-    table: &'a [f32; 256],
-    codes: &'a [u8],
-    out: &'a mut [f32],
-}
-
-#[cfg(target_arch = "x86_64")]
-impl pulp::NullaryFnOnce for ShortTable<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        // The caller has asked already; the answer is a constant here.
-        let Some(simd) = pulp::x86::V3::try_new() else {
-            return;
-        };
-        let part = |at: usize| -> [f32; 8] { std::array::from_fn(|lane| self.table[at + lane]) };
-        let parts = [0, 8, 16, 24].map(|at| bytemuck::cast(part(at)));
-        let (codes, last_codes) = self.codes.as_chunks::<8>();
-        let (out, last_out) = self.out.as_chunks_mut::<8>();
-        for (out, &codes) in out.iter_mut().zip(codes) {
-            let bytes = simd.sse2._mm_set_epi64x(0, i64::from_ne_bytes(codes));
-            let index = simd.avx2._mm256_cvtepu8_epi32(bytes);
-            let [a, b, c, d] = parts.map(|part| simd.avx2._mm256_permutevar8x32_ps(part, index));
-            // Bit 3 of a code says which of two parts it means, bit 4 which two.
-            let bit_3 = simd.avx2._mm256_slli_epi32::<28>(index);
-            let bit_3 = simd.avx._mm256_castsi256_ps(bit_3);
-            let bit_4 = simd.avx2._mm256_slli_epi32::<27>(index);
-            let bit_4 = simd.avx._mm256_castsi256_ps(bit_4);
-            let low = simd.avx._mm256_blendv_ps(a, b, bit_3);
-            let high = simd.avx._mm256_blendv_ps(c, d, bit_3);
-            *out = bytemuck::cast(simd.avx._mm256_blendv_ps(low, high, bit_4));
-        }
-        for (out, &code) in last_out.iter_mut().zip(last_codes) {
-            *out = self.table[usize::from(code)];
-        }
-    }
 }
 
 /// ab + c, rounded once where there is an instruction for it.
@@ -261,23 +203,6 @@ mod tests {
                 assert!(
                     found == product && out == sum,
                     "length {n}, scalar {scalar}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn tables_short_and_long_are_looked_up_alike() {
-        let table: [f32; 256] = std::array::from_fn(|code| (code as f32).sqrt());
-        for largest in [0, 1, 7, 8, 31, 32, 255] {
-            for n in [0_usize, 1, 8, 40, 77] {
-                let codes: Vec<u8> = (0..=largest).cycle().step_by(7).take(n).collect();
-                let mut out = vec![0.0; n];
-                look_up(&table, largest, &codes, &mut out);
-                let expected = codes.iter().map(|&code| table[usize::from(code)]);
-                assert!(
-                    out.iter().copied().eq(expected),
-                    "{n} codes up to {largest}"
                 );
             }
         }
