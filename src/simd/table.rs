@@ -3,12 +3,14 @@
 /// Values that are found without a look at memory on machines that can shuffle bytes in a vector.
 const SHORT: usize = 32;
 
+/// The last of them.
+const LAST: u8 = 31;
+
 /// A table of values.
 #[derive(Clone, Debug)]
 pub struct Table {
     values: [f32; 256],
-    /// No code is greater.
-    largest: u8,
+    is_short: bool,
     /// Byte b of the values 0 to 15 (`planes[b][0]`) and 16 to 31 (`planes[b][1]`), each twice: a
     /// vector of 32 bytes is shuffled in two halves.
     #[cfg(target_arch = "x86_64")]
@@ -26,14 +28,18 @@ impl Table {
         Self {
             #[cfg(target_arch = "x86_64")]
             planes: std::array::from_fn(plane),
+            is_short: (LAST..=largest).all(|code| {
+                let (value, last) = (values[usize::from(code)], values[usize::from(LAST)]);
+                value.to_bits() == last.to_bits()
+            }),
             values,
-            largest,
         }
     }
 
-    /// Whether no code is too large for a look-up in registers.
+    /// Whether values are looked up in registers: there are few codes, or those beyond have one value,
+    /// such as the 0 of an RBF kernel.
     pub fn is_short(&self) -> bool {
-        usize::from(self.largest) < SHORT
+        self.is_short
     }
 
     /// The value of a code.
@@ -75,7 +81,7 @@ mod x86 {
 
     use pulp::x86::V3;
 
-    use super::Table;
+    use super::{LAST, Table};
 
     pub(super) struct Short<'a> {
         pub(super) simd: V3,
@@ -93,10 +99,12 @@ mod x86 {
             let planes: [[__m256i; 2]; 4] = bytemuck::cast(self.table.planes);
             // Vectors are interleaved by halves: what stands in the upper half comes after it.
             let order: __m256i = bytemuck::cast([0, 2, 4, 6, 1, 3, 5, 7]);
+            let last = bytemuck::cast([LAST; 32]);
             let (codes, last_codes) = self.codes.as_chunks::<32>();
             let (out, last_out) = self.out.as_chunks_mut::<32>();
             for (out, &codes) in out.iter_mut().zip(codes) {
-                let codes = avx2._mm256_permutevar8x32_epi32(bytemuck::cast(codes), order);
+                let codes = avx2._mm256_min_epu8(bytemuck::cast(codes), last);
+                let codes = avx2._mm256_permutevar8x32_epi32(codes, order);
                 // A shuffle looks at bits 0 to 3; bit 4 says which sixteen values are meant.
                 let bit_4 = avx2._mm256_slli_epi16::<3>(codes);
                 let [a, b, c, d] = planes.map(|[low, high]| {
@@ -126,9 +134,12 @@ mod tests {
 
     #[test]
     fn tables_short_and_long_are_looked_up_alike() {
-        let values: [f32; 256] = std::array::from_fn(|code| (code as f32).sqrt());
-        for largest in [0, 1, 7, 8, 15, 16, 31, 32, 255] {
+        let all: [f32; 256] = std::array::from_fn(|code| (code as f32).sqrt());
+        let most_alike = std::array::from_fn(|code| all[code.min(31)]);
+        let cases = [0, 1, 7, 8, 15, 16, 31, 32, 255].map(|largest| (all, largest));
+        for (values, largest) in cases.into_iter().chain([(most_alike, 255)]) {
             let table = Table::new(values, largest);
+            assert_eq!(table.is_short(), values == most_alike || largest < 32);
             for n in [0_usize, 1, 8, 32, 40, 77, 512] {
                 let codes: Vec<u8> = (0..=largest).cycle().step_by(7).take(n).collect();
                 let mut out = vec![0.0; n];
