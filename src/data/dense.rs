@@ -104,6 +104,11 @@ impl Row for &[f64] {
     }
 
     #[inline(always)]
+    fn dot_of_sum<S: Simd>(self, simd: S, alpha: f64, w: &[f64], next: Self) -> Option<f64> {
+        Some(simd::dot_of_sum(simd, alpha, self, w, next))
+    }
+
+    #[inline(always)]
     fn squared_norm<S: Simd>(self, simd: S) -> f64 {
         simd::dot(simd, self, self)
     }

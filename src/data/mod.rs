@@ -176,6 +176,13 @@ pub trait Row: Copy {
         next.dot(simd, w)
     }
 
+    /// ⟨next, w + αx⟩ with the bits of [`Row::axpy_dot`], if w need not be changed for it.
+    #[inline(always)]
+    fn dot_of_sum<S: Simd>(self, simd: S, alpha: f64, w: &[f64], next: Self) -> Option<f64> {
+        let _ = (simd, alpha, w, next);
+        None
+    }
+
     /// ‖x‖².
     fn squared_norm<S: Simd>(self, simd: S) -> f64;
 

@@ -268,6 +268,19 @@ impl<R: Rule, X: Rows> Learner<Examples<'_, X>> for Linear<R> {
         Ok(())
     }
 
+    fn exchange(&self, data: &Examples<'_, X>, rows: [usize; 2], out: &mut [f64]) -> Result<bool> {
+        let targets = self.targets(data)?;
+        let can = <X::Row<'_> as Row>::STORES_ALL && !R::AVERAGES;
+        Ok(can
+            && simd::dispatch(Exchange {
+                model: self,
+                data,
+                targets,
+                rows,
+                out,
+            }))
+    }
+
     fn evaluate(&self, data: &Examples<'_, X>, rows: &[usize], out: &mut [f64]) -> Result<()> {
         data.check_features(self.n_features)?;
         simd::dispatch(Evaluate {
@@ -556,6 +569,57 @@ impl<S: Simd, X: Row> Norm for RowNorm<S, X> {
     fn squared(self) -> f64 {
         let constant = if self.has_constant { 1.0 } else { 0.0 };
         self.row.squared_norm(self.simd) + constant
+    }
+}
+
+/// Two rows that learn from each other: no weight is written.
+struct Exchange<'a, 'd, R, X> {
+    model: &'a Linear<R>,
+    data: &'a Examples<'d, X>,
+    targets: Targets<'a>,
+    rows: [usize; 2],
+    out: &'a mut [f64],
+}
+
+impl<R: Rule, X: Rows> WithSimd for Exchange<'_, '_, R, X> {
+    /// False where a vector must be written.
+    type Output = bool;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> bool {
+        let Self { model, data, .. } = self;
+        let (n_features, n_outputs) = (model.n_features, model.n_outputs);
+        let rows = self.rows.map(|index| data.rows().row(index));
+        for output in 0..n_outputs {
+            for (asked, learnt) in [(0, 1), (1, 0)] {
+                let (v, _, mut numbers) = model.block(output);
+                let index = self.rows[learnt];
+                let seen = Seen {
+                    product: vector::dot(simd, rows[learnt], v, n_features),
+                    target: self.targets.target(index, output, n_outputs),
+                    weight: data.weight(index),
+                    norm: RowNorm {
+                        simd,
+                        row: rows[learnt],
+                        has_constant: model.rule.has_intercept(),
+                    },
+                };
+                let product = match model.rule.step(&mut numbers, seen) {
+                    None => Some(vector::dot(simd, rows[asked], v, n_features)),
+                    Some(step) => {
+                        let pair = (rows[learnt], rows[asked]);
+                        vector::dot_after(simd, step.weights, pair, v, n_features)
+                            .filter(|_| model.rule.fold(&mut numbers).is_none())
+                    }
+                };
+                let Some(product) = product else {
+                    return false;
+                };
+                let (a, _) = model.rule.hypothesis(&numbers);
+                self.out[asked * n_outputs + output] = a * product;
+            }
+        }
+        true
     }
 }
 

@@ -167,6 +167,34 @@ pub fn axpy_dot<S: Simd>(simd: S, alpha: f64, x: &[f64], y: &mut [f64], z: &[f64
     total
 }
 
+/// ⟨z, y + αx⟩: the bits of [`axpy_dot`], and y stays as it is.
+///
+/// # Panics
+/// When the lengths differ.
+#[inline(always)]
+pub fn dot_of_sum<S: Simd>(simd: S, alpha: f64, x: &[f64], y: &[f64], z: &[f64]) -> f64 {
+    assert!(x.len() == y.len() && x.len() == z.len());
+    let (y, z) = (&y[..x.len()], &z[..x.len()]);
+    let (x, x_tail) = S::as_simd_f64s(x);
+    let (y, y_tail) = S::as_simd_f64s(y);
+    let (z, z_tail) = S::as_simd_f64s(z);
+    let factor = simd.splat_f64s(alpha);
+    let mut sums = [simd.splat_f64s(0.0); LANES];
+    // The last vectors may be fewer than there are sums.
+    for ((x, y), z) in x.chunks(LANES).zip(y.chunks(LANES)).zip(z.chunks(LANES)) {
+        for (((sum, &x), &y), &z) in sums.iter_mut().zip(x).zip(y).zip(z) {
+            *sum = simd.mul_add_e_f64s(z, simd.mul_add_e_f64s(factor, x, y), *sum);
+        }
+    }
+    let [s0, s1, s2, s3] = sums;
+    let sum = simd.add_f64s(simd.add_f64s(s0, s1), simd.add_f64s(s2, s3));
+    let mut total = simd.reduce_sum_f64s(sum);
+    for ((x, y), z) in x_tail.iter().zip(y_tail).zip(z_tail) {
+        total += z * (y + alpha * x);
+    }
+    total
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,15 +259,27 @@ mod tests {
         }
     }
 
+    struct Unstored<'a>(&'a [f64], &'a [f64], &'a [f64]);
+
+    impl WithSimd for Unstored<'_> {
+        type Output = f64;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> f64 {
+            dot_of_sum(simd, 0.3, self.0, self.1, self.2)
+        }
+    }
+
     #[test]
     fn the_fused_loop_has_the_bits_of_the_two() {
         for n in 0..70 {
             let [x, y, z] =
                 [1.0, 2.0, 3.0].map(|a| (0..n).map(|i| f64::from(i).sin() * a).collect::<Vec<_>>());
-            let (mut fused, mut apart) = (y.clone(), y);
+            let (mut fused, mut apart) = (y.clone(), y.clone());
             let product = dispatch(Fused(&x, &mut fused, &z));
             let expected = dispatch(Apart(&x, &mut apart, &z));
             assert!(product == expected && fused == apart, "length {n}");
+            assert_eq!(dispatch(Unstored(&x, &y, &z)), expected, "length {n}");
         }
     }
 }

@@ -163,6 +163,25 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         Ok(())
     }
 
+    /// [`Learner::exchange`]: two copies are fed a row and evaluate one, and none is kept.
+    #[inline]
+    pub(super) fn exchange(
+        &self,
+        model: &L,
+        rows: [usize; 2],
+        out: &mut [f64],
+        ledger: &mut Ledger,
+    ) -> Result<bool> {
+        if !model.exchange(self.data, rows, out)? {
+            return Ok(false);
+        }
+        ledger.cost.copies += 1;
+        ledger.cost.rows_fed += 2;
+        ledger.cost.rows_evaluated += 2;
+        self.report(4, &mut ledger.unreported)?;
+        Ok(true)
+    }
+
     /// Whether to go on. To be asked before work is split between threads: what has not begun when
     /// the caller cancels must not begin.
     pub(super) fn check(&self) -> Result<()> {

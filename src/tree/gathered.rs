@@ -21,8 +21,8 @@ use crate::{Folds, Monitor, Result};
 /// Folds of a span from which a copy pays: two levels of the tree and an evaluation read it.
 const FEWEST_FOLDS: usize = 4;
 
-/// Stored values that are copied at most: 16 MB.
-const LARGEST: f64 = (1 << 21) as f64;
+/// Stored values that are copied at most: 32 MB.
+const LARGEST: f64 = (1 << 22) as f64;
 
 /// [`cross_validate`](super::cross_validate) for examples in memory, with the same result. Where
 /// folds are scattered, spans of them are copied into the order of the folds; features that no row
@@ -43,6 +43,7 @@ where
     let (learner, features) = Narrow::parts(narrow.as_ref(), learner);
     let examples = examples.with_features(features);
     let copies = Copies::new(&examples, folds, LARGEST);
+
     run(learner, &examples, folds, options, monitor, copies.as_ref())
 }
 

@@ -51,6 +51,7 @@ pub trait Model: Sized + Send + Sync {
 /// 4. *Reverting*: after a logged update, [`Model::revert`] restores every bit.
 /// 5. *Copying over*: `copy_from(source)` leaves what `source.copy()` would have made.
 /// 6. *Company*: [`Learner::learn_both`] equals one [`Learner::learn`] after the other, bit for bit.
+/// 7. *Exchange*: [`Learner::exchange`], where it does, equals two copies that learn and evaluate.
 ///
 /// The engine relies on them for its promise that `copy`, `revert` and any number of threads give
 /// the same bits.
@@ -73,6 +74,13 @@ pub trait Learner<D: Samples + ?Sized>: Model {
     /// Writes [`Model::n_outputs`] numbers for each of `rows`, one row after the other: decision
     /// values, predictions, squared distances, log densities.
     fn evaluate(&self, data: &D, rows: &[usize], out: &mut [f64]) -> Result<()>;
+
+    /// Writes the outputs of two rows, each from this model after it has learnt the other one, as if
+    /// it had been copied; false if it must be.
+    fn exchange(&self, data: &D, rows: [usize; 2], out: &mut [f64]) -> Result<bool> {
+        let _ = (data, rows, out);
+        Ok(false)
+    }
 
     /// How many rows it takes for their evaluation to cost as much as what [`Learner::evaluate`]
     /// does before the first of them. The engine does not cut folds into smaller pieces than this.

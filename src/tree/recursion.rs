@@ -191,6 +191,13 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
             return below.descend(self, model, node, workspace);
         }
         let way = self.way(&node);
+        if let (Way::Copy, &[first, second]) = (way, self.rows(node.span.clone()))
+            && self
+                .feeder
+                .exchange(model, [first, second], node.out, &mut workspace.ledger)?
+        {
+            return Ok(());
+        }
         let restore = node.restore;
         let [left, right] = self.split(node);
         match way {
