@@ -14,7 +14,7 @@ pub struct Cost {
     pub rows_fed: u64,
     /// Held-out rows predicted.
     pub rows_evaluated: u64,
-    /// Whole models copied.
+    /// Whole models copied, also those of which only the outputs were ever written.
     pub copies: u64,
     /// Models merged into others.
     pub merges: u64,

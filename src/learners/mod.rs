@@ -27,7 +27,6 @@ mod priors;
 mod recursive_least_squares;
 mod scatter;
 mod triangle;
-mod vector;
 
 pub use discrete_nb::{DiscreteNb, DiscreteNbOptions, Events};
 pub use gaussian_density::{Covariance, GaussianDensity, GaussianDensityOptions};

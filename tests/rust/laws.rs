@@ -76,9 +76,24 @@ pub(crate) fn check_on<D: Samples, L: Learner<D> + Debug>(empty: &L, data: &D) {
         }
     }
 
+    // Exchange: two rows, each from a model that has learnt the other.
+    let n_outputs = model.n_outputs();
+    for pair in [[order[0], order[1]], [order[half], order[2]]] {
+        let mut out = vec![f64::NAN; 2 * n_outputs];
+        if model.exchange(data, pair, &mut out).expect("evaluated") {
+            for (at, (asked, learnt)) in [(pair[0], pair[1]), (pair[1], pair[0])]
+                .into_iter()
+                .enumerate()
+            {
+                let all = evaluate(&fed(&model, data, &[learnt]), data);
+                let expected = &all[asked * n_outputs..][..n_outputs];
+                assert_eq!(&out[at * n_outputs..][..n_outputs], expected);
+            }
+        }
+    }
+
     // Evaluation: row by row or at once, and it is asked in any order.
     let outputs = evaluate(&model, data);
-    let n_outputs = model.n_outputs();
     for &row in &order {
         let mut out = vec![f64::NAN; n_outputs];
         model.evaluate(data, &[row], &mut out).expect("evaluated");
