@@ -81,6 +81,15 @@ macro_rules! native_learners {
                 }
             }
 
+            fn exchange(
+                &self,
+                data: &Examples<'_, R>,
+                rows: [usize; 2],
+                out: &mut [f64],
+            ) -> Result<bool> {
+                match self { $(Self::$learner(learner) => learner.exchange(data, rows, out),)+ }
+            }
+
             fn evaluate(
                 &self,
                 data: &Examples<'_, R>,
