@@ -3,9 +3,10 @@
 //! Every level of the tree reads all rows. Where folds are runs of rows it reads them in a row;
 //! where folds were shuffled, every row of every level comes from somewhere else. So the rows of a
 //! span that fits the last cache are copied into the order of its folds before the walk goes on in
-//! it: that costs as much as one level, and all levels below read the copy. Spans take turns in the
-//! same memory, since fresh memory may cost more than anything that is done in it. The result is
-//! the same to the last bit.
+//! it: that costs as much as one level, and all levels below read the copy. So does, before them, the
+//! model of the other half, which has to learn the span. Spans take turns in the same memory, since
+//! fresh memory may cost more than anything that is done in it. The result is the same to the last
+//! bit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -111,14 +112,18 @@ where
         tree: &Tree<'_, Examples<'e, R>, L>,
         model: &mut L,
         node: Node<'_>,
+        other: Option<&mut L>,
         workspace: &mut Workspace<L>,
     ) -> Result<()> {
         let mut copy = self.idle().pop().unwrap_or_default();
         {
             let rows = tree.rows(node.span.clone());
             let gathered = tree.data().gather(rows, &mut copy);
-            tree.within(node.span.clone(), &gathered, &self.rows[..rows.len()])
-                .descend(model, node, workspace)?;
+            let tree = tree.within(node.span.clone(), &gathered, &self.rows[..rows.len()]);
+            if let Some(other) = other {
+                tree.learn(other, node.span.clone(), workspace)?;
+            }
+            tree.descend(model, node, workspace)?;
         }
         self.idle().push(copy);
         Ok(())

@@ -99,12 +99,14 @@ pub(super) trait Below<D: ?Sized, L>: Sync {
     /// Whether it is for nodes of so many rows in so many folds.
     fn is_for(&self, n_rows: usize, n_folds: usize) -> bool;
 
-    /// Does the work of [`Tree::descend`].
+    /// Does the work of [`Tree::descend`]. Before that, `other` learns the rows of the node, if there
+    /// is one: they need not come from afar twice.
     fn descend(
         &self,
         tree: &Tree<'_, D, L>,
         model: &mut L,
         node: Node<'_>,
+        other: Option<&mut L>,
         workspace: &mut Workspace<L>,
     ) -> Result<()>;
 }
@@ -185,10 +187,8 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
                 .feeder
                 .evaluate(model, rows, node.out, &mut workspace.ledger);
         }
-        if let Some(below) = self.below
-            && below.is_for(self.folds.range(node.span.clone()).len(), node.span.len())
-        {
-            return below.descend(self, model, node, workspace);
+        if let Some(below) = self.below_for(&node) {
+            return below.descend(self, model, node, None, workspace);
         }
         let way = self.way(&node);
         if let (Way::Copy, &[first, second]) = (way, self.rows(node.span.clone()))
@@ -206,12 +206,15 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
                 workspace.ledger.cost.copies += 1;
                 let phases = [self.phase(left.fed), self.phase(right.fed)];
                 let [first, second] = &phases;
-                self.feeder.feed_both(
-                    [&mut twin, model],
-                    [first, second],
-                    &mut workspace.ledger,
-                )?;
-                self.descend(&mut twin, left.node, workspace)?;
+                let ledger = &mut workspace.ledger;
+                if let Some(below) = self.below_for(&left.node) {
+                    self.feeder.feed(&mut twin, first, &mut Forget, ledger)?;
+                    below.descend(self, &mut twin, left.node, Some(model), workspace)?;
+                } else {
+                    let models = [&mut twin, &mut *model];
+                    self.feeder.feed_both(models, [first, second], ledger)?;
+                    self.descend(&mut twin, left.node, workspace)?;
+                }
                 workspace.give_back(twin);
                 self.descend(model, right.node, workspace)
             }
@@ -236,11 +239,28 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         }
     }
 
+    /// Where to go with a node, if not on.
+    fn below_for(&self, node: &Node<'_>) -> Option<&dyn Below<D, L>> {
+        let below = self.below?;
+        let n_rows = self.folds.range(node.span.clone()).len();
+        below.is_for(n_rows, node.span.len()).then_some(below)
+    }
+
+    /// Feeds the folds of a span for good.
+    pub(super) fn learn(
+        &self,
+        model: &mut L,
+        span: Range<usize>,
+        workspace: &mut Workspace<L>,
+    ) -> Result<()> {
+        let ledger = &mut workspace.ledger;
+        self.feeder
+            .feed(model, &self.phase(span), &mut Forget, ledger)
+    }
+
     /// Feeds a child's folds for good, and descends.
     fn grow(&self, model: &mut L, child: Child<'_>, workspace: &mut Workspace<L>) -> Result<()> {
-        let phase = self.phase(child.fed);
-        self.feeder
-            .feed(model, &phase, &mut Forget, &mut workspace.ledger)?;
+        self.learn(model, child.fed, workspace)?;
         self.descend(model, child.node, workspace)
     }
 
