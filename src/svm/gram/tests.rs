@@ -1,0 +1,118 @@
+//! Whole, cached and coded matrices hold the same values.
+
+use super::*;
+use crate::data::Dense;
+
+const N: usize = 53;
+
+const KERNELS: [Kernel; 4] = [
+    Kernel::Linear,
+    Kernel::Rbf { gamma: 0.3 },
+    Kernel::Poly {
+        gamma: 0.3,
+        coef0: 0.5,
+        degree: 3,
+    },
+    Kernel::SquaredDistance,
+];
+
+fn numbers(n: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * i) as f64 * 0.7).sin()).collect()
+}
+
+fn budget(rows: usize) -> Budget {
+    #[allow(clippy::cast_precision_loss)] // small
+    let megabytes = (4 * N * rows) as f64 / 1e6;
+    Budget::new(Some(megabytes + 1e-6)).expect("positive")
+}
+
+/// Rows of a whole matrix, half of which is mirrored, against rows that are computed alone.
+#[test]
+fn a_mirrored_matrix_has_the_bits_of_its_rows() {
+    let values = numbers(N * 4);
+    let rows = Dense::new(&values, N, 4).expect("shape");
+    let order: Vec<usize> = (0..N).rev().collect();
+    let monitor = Monitor::new();
+    for kernel in KERNELS {
+        let make = |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
+        let (whole, cache) = (make(budget(N)), make(budget(N / 2)));
+        assert!(whole.is_full() && !cache.is_full());
+        for i in 0..N {
+            assert_eq!(*whole.row(i), *cache.row(i), "{kernel:?}, row {i}");
+        }
+    }
+}
+
+/// Values of so few bytes that codes fit the budget and f32 do not, against a whole matrix.
+#[test]
+fn a_coded_matrix_has_the_bits_of_a_whole_one() {
+    let order: Vec<usize> = (0..N).rev().collect();
+    let monitor = Monitor::new();
+    let binary: Vec<f64> = numbers(N * 9).iter().map(|v| f64::from(*v > 0.4)).collect();
+    let signs: Vec<f64> = binary.iter().map(|v| 2.0 * v - 1.0).collect();
+    let halves: Vec<f64> = binary.iter().map(|v| 0.5 * v).collect();
+    for kernel in KERNELS {
+        let of_distance = kernel.base() == Kernel::SquaredDistance;
+        for (values, expected) in [(&binary, true), (&signs, of_distance), (&halves, false)] {
+            let rows = Dense::new(values, N, 9).expect("shape");
+            let make = |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
+            let (whole, small) = (make(budget(N)), make(budget(N / 2)));
+            assert_eq!(small.source.decoded().is_some(), expected, "{kernel:?}");
+            assert_eq!(small.is_full(), expected);
+            assert_eq!(whole.diagonal(), small.diagonal());
+            let columns = [7, 0, 52, 7];
+            for i in (0..N).chain(0..N) {
+                assert_eq!(*whole.row(i), *small.row(i), "{kernel:?}, row {i}");
+                let (mut from_whole, mut from_small) = ([0.0; 4], [0.0; 4]);
+                (&whole).pick(i, &columns, &mut from_whole);
+                (&small).pick(i, &columns, &mut from_small);
+                assert_eq!(from_whole, from_small);
+            }
+            if expected {
+                assert_eq!(small.rows_computed(), N as u64);
+                let other = Kernel::Rbf { gamma: 2.0 };
+                if of_distance {
+                    let derived = Gram::derive(&small, other, budget(N), &monitor);
+                    let direct = Gram::new(&rows, &order, other, budget(N), &monitor);
+                    let (derived, direct) = (derived.expect("fits"), direct.expect("fits"));
+                    assert!((0..N).all(|i| *derived.row(i) == *direct.row(i)));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_that_was_used_before_leaves_no_trace() {
+    let values = numbers(N * 4);
+    let rows = Dense::new(&values, N, 4).expect("shape");
+    let order: Vec<usize> = (0..N).collect();
+    let monitor = Monitor::new();
+    let base =
+        Gram::new(&rows, &order, Kernel::SquaredDistance, budget(N), &monitor).expect("fits");
+    let derive = |gamma| {
+        let kernel = Kernel::Rbf { gamma };
+        Gram::derive(&base, kernel, budget(N), &monitor).expect("fits")
+    };
+    let fresh = derive(2.0);
+    drop(derive(0.1));
+    assert_eq!(lock(&base.shelf.matrices).len(), 1);
+    let used = derive(2.0);
+    assert_eq!(lock(&base.shelf.matrices).len(), 0);
+    assert!((0..N).all(|i| *fresh.row(i) == *used.row(i)));
+}
+
+#[test]
+fn a_matrix_that_was_brought_need_not_be_symmetric() {
+    let values = numbers(N * N);
+    let rows = Dense::new(&values, N, N).expect("shape");
+    let order: Vec<usize> = (0..N).collect();
+    let monitor = Monitor::new();
+    let gram = Gram::new(&rows, &order, Kernel::Precomputed, budget(N), &monitor);
+    let gram = gram.expect("fits");
+    for i in 0..N {
+        #[allow(clippy::cast_possible_truncation)] // as the matrix rounds
+        let expected: Vec<f32> = rows.row(i).iter().map(|&value| value as f32).collect();
+        assert_eq!(*gram.row(i), *expected);
+    }
+}
