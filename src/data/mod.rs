@@ -92,11 +92,11 @@ pub trait Rows: Sync {
 /// How many rows ahead of its use the beginning of a row is asked for, so that its address is
 /// translated when the rest is asked for. (Rows that lie scattered are on a page of their own each;
 /// asked for all at once, their lines would all wait for the translation.)
-const FAR_AHEAD: usize = 12;
+const FAR_AHEAD: usize = 32;
 
-/// How many rows ahead of its use the whole of a row is asked for: as many as the machine can wait
-/// for at once.
-const AHEAD: usize = 6;
+/// How many rows ahead of its use the whole of a row is asked for: more than the machine can wait for
+/// at once, and few enough to be there still.
+const AHEAD: usize = 16;
 
 /// Rows that need not be asked for: whoever reads so few has most often just read them.
 const FEW: usize = 512;

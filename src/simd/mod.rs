@@ -25,7 +25,7 @@
 mod table;
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::_MM_HINT_T0;
+use std::arch::x86_64::_MM_HINT_T1;
 
 use bytemuck::Pod;
 #[cfg(target_arch = "x86_64")]
@@ -48,7 +48,8 @@ const LINE: usize = 64;
 /// Cache lines that are asked for at most; what follows them the machine fetches on its own.
 const MOST_LINES: usize = 16;
 
-/// Asks for `values` to be brought into the cache, and does not wait for them.
+/// Asks for `values` to be brought into the second cache, and does not wait for them. (More can be on
+/// their way there than to the first.)
 #[inline(always)]
 pub fn prefetch<T: Pod>(values: &[T]) {
     let bytes: &[u8] = bytemuck::cast_slice(values);
@@ -64,7 +65,7 @@ pub fn prefetch<T: Pod>(values: &[T]) {
 pub fn prefetch_start<T: Pod>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]
     if let (Some(sse), Some(first)) = (Sse::try_new(), values.first()) {
-        sse._mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(first).cast());
+        sse._mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(first).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = values;
