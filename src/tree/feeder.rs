@@ -68,6 +68,11 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         }
     }
 
+    /// Whether a phase may be fed in parts, with other work between them.
+    pub(super) fn may_wait(&self) -> bool {
+        self.divisible && self.order == Order::Fixed
+    }
+
     /// Feeds the rows of a training phase.
     #[inline]
     pub(crate) fn feed<const N: usize>(

@@ -3,10 +3,10 @@
 //! Every level of the tree reads all rows. Where folds are runs of rows it reads them in a row;
 //! where folds were shuffled, every row of every level comes from somewhere else. So the rows of a
 //! span that fits the last cache are copied into the order of its folds before the walk goes on in
-//! it: that costs as much as one level, and all levels below read the copy. So does, before them, the
-//! model of the other half, which has to learn the span. Spans take turns in the same memory, since
-//! fresh memory may cost more than anything that is done in it. The result is the same to the last
-//! bit.
+//! it: that costs as much as one level, and all levels below read the copy. So do, before them, the
+//! models of later nodes that have to learn the span: where rows are fed in a fixed order, they wait
+//! until the walk comes to it. Spans take turns in the same memory, since fresh memory may cost more
+//! than anything that is done in it. The result is the same to the last bit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,8 +19,9 @@ use super::{Options, Outcome};
 use crate::data::{Examples, Gathered, Rows};
 use crate::{Folds, Monitor, Result};
 
-/// Folds of a span from which a copy pays: two levels of the tree and an evaluation read it.
-const FEWEST_FOLDS: usize = 4;
+/// How often a copy must be read to pay: once a level of the tree, by the evaluation, and by every
+/// model that waits for the rows.
+const FEWEST_READINGS: usize = 3;
 
 /// Stored values that are copied at most: 32 MB.
 const LARGEST: f64 = (1 << 22) as f64;
@@ -103,8 +104,9 @@ where
     R: Rows,
     L: Learner<Examples<'e, R>> + for<'s> Learner<Examples<'s, R::View<'s>>>,
 {
-    fn is_for(&self, n_rows: usize, n_folds: usize) -> bool {
-        n_rows <= self.rows.len() && n_folds >= FEWEST_FOLDS
+    fn is_for(&self, n_rows: usize, n_folds: usize, n_waiting: usize) -> bool {
+        let n_levels = n_folds.next_power_of_two().ilog2() as usize;
+        n_rows <= self.rows.len() && n_levels + 1 + n_waiting >= FEWEST_READINGS
     }
 
     fn descend(
@@ -112,7 +114,6 @@ where
         tree: &Tree<'_, Examples<'e, R>, L>,
         model: &mut L,
         node: Node<'_>,
-        other: Option<&mut L>,
         workspace: &mut Workspace<L>,
     ) -> Result<()> {
         let mut copy = self.idle().pop().unwrap_or_default();
@@ -120,10 +121,9 @@ where
             let rows = tree.rows(node.span.clone());
             let gathered = tree.data().gather(rows, &mut copy);
             let tree = tree.within(node.span.clone(), &gathered, &self.rows[..rows.len()]);
-            if let Some(other) = other {
-                tree.learn(other, node.span.clone(), workspace)?;
-            }
+            let waiting = tree.teach(node.span.clone(), workspace)?;
             tree.descend(model, node, workspace)?;
+            workspace.waiting = waiting;
         }
         self.idle().push(copy);
         Ok(())
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::data::Dense;
     use crate::learners::{Pegasos, PegasosOptions};
-    use crate::tree::Order;
+    use crate::tree::{Order, Strategy};
 
     /// Copies of the whole, of spans of several sizes, of none: the same bits, and the same cost.
     #[test]
@@ -165,29 +165,34 @@ mod tests {
         let codes: Vec<u32> = (0..n).map(|i| u32::from(values[i * d] > 0.1)).collect();
         let examples = Dense::new(&values, n, d).and_then(|x| Examples::classified(x, &codes, 2));
         let examples = examples.expect("valid");
-        let labels: Vec<usize> = (0..n).map(|row| row * 1237 % n % 64).collect();
-        let folds = Folds::from_labels(&labels, 64).expect("valid");
         let rule = PegasosOptions {
             alpha: 0.1,
             project: false,
             intercept: true,
         };
         let learner = Pegasos::new(rule, d, 2).expect("valid");
-        for order in [Order::Fixed, Order::Random { seed: 3 }] {
-            let options = Options {
-                order,
-                ..Options::default()
-            };
+        let orders = [Order::Fixed, Order::Random { seed: 3 }];
+        let strategies = [Strategy::Auto, Strategy::Copy, Strategy::Revert];
+        for (k, order, strategy) in [5, 10, 64, n]
+            .into_iter()
+            .flat_map(|k| orders.map(|order| (k, order)))
+            .flat_map(|(k, order)| strategies.map(|strategy| (k, order, strategy)))
+        {
+            let labels: Vec<usize> = (0..n).map(|row| row * 1237 % n % k).collect();
+            let folds = Folds::from_labels(&labels, k).expect("valid");
+            let options = Options { order, strategy };
             let outcome = |copies: Option<&Copies<_>>| {
                 let monitor = Monitor::new();
                 run(&learner, &examples, &folds, &options, &monitor, copies).expect("valid")
             };
             let plain = outcome(None);
-            for largest in [1e6, 15_000.0, 3_000.0, 1.0] {
+            for largest in [1e6, 15_000.0, 5_000.0, 3_000.0, 1.0] {
                 let copies = Copies::new(&examples, &folds, largest).expect("scattered");
-                assert_eq!(outcome(Some(&copies)), plain);
-                let made = copies.idle().len();
-                assert_eq!(made, usize::from(largest > 1.0), "{largest}");
+                assert_eq!(outcome(Some(&copies)), plain, "{k} folds, {options:?}");
+                if k >= 64 {
+                    let made = copies.idle().len();
+                    assert_eq!(made, usize::from(largest > 1.0), "{largest}");
+                }
             }
         }
     }

@@ -13,6 +13,8 @@ use crate::{Cost, Result};
 pub(crate) struct Workspace<L> {
     pub(crate) log: Log,
     pub(crate) ledger: Ledger,
+    /// Models of nodes to come, which have yet to learn the rows between here and there.
+    pub(super) waiting: Vec<L>,
     models: Vec<L>,
     made: u64,
 }
@@ -41,6 +43,7 @@ impl<L> Default for Workspace<L> {
         Self {
             log: Log::default(),
             ledger: Ledger::default(),
+            waiting: Vec::new(),
             models: Vec::new(),
             made: 0,
         }

@@ -96,17 +96,15 @@ pub(super) struct Tree<'a, D: ?Sized, L> {
 
 /// Where nodes go that are better done on other data.
 pub(super) trait Below<D: ?Sized, L>: Sync {
-    /// Whether it is for nodes of so many rows in so many folds.
-    fn is_for(&self, n_rows: usize, n_folds: usize) -> bool;
+    /// Whether it is for nodes of so many rows in so many folds, that so many models wait for.
+    fn is_for(&self, n_rows: usize, n_folds: usize, n_waiting: usize) -> bool;
 
-    /// Does the work of [`Tree::descend`]. Before that, `other` learns the rows of the node, if there
-    /// is one: they need not come from afar twice.
+    /// Does the work of [`Tree::descend`].
     fn descend(
         &self,
         tree: &Tree<'_, D, L>,
         model: &mut L,
         node: Node<'_>,
-        other: Option<&mut L>,
         workspace: &mut Workspace<L>,
     ) -> Result<()>;
 }
@@ -181,16 +179,29 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         node: Node<'_>,
         workspace: &mut Workspace<L>,
     ) -> Result<()> {
-        if node.span.len() == 1 {
+        if node.span.len() == 1 && workspace.waiting.is_empty() {
             let rows = self.rows(node.span);
             return self
                 .feeder
                 .evaluate(model, rows, node.out, &mut workspace.ledger);
         }
-        if let Some(below) = self.below_for(&node) {
-            return below.descend(self, model, node, None, workspace);
+        if let Some(below) = self.below
+            && below.is_for(
+                self.folds.range(node.span.clone()).len(),
+                node.span.len(),
+                workspace.waiting.len(),
+            )
+        {
+            return below.descend(self, model, node, workspace);
         }
         let way = self.way(&node);
+        let waits = self.lets_wait(way, &node);
+        if !waits && !workspace.waiting.is_empty() {
+            let waiting = self.teach(node.span.clone(), workspace)?;
+            self.descend(model, node, workspace)?;
+            workspace.waiting = waiting;
+            return Ok(());
+        }
         if let (Way::Copy, &[first, second]) = (way, self.rows(node.span.clone()))
             && self
                 .feeder
@@ -201,20 +212,28 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         let restore = node.restore;
         let [left, right] = self.split(node);
         match way {
+            Way::Copy if waits => {
+                let twin = workspace.lend(model)?;
+                workspace.ledger.cost.copies += 1;
+                workspace.waiting.push(twin);
+                self.grow(model, left, workspace)?;
+                if let Some(mut twin) = workspace.waiting.pop() {
+                    self.descend(&mut twin, right.node, workspace)?;
+                    workspace.give_back(twin);
+                }
+                Ok(())
+            }
             Way::Copy => {
                 let mut twin = workspace.lend(model)?;
                 workspace.ledger.cost.copies += 1;
                 let phases = [self.phase(left.fed), self.phase(right.fed)];
                 let [first, second] = &phases;
-                let ledger = &mut workspace.ledger;
-                if let Some(below) = self.below_for(&left.node) {
-                    self.feeder.feed(&mut twin, first, &mut Forget, ledger)?;
-                    below.descend(self, &mut twin, left.node, Some(model), workspace)?;
-                } else {
-                    let models = [&mut twin, &mut *model];
-                    self.feeder.feed_both(models, [first, second], ledger)?;
-                    self.descend(&mut twin, left.node, workspace)?;
-                }
+                self.feeder.feed_both(
+                    [&mut twin, model],
+                    [first, second],
+                    &mut workspace.ledger,
+                )?;
+                self.descend(&mut twin, left.node, workspace)?;
                 workspace.give_back(twin);
                 self.descend(model, right.node, workspace)
             }
@@ -239,20 +258,27 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         }
     }
 
-    /// Where to go with a node, if not on.
-    fn below_for(&self, node: &Node<'_>) -> Option<&dyn Below<D, L>> {
-        let below = self.below?;
-        let n_rows = self.folds.range(node.span.clone()).len();
-        below.is_for(n_rows, node.span.len()).then_some(below)
+    /// Whether the model of the second child learns the rows of the first child not now, but when the
+    /// walk comes to them, and they are copied.
+    fn lets_wait(&self, way: Way, node: &Node<'_>) -> bool {
+        self.below.is_some()
+            && self.feeder.may_wait()
+            && matches!(way, Way::Copy)
+            && node.span.len() > 1
+            && self.folds.range(node.span.clone()).len() > 2
+    }
+
+    /// Lets all models that wait learn the rows of a span; nobody waits for them within it.
+    pub(super) fn teach(&self, span: Range<usize>, workspace: &mut Workspace<L>) -> Result<Vec<L>> {
+        let mut waiting = std::mem::take(&mut workspace.waiting);
+        for model in &mut waiting {
+            self.learn(model, span.clone(), workspace)?;
+        }
+        Ok(waiting)
     }
 
     /// Feeds the folds of a span for good.
-    pub(super) fn learn(
-        &self,
-        model: &mut L,
-        span: Range<usize>,
-        workspace: &mut Workspace<L>,
-    ) -> Result<()> {
+    fn learn(&self, model: &mut L, span: Range<usize>, workspace: &mut Workspace<L>) -> Result<()> {
         let ledger = &mut workspace.ledger;
         self.feeder
             .feed(model, &self.phase(span), &mut Forget, ledger)
