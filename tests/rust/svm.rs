@@ -415,3 +415,44 @@ fn too_little_memory_is_an_error_and_not_a_crash() {
         "{error}"
     );
 }
+
+/// Whole numbers: the kernel is coded in bytes where f32 do not fit, and decoded block by block.
+#[test]
+fn a_coded_matrix_leads_to_the_same_bits() {
+    let (n, n_positive) = (700_usize, 300);
+    let value = |i: usize, most: usize| ((i * i * 31 + i * 17) % 101 % (most + 1)) as f64;
+    for (most, kernels) in [
+        // Distances of 12 at most, and distances of up to 108 that are all far, or not.
+        (1, vec![Kernel::Linear, Kernel::Rbf { gamma: 0.5 }]),
+        (
+            3,
+            vec![Kernel::Rbf { gamma: 4.0 }, Kernel::Rbf { gamma: 0.1 }],
+        ),
+    ] {
+        let values: Vec<f64> = (0..n * 12).map(|i| value(i, most)).collect();
+        let rows = Dense::new(&values, n, 12).expect("valid");
+        let order = order(n);
+        let side = |v: usize| -> f64 { if v < n_positive { 1.0 } else { -1.0 } };
+        let bounds = Bounds {
+            lower: (0..n).map(|v| side(v).min(0.0)).collect(),
+            upper: (0..n).map(|v| side(v).max(0.0)).collect(),
+        };
+        for kernel in kernels {
+            let (whole, coded) = (
+                gram(&rows, &order, kernel, 4.0),
+                gram(&rows, &order, kernel, 0.6),
+            );
+            assert!(whole.is_full() && coded.is_full(), "{kernel:?}");
+            let [expected, found] = [&whole, &coded].map(|gram| {
+                let linear = (0..n).map(side).collect();
+                let dual = Dual::new(gram, vec![0..n_positive, n_positive..n], linear);
+                [(false, false), (false, true), (true, false), (true, true)].map(|options| {
+                    let found = limited(&dual, &bounds, 1e-3, options, 20_000);
+                    (found.beta, found.gradient, found.iterations)
+                })
+            });
+            assert!(expected.iter().all(|(_, _, iterations)| *iterations > 100));
+            assert!(expected == found, "{kernel:?}");
+        }
+    }
+}
