@@ -180,7 +180,7 @@ mod tests {
         {
             let labels: Vec<usize> = (0..n).map(|row| row * 1237 % n % k).collect();
             let folds = Folds::from_labels(&labels, k).expect("valid");
-            let options = Options { order, strategy };
+            let options = Options { strategy, order };
             let outcome = |copies: Option<&Copies<_>>| {
                 let monitor = Monitor::new();
                 run(&learner, &examples, &folds, &options, &monitor, copies).expect("valid")
