@@ -171,6 +171,8 @@ mod tests {
             intercept: true,
         };
         let learner = Pegasos::new(rule, d, 2).expect("valid");
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let alone = alone.expect("a thread");
         let orders = [Order::Fixed, Order::Random { seed: 3 }];
         let strategies = [Strategy::Auto, Strategy::Copy, Strategy::Revert];
         for (k, order, strategy) in [5, 10, 64, n]
@@ -189,6 +191,9 @@ mod tests {
             for largest in [1e6, 15_000.0, 5_000.0, 3_000.0, 1.0] {
                 let copies = Copies::new(&examples, &folds, largest).expect("scattered");
                 assert_eq!(outcome(Some(&copies)), plain, "{k} folds, {options:?}");
+                // On one thread no node forks, and more models wait for their rows.
+                let alone = alone.install(|| outcome(Some(&copies)));
+                assert_eq!(alone.outputs, plain.outputs, "{k} folds, {options:?}");
                 if k >= 64 {
                     let made = copies.idle().len();
                     assert_eq!(made, usize::from(largest > 1.0), "{largest}");

@@ -200,16 +200,11 @@ struct Learning<'a, S, R: Rule> {
 impl<S: Simd, R: Rule> Learning<'_, S, R> {
     #[inline(always)]
     fn step<X: Row>(&mut self, row: X, product: f64, target: f64, weight: f64) -> Option<Step> {
-        let norm = RowNorm {
-            simd: self.simd,
-            row,
-            has_constant: self.rule.has_intercept(),
-        };
         let seen = Seen {
             product,
             target,
             weight,
-            norm,
+            norm: RowNorm::new(self.simd, row, &self.rule),
         };
         self.rule.step(&mut self.numbers, seen)
     }
@@ -254,6 +249,17 @@ struct RowNorm<S, X> {
     has_constant: bool,
 }
 
+impl<S: Simd, X: Row> RowNorm<S, X> {
+    #[inline(always)]
+    fn new(simd: S, row: X, rule: &impl Rule) -> Self {
+        Self {
+            simd,
+            row,
+            has_constant: rule.has_intercept(),
+        }
+    }
+}
+
 impl<S: Simd, X: Row> Norm for RowNorm<S, X> {
     #[inline(always)]
     fn squared(self) -> f64 {
@@ -288,11 +294,7 @@ impl<R: Rule, X: Rows> WithSimd for Exchange<'_, '_, R, X> {
                     product: vector::dot(simd, rows[learnt], v, n_features),
                     target: self.targets.target(index, output, n_outputs),
                     weight: data.weight(index),
-                    norm: RowNorm {
-                        simd,
-                        row: rows[learnt],
-                        has_constant: model.rule.has_intercept(),
-                    },
+                    norm: RowNorm::new(simd, rows[learnt], &model.rule),
                 };
                 let product = match model.rule.step(&mut numbers, seen) {
                     None => Some(vector::dot(simd, rows[asked], v, n_features)),

@@ -30,6 +30,7 @@ pub(in crate::svm) trait Lines: Copy + Debug {
     /// Some values of row `i`.
     fn pick(self, i: usize, columns: &[u32], out: &mut [Self::Value]);
 
+    /// Room for one block.
     fn room() -> Self::Room;
 
     /// The kernel values of at most [`BLOCK`] stored ones.
