@@ -57,6 +57,11 @@ impl Rows for Dense<'_> {
         &self.values[index * self.n_features..][..self.n_features]
     }
 
+    #[inline(always)]
+    fn values(&self, index: usize) -> Option<&[f64]> {
+        Some(self.row(index))
+    }
+
     fn n_stored(&self) -> usize {
         self.values.len()
     }
@@ -101,11 +106,6 @@ impl Row for &[f64] {
     #[inline(always)]
     fn axpy_dot<S: Simd>(self, simd: S, alpha: f64, w: &mut [f64], next: Self) -> f64 {
         simd::axpy_dot(simd, alpha, self, w, next)
-    }
-
-    #[inline(always)]
-    fn dot_of_sum<S: Simd>(self, simd: S, alpha: f64, w: &[f64], next: Self) -> Option<f64> {
-        Some(simd::dot_of_sum(simd, alpha, self, w, next))
     }
 
     #[inline(always)]

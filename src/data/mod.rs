@@ -55,6 +55,16 @@ pub trait Rows: Sync {
     /// When there is no such row.
     fn row(&self, index: usize) -> Self::Row<'_>;
 
+    /// The values of all features of the row at `index`, where rows store all.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[inline(always)]
+    fn values(&self, index: usize) -> Option<&[f64]> {
+        let _ = index;
+        None
+    }
+
     /// How many values are stored in all.
     fn n_stored(&self) -> usize;
 
@@ -174,13 +184,6 @@ pub trait Row: Copy {
     fn axpy_dot<S: Simd>(self, simd: S, alpha: f64, w: &mut [f64], next: Self) -> f64 {
         self.axpy(simd, alpha, w);
         next.dot(simd, w)
-    }
-
-    /// ⟨next, w + αx⟩ with the bits of [`Row::axpy_dot`], if w need not be changed for it.
-    #[inline(always)]
-    fn dot_of_sum<S: Simd>(self, simd: S, alpha: f64, w: &[f64], next: Self) -> Option<f64> {
-        let _ = (simd, alpha, w, next);
-        None
     }
 
     /// ‖x‖².

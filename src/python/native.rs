@@ -7,7 +7,7 @@ use crate::learners::{
     RecursiveLeastSquares,
 };
 use crate::merge::Mergeable;
-use crate::tree::{Effort, Flat, Learner, Undo};
+use crate::tree::{Effort, Few, Flat, Learner, Undo};
 use crate::{Error, Result};
 
 /// An enum of learners that is itself a learner.
@@ -81,13 +81,13 @@ macro_rules! native_learners {
                 }
             }
 
-            fn exchange(
+            fn settle(
                 &self,
                 data: &Examples<'_, R>,
-                rows: [usize; 2],
+                few: &mut Few<'_>,
                 out: &mut [f64],
             ) -> Result<bool> {
-                match self { $(Self::$learner(learner) => learner.exchange(data, rows, out),)+ }
+                match self { $(Self::$learner(learner) => learner.settle(data, few, out),)+ }
             }
 
             fn evaluate(

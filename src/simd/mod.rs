@@ -168,32 +168,76 @@ pub fn axpy_dot<S: Simd>(simd: S, alpha: f64, x: &[f64], y: &mut [f64], z: &[f64
     total
 }
 
-/// ⟨z, y + αx⟩: the bits of [`axpy_dot`], and y stays as it is.
+/// More lanes than any vector has.
+const MOST_LANES: usize = 16;
+
+/// Zeros, then ones: cut in the right place, a vector of which only the last lanes count.
+const LAST: [f64; 2 * MOST_LANES] = {
+    let mut last = [0.0; 2 * MOST_LANES];
+    let mut lane = MOST_LANES;
+    while lane < 2 * MOST_LANES {
+        last[lane] = 1.0;
+        lane += 1;
+    }
+    last
+};
+
+/// ⟨a, b⟩ for each of some a and each of some b, in one pass over all of them.
 ///
 /// # Panics
 /// When the lengths differ.
 #[inline(always)]
-pub fn dot_of_sum<S: Simd>(simd: S, alpha: f64, x: &[f64], y: &[f64], z: &[f64]) -> f64 {
-    assert!(x.len() == y.len() && x.len() == z.len());
-    let (y, z) = (&y[..x.len()], &z[..x.len()]);
-    let (x, x_tail) = S::as_simd_f64s(x);
-    let (y, y_tail) = S::as_simd_f64s(y);
-    let (z, z_tail) = S::as_simd_f64s(z);
-    let factor = simd.splat_f64s(alpha);
-    let mut sums = [simd.splat_f64s(0.0); LANES];
-    // The last vectors may be fewer than there are sums.
-    for ((x, y), z) in x.chunks(LANES).zip(y.chunks(LANES)).zip(z.chunks(LANES)) {
-        for (((sum, &x), &y), &z) in sums.iter_mut().zip(x).zip(y).zip(z) {
-            *sum = simd.mul_add_e_f64s(z, simd.mul_add_e_f64s(factor, x, y), *sum);
+pub fn products<S: Simd, const M: usize, const N: usize>(
+    simd: S,
+    a: [&[f64]; M],
+    b: [&[f64]; N],
+) -> [[f64; N]; M] {
+    let mut totals = [[0.0; N]; M];
+    let Some(length) = a.first().map(|a| a.len()) else {
+        return totals;
+    };
+    if length < S::F64_LANES {
+        for (totals, a) in totals.iter_mut().zip(a) {
+            for (total, b) in totals.iter_mut().zip(b) {
+                *total = dot(simd, a, b);
+            }
+        }
+        return totals;
+    }
+    let whole = S::as_simd_f64s(a[0]).0.len();
+    let mut a_vectors = [S::as_simd_f64s(a[0]).0; M];
+    let mut b_vectors = [S::as_simd_f64s(a[0]).0; N];
+    // The last vector of a row begins in the one before, what it has in common with it counts once.
+    let mut a_last = [simd.splat_f64s(0.0); M];
+    let mut b_last = [simd.splat_f64s(0.0); N];
+    let last = length - S::F64_LANES;
+    let n_tail = length % S::F64_LANES;
+    let counts = S::as_simd_f64s(&LAST[MOST_LANES + n_tail - S::F64_LANES..]).0[0];
+    for (i, a) in a.into_iter().enumerate() {
+        assert_eq!(a.len(), length);
+        // One length for the compiler, too.
+        a_vectors[i] = &S::as_simd_f64s(a).0[..whole];
+        a_last[i] = simd.mul_f64s(counts, S::as_simd_f64s(&a[last..]).0[0]);
+    }
+    for (j, b) in b.into_iter().enumerate() {
+        assert_eq!(b.len(), length);
+        b_vectors[j] = &S::as_simd_f64s(b).0[..whole];
+        b_last[j] = S::as_simd_f64s(&b[last..]).0[0];
+    }
+    let mut sums = [[simd.splat_f64s(0.0); N]; M];
+    for place in 0..whole {
+        for (sums, a) in sums.iter_mut().zip(&a_vectors) {
+            for (sum, b) in sums.iter_mut().zip(&b_vectors) {
+                *sum = simd.mul_add_e_f64s(a[place], b[place], *sum);
+            }
         }
     }
-    let [s0, s1, s2, s3] = sums;
-    let sum = simd.add_f64s(simd.add_f64s(s0, s1), simd.add_f64s(s2, s3));
-    let mut total = simd.reduce_sum_f64s(sum);
-    for ((x, y), z) in x_tail.iter().zip(y_tail).zip(z_tail) {
-        total += z * (y + alpha * x);
+    for ((totals, sums), &a) in totals.iter_mut().zip(sums).zip(&a_last) {
+        for ((total, sum), &b) in totals.iter_mut().zip(sums).zip(&b_last) {
+            *total = simd.reduce_sum_f64s(simd.mul_add_e_f64s(a, b, sum));
+        }
     }
-    total
+    totals
 }
 
 #[cfg(test)]
@@ -260,14 +304,36 @@ mod tests {
         }
     }
 
-    struct Unstored<'a>(&'a [f64], &'a [f64], &'a [f64]);
+    struct Products<'a>([&'a [f64]; 2], [&'a [f64]; 3]);
 
-    impl WithSimd for Unstored<'_> {
-        type Output = f64;
+    impl WithSimd for Products<'_> {
+        type Output = [[f64; 3]; 2];
 
         #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) -> f64 {
-            dot_of_sum(simd, 0.3, self.0, self.1, self.2)
+        fn with_simd<S: Simd>(self, simd: S) -> [[f64; 3]; 2] {
+            products(simd, self.0, self.1)
+        }
+    }
+
+    #[test]
+    fn all_products_are_those_of_pairs() {
+        for n in 0..40 {
+            // Small integers again.
+            let rows: Vec<Vec<f64>> = (0..5)
+                .map(|row| (0..n).map(|i| f64::from((i * 7 + row) % 11 - 5)).collect())
+                .collect();
+            let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|row| &rows[row][..]);
+            let pair = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+            let expected = [a, b].map(|x| [c, d, e].map(|y| pair(x, y)));
+            for scalar in [false, true] {
+                let pass = Products([a, b], [c, d, e]);
+                let found = if scalar {
+                    pass.with_simd(pulp::Scalar)
+                } else {
+                    dispatch(pass)
+                };
+                assert_eq!(found, expected, "length {n}, scalar {scalar}");
+            }
         }
     }
 
@@ -280,7 +346,6 @@ mod tests {
             let product = dispatch(Fused(&x, &mut fused, &z));
             let expected = dispatch(Apart(&x, &mut apart, &z));
             assert!(product == expected && fused == apart, "length {n}");
-            assert_eq!(dispatch(Unstored(&x, &y, &z)), expected, "length {n}");
         }
     }
 }

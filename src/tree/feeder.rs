@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use super::few::Few;
 use super::learner::{Effort, Learner};
 use super::order::{Order, Phase};
 use super::undo::{Forget, Undo};
@@ -168,22 +169,26 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         Ok(())
     }
 
-    /// [`Learner::exchange`]: two copies are fed a row and evaluate one, and none is kept.
+    /// [`Learner::settle`] for folds of one row from the one at `first` on. Counts what the walk feeds
+    /// and evaluates, and what it copies, short as it is.
     #[inline]
-    pub(super) fn exchange(
+    pub(super) fn settle(
         &self,
         model: &L,
-        rows: [usize; 2],
+        rows: &[usize],
+        first: usize,
         out: &mut [f64],
         ledger: &mut Ledger,
     ) -> Result<bool> {
-        if !model.exchange(self.data, rows, out)? {
+        let mut few = Few::new(rows, first, self.order, &mut ledger.buffers[0]);
+        if !model.settle(self.data, &mut few, out)? {
             return Ok(false);
         }
-        ledger.cost.copies += 1;
-        ledger.cost.rows_fed += 2;
-        ledger.cost.rows_evaluated += 2;
-        self.report(4, &mut ledger.unreported)?;
+        let n_fed = few.n_fed();
+        ledger.cost.copies += rows.len() as u64 - 1;
+        ledger.cost.rows_fed += n_fed as u64;
+        ledger.cost.rows_evaluated += rows.len() as u64;
+        self.report(n_fed + rows.len(), &mut ledger.unreported)?;
         Ok(true)
     }
 

@@ -5,6 +5,7 @@
 //! on others. Models whose whole state is one vector of numbers implement [`Flat`] and are models
 //! without another line.
 
+use super::few::Few;
 use super::undo::{Forget, Log, Undo};
 use crate::Result;
 use crate::data::Samples;
@@ -51,7 +52,8 @@ pub trait Model: Sized + Send + Sync {
 /// 4. *Reverting*: after a logged update, [`Model::revert`] restores every bit.
 /// 5. *Copying over*: `copy_from(source)` leaves what `source.copy()` would have made.
 /// 6. *Company*: [`Learner::learn_both`] equals one [`Learner::learn`] after the other, bit for bit.
-/// 7. *Exchange*: [`Learner::exchange`], where it does, equals two copies that learn and evaluate.
+/// 7. *Settling*: [`Learner::settle`], where it does, equals copies that learn and evaluate, to
+///    rounding.
 ///
 /// The engine relies on them for its promise that `copy`, `revert` and any number of threads give
 /// the same bits.
@@ -75,10 +77,11 @@ pub trait Learner<D: Samples + ?Sized>: Model {
     /// values, predictions, squared distances, log densities.
     fn evaluate(&self, data: &D, rows: &[usize], out: &mut [f64]) -> Result<()>;
 
-    /// Writes the outputs of two rows, each from this model after it has learnt the other one, as if
-    /// it had been copied; false if it must be.
-    fn exchange(&self, data: &D, rows: [usize; 2], out: &mut [f64]) -> Result<bool> {
-        let _ = (data, rows, out);
+    /// Writes the outputs of a few rows, each from this model after it has learnt the others: what
+    /// [`Few::walk`] makes of a [`Student`](super::Student). False if this learner has none for rows
+    /// like these, whatever it has learnt.
+    fn settle(&self, data: &D, few: &mut Few<'_>, out: &mut [f64]) -> Result<bool> {
+        let _ = (data, few, out);
         Ok(false)
     }
 

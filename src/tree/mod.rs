@@ -15,7 +15,8 @@
 //!
 //! A node needs its model twice. [`Strategy`] says whether it copies the model or keeps a log of
 //! what it overwrites; when the two halves go to two threads, the first to come copies. All of them
-//! and any number of threads give the same bits.
+//! and any number of threads give the same bits. The last nodes, of a few rows that are a fold each,
+//! a learner may do by itself ([`Learner::settle`]), with the same result to rounding.
 //!
 //! # Cost
 //! | | tree | refit |
@@ -27,7 +28,8 @@
 //! The counters of [`Cost`] are exact: `rows_fed`, `rows_evaluated` and `copies` by [`Strategy::Copy`]
 //! do not depend on threads. With a log every fork to another thread adds a copy. `peak_models` are
 //! all models that the engine ever made, since it keeps them for reuse: with t threads up to t times
-//! those of one, how many exactly is a matter of luck.
+//! those of one, how many exactly is a matter of luck. In nodes that learners do by themselves rows
+//! and copies count as in all others, but what is copied there is a few numbers, and no model.
 //!
 //! # Example
 //! ```
@@ -54,6 +56,7 @@
 //! 2015.
 
 mod feeder;
+mod few;
 mod gathered;
 mod learner;
 mod narrow;
@@ -64,6 +67,7 @@ mod refit;
 mod several;
 mod undo;
 
+pub use few::{Few, Student};
 pub use gathered::cross_validate_examples;
 pub use learner::{Effort, Flat, Learner, Model};
 pub use order::Order;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::feeder::{CACHE, Feeder};
+use super::few::Few;
 use super::learner::{Effort, Learner};
 use super::order::Phase;
 use super::pool::{Pool, Shared, Workspace};
@@ -176,7 +177,7 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
     pub(super) fn descend(
         &self,
         model: &mut L,
-        node: Node<'_>,
+        mut node: Node<'_>,
         workspace: &mut Workspace<L>,
     ) -> Result<()> {
         if node.span.len() == 1 && workspace.waiting.is_empty() {
@@ -194,19 +195,15 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         {
             return below.descend(self, model, node, workspace);
         }
+        if workspace.waiting.is_empty() && self.settle(model, &mut node, workspace)? {
+            return Ok(());
+        }
         let way = self.way(&node);
         let waits = self.lets_wait(way, &node);
         if !waits && !workspace.waiting.is_empty() {
             let waiting = self.teach(node.span.clone(), workspace)?;
             self.descend(model, node, workspace)?;
             workspace.waiting = waiting;
-            return Ok(());
-        }
-        if let (Way::Copy, &[first, second]) = (way, self.rows(node.span.clone()))
-            && self
-                .feeder
-                .exchange(model, [first, second], node.out, &mut workspace.ledger)?
-        {
             return Ok(());
         }
         let restore = node.restore;
@@ -258,6 +255,18 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         }
     }
 
+    /// Whether a node of a few rows, each of which is a fold, was done by the learner itself. That
+    /// depends on the rows alone, and never on the way that would have been gone: results must not.
+    fn settle(&self, model: &L, node: &mut Node<'_>, workspace: &mut Workspace<L>) -> Result<bool> {
+        let span = &node.span;
+        if span.len() > Few::MOST || self.folds.range(span.clone()).len() > span.len() {
+            return Ok(false);
+        }
+        let rows = self.rows(span.clone());
+        self.feeder
+            .settle(model, rows, span.start, node.out, &mut workspace.ledger)
+    }
+
     /// Whether the model of the second child learns the rows of the first child not now, but when the
     /// walk comes to them, and they are copied.
     fn lets_wait(&self, way: Way, node: &Node<'_>) -> bool {
@@ -265,7 +274,7 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
             && self.feeder.may_wait()
             && matches!(way, Way::Copy)
             && node.span.len() > 1
-            && self.folds.range(node.span.clone()).len() > 2
+            && self.folds.range(node.span.clone()).len() > Few::MOST
     }
 
     /// Lets all models that wait learn the rows of a span; nobody waits for them within it.
@@ -325,11 +334,10 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         }
     }
 
-    /// The two halves of a node, the first of which is the larger: m = ⌊(s + e)/2⌋ of Algorithm 1,
-    /// whose spans include both ends.
+    /// The two halves of a node.
     fn split<'a>(&self, node: Node<'a>) -> [Child<'a>; 2] {
+        let middle = middle(&node.span);
         let Range { start, end } = node.span;
-        let middle = start + (end - start).div_ceil(2);
         let size = self.folds.range(start..middle).len() * self.n_outputs;
         let (left, right) = node.out.split_at_mut(size);
         let child = |span, out, fed| Child {
@@ -387,4 +395,11 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
             below: None,
         }
     }
+}
+
+/// Where a span is split into halves, the first of which is the larger: m = ⌊(s + e)/2⌋ of Algorithm
+/// 1, whose spans include both ends.
+#[inline(always)]
+pub(super) fn middle(span: &Range<usize>) -> usize {
+    span.start + span.len().div_ceil(2)
 }

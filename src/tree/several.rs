@@ -5,6 +5,9 @@
 //! Each learner sees the rows in the order in which it would see them alone, so that its outputs
 //! have the same bits.
 
+use std::ops::Range;
+
+use super::few::Few;
 use super::learner::{Effort, Flat, Learner, Model};
 use super::undo::{Log, Undo};
 use crate::data::{Row, Samples};
@@ -127,19 +130,40 @@ impl<D: Samples + ?Sized, L: Flat + Learner<D>> Learner<D> for Several<L> {
                 let n_outputs = Flat::n_outputs(learner);
                 own.resize(rows.len() * n_outputs, 0.0);
                 learner.evaluate(data, rows, &mut own)?;
-                let places = out.chunks_exact_mut(width);
-                for (place, own) in places.zip(own.chunks_exact(n_outputs.max(1))) {
-                    place[first..first + n_outputs].copy_from_slice(own);
-                }
+                place(&own, out, first..first + n_outputs, width);
                 first += n_outputs;
             }
         }
         Ok(())
     }
 
+    fn settle(&self, data: &D, few: &mut Few<'_>, out: &mut [f64]) -> Result<bool> {
+        let width = self.n_outputs();
+        let mut own = Vec::new();
+        let mut first = 0;
+        for learner in &self.learners {
+            let n_outputs = Flat::n_outputs(learner);
+            own.resize(few.rows().len() * n_outputs, 0.0);
+            if !learner.settle(data, few, &mut own)? {
+                return Ok(false);
+            }
+            place(&own, out, first..first + n_outputs, width);
+            first += n_outputs;
+        }
+        Ok(true)
+    }
+
     fn batch(&self, data: &D) -> usize {
         let batches = self.learners.iter().map(|learner| learner.batch(data));
         batches.max().unwrap_or(1)
+    }
+}
+
+/// Puts the outputs of one learner where they belong among all outputs of each row.
+fn place(own: &[f64], out: &mut [f64], range: Range<usize>, width: usize) {
+    let rows = out.chunks_exact_mut(width);
+    for (row, own) in rows.zip(own.chunks_exact(range.len().max(1))) {
+        row[range.clone()].copy_from_slice(own);
     }
 }
 

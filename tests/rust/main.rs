@@ -3,6 +3,7 @@
 mod algebra;
 mod densities;
 mod engine;
+mod few;
 mod kmeans;
 mod laws;
 mod least_squares;

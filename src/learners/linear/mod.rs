@@ -19,21 +19,23 @@
 //! | feed or evaluate a row | stored values of the row × outputs, twice when averaging |
 //! | copy | (features + 1) × outputs, twice when averaging |
 
+mod few;
 mod passes;
 mod vector;
 
 use std::fmt::Debug;
 
-use self::passes::{Evaluate, Exchange, Feed, FeedBoth};
+use self::few::{LONGEST, Settle};
+use self::passes::{Evaluate, Feed, FeedBoth};
 use crate::data::{Block, Examples, Row, Rows};
 use crate::simd;
-use crate::tree::{Effort, Flat, Learner, Undo};
+use crate::tree::{Effort, Few, Flat, Learner, Undo};
 use crate::{Error, Result};
 
 /// How a linear learner answers to a row.
 pub trait Rule: Copy + Debug + Send + Sync {
     /// The numbers an output keeps beside its vectors.
-    type Numbers: AsRef<[f64]> + AsMut<[f64]>;
+    type Numbers: Copy + AsRef<[f64]> + AsMut<[f64]>;
 
     /// Whether there is a second vector.
     const AVERAGES: bool = false;
@@ -271,17 +273,18 @@ impl<R: Rule, X: Rows> Learner<Examples<'_, X>> for Linear<R> {
         Ok(())
     }
 
-    fn exchange(&self, data: &Examples<'_, X>, rows: [usize; 2], out: &mut [f64]) -> Result<bool> {
+    fn settle(&self, data: &Examples<'_, X>, few: &mut Few<'_>, out: &mut [f64]) -> Result<bool> {
         let targets = self.targets(data)?;
-        let can = <X::Row<'_> as Row>::STORES_ALL && !R::AVERAGES;
-        Ok(can
-            && simd::dispatch(Exchange {
-                model: self,
-                data,
-                targets,
-                rows,
-                out,
-            }))
+        if R::AVERAGES || !<X::Row<'_> as Row>::STORES_ALL || self.n_features > LONGEST {
+            return Ok(false);
+        }
+        Ok(simd::dispatch(Settle {
+            model: self,
+            data,
+            targets,
+            few,
+            out,
+        }))
     }
 
     fn evaluate(&self, data: &Examples<'_, X>, rows: &[usize], out: &mut [f64]) -> Result<()> {

@@ -243,7 +243,7 @@ impl<S: Simd, R: Rule> Learning<'_, S, R> {
     }
 }
 
-struct RowNorm<S, X> {
+pub(super) struct RowNorm<S, X> {
     simd: S,
     row: X,
     has_constant: bool,
@@ -251,7 +251,7 @@ struct RowNorm<S, X> {
 
 impl<S: Simd, X: Row> RowNorm<S, X> {
     #[inline(always)]
-    fn new(simd: S, row: X, rule: &impl Rule) -> Self {
+    pub(super) fn new(simd: S, row: X, rule: &impl Rule) -> Self {
         Self {
             simd,
             row,
@@ -265,53 +265,6 @@ impl<S: Simd, X: Row> Norm for RowNorm<S, X> {
     fn squared(self) -> f64 {
         let constant = if self.has_constant { 1.0 } else { 0.0 };
         self.row.squared_norm(self.simd) + constant
-    }
-}
-
-/// Two rows that learn from each other: no weight is written.
-pub(super) struct Exchange<'a, 'd, R, X> {
-    pub(super) model: &'a Linear<R>,
-    pub(super) data: &'a Examples<'d, X>,
-    pub(super) targets: Targets<'a>,
-    pub(super) rows: [usize; 2],
-    pub(super) out: &'a mut [f64],
-}
-
-impl<R: Rule, X: Rows> WithSimd for Exchange<'_, '_, R, X> {
-    /// False where a vector must be written.
-    type Output = bool;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> bool {
-        let Self { model, data, .. } = self;
-        let (n_features, n_outputs) = (model.n_features, model.n_outputs);
-        let rows = self.rows.map(|index| data.rows().row(index));
-        for output in 0..n_outputs {
-            for (asked, learnt) in [(0, 1), (1, 0)] {
-                let (v, _, mut numbers) = model.block(output);
-                let index = self.rows[learnt];
-                let seen = Seen {
-                    product: vector::dot(simd, rows[learnt], v, n_features),
-                    target: self.targets.target(index, output, n_outputs),
-                    weight: data.weight(index),
-                    norm: RowNorm::new(simd, rows[learnt], &model.rule),
-                };
-                let product = match model.rule.step(&mut numbers, seen) {
-                    None => Some(vector::dot(simd, rows[asked], v, n_features)),
-                    Some(step) => {
-                        let pair = (rows[learnt], rows[asked]);
-                        vector::dot_after(simd, step.weights, pair, v, n_features)
-                            .filter(|_| model.rule.fold(&mut numbers).is_none())
-                    }
-                };
-                let Some(product) = product else {
-                    return false;
-                };
-                let (a, _) = model.rule.hypothesis(&numbers);
-                self.out[asked * n_outputs + output] = a * product;
-            }
-        }
-        true
     }
 }
 

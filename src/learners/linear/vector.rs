@@ -103,26 +103,9 @@ pub(super) fn dot<S: Simd, X: Row>(simd: S, row: X, v: &[f64], n_features: usize
     plus_constant(row.dot(simd, weights), constant)
 }
 
-/// ⟨v + δx, x'⟩ of a vector at rest, for the row x and the next x', if it can be had without a change
-/// of v: what [`Vector::add_then_dot`] gives.
+/// A product, and the intercept if there is one.
 #[inline(always)]
-pub(super) fn dot_after<S: Simd, X: Row>(
-    simd: S,
-    delta: f64,
-    (row, next): (X, X),
-    v: &[f64],
-    n_features: usize,
-) -> Option<f64> {
-    let (weights, constant) = v.split_at(n_features);
-    let product = row.dot_of_sum(simd, delta, weights, next)?;
-    Some(match constant {
-        [constant] => product + (constant + delta),
-        _ => product,
-    })
-}
-
-#[inline(always)]
-fn plus_constant(product: f64, constant: &[f64]) -> f64 {
+pub(super) fn plus_constant(product: f64, constant: &[f64]) -> f64 {
     match constant {
         [constant] => product + constant,
         _ => product,
