@@ -12,6 +12,9 @@ use crate::{Cost, Monitor, Result};
 /// Numbers to read or write between two looks at the monitor: a millisecond or so.
 const STRIDE: f64 = (1 << 20) as f64;
 
+/// Parts of a stride that fit the second cache of a core.
+const PARTS: usize = 16;
+
 /// Numbers that fit the cache of a core.
 pub(super) const CACHE: f64 = (1 << 15) as f64;
 
@@ -125,6 +128,29 @@ impl<'a, D: Samples + ?Sized, L: Learner<D>> Feeder<'a, D, L> {
         };
         L::learn_both([first, second], self.data, rows)?;
         self.report(n_rows, &mut ledger.unreported)
+    }
+
+    /// Feeds many models the same rows, where a phase may be fed in parts: rows come once for all of
+    /// them, and models learn two at a time.
+    pub(super) fn feed_all(
+        &self,
+        models: &mut [L],
+        rows: &[usize],
+        ledger: &mut Ledger,
+    ) -> Result<()> {
+        ledger.cost.rows_fed += (models.len() * rows.len()) as u64;
+        let (pairs, rest) = models.as_chunks_mut::<2>();
+        for rows in rows.chunks((self.stride / PARTS).max(1)) {
+            for [first, second] in &mut *pairs {
+                L::learn_both([first, second], self.data, [rows, rows])?;
+                self.report(2 * rows.len(), &mut ledger.unreported)?;
+            }
+            for model in &mut *rest {
+                model.update(self.data, rows)?;
+                self.report(rows.len(), &mut ledger.unreported)?;
+            }
+        }
+        Ok(())
     }
 
     #[inline]

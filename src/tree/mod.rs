@@ -14,7 +14,8 @@
 //! that has learnt the folds beside it last: rows whose neighbours are alike must be shuffled.
 //!
 //! A node needs its model twice. [`Strategy`] says whether it copies the model or keeps a log of
-//! what it overwrites; when the two halves go to two threads, the first to come copies. All of them
+//! what it overwrites; when the two halves go to two threads, as they do as long as a thread has
+//! nothing to do, the first to come copies. All of them
 //! and any number of threads give the same bits. The last nodes, of a few rows that are a fold each,
 //! a learner may do by itself ([`Learner::settle`]), with the same result to rounding.
 //!
@@ -57,7 +58,6 @@
 
 mod feeder;
 mod few;
-mod gathered;
 mod learner;
 mod narrow;
 mod order;
@@ -65,15 +65,16 @@ mod pool;
 mod recursion;
 mod refit;
 mod several;
+mod spans;
 mod undo;
 
 pub use few::{Few, Student};
-pub use gathered::cross_validate_examples;
 pub use learner::{Effort, Flat, Learner, Model};
 pub use order::Order;
 pub use recursion::cross_validate;
 pub use refit::{refit, refit_examples};
 pub use several::Several;
+pub use spans::cross_validate_examples;
 pub use undo::{Forget, Log, Undo};
 
 // What any engine that feeds and evaluates models has a use for.

@@ -1,6 +1,7 @@
 //! Models and other things to be used again, and to be shared between threads.
 
 use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::feeder::{Feeder, Ledger};
@@ -54,19 +55,26 @@ impl<L> Default for Workspace<L> {
 ///
 /// Whoever waits for another thread puts its workspace here first, so there are never more of them
 /// than threads.
-pub(crate) struct Pool<L>(Mutex<Vec<Workspace<L>>>);
+pub(crate) struct Pool<L> {
+    idle: Mutex<Vec<Workspace<L>>>,
+    /// Tasks that are at work, or would be if there were a thread for them.
+    n_tasks: AtomicUsize,
+}
 
 impl<L: Model> Pool<L> {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self {
+            idle: Mutex::new(Vec::new()),
+            n_tasks: AtomicUsize::new(1),
+        }
     }
 
     fn take(&self) -> Workspace<L> {
-        lock(&self.0).pop().unwrap_or_default()
+        lock(&self.idle).pop().unwrap_or_default()
     }
 
     fn put(&self, workspace: Workspace<L>) {
-        lock(&self.0).push(workspace);
+        lock(&self.idle).push(workspace);
     }
 
     /// Runs `work` with a workspace of its own.
@@ -77,6 +85,11 @@ impl<L: Model> Pool<L> {
         result
     }
 
+    /// Whether there is a thread without a task. A guess: others may fork at the same time.
+    pub(crate) fn has_idle_thread(&self) -> bool {
+        self.n_tasks.load(Ordering::Relaxed) < rayon::current_num_threads()
+    }
+
     /// Runs both, on two threads if there are two, each with a workspace of its own. When both
     /// fail, the error is that of the first, whoever was faster.
     pub(crate) fn fork(
@@ -85,8 +98,14 @@ impl<L: Model> Pool<L> {
         first: impl FnOnce(&mut Workspace<L>) -> Result<()> + Send,
         second: impl FnOnce(&mut Workspace<L>) -> Result<()> + Send,
     ) -> Result<()> {
+        let ends = |result| {
+            self.n_tasks.fetch_sub(1, Ordering::Relaxed);
+            result
+        };
         self.put(mem::take(workspace));
-        let (first, second) = rayon::join(|| self.with(first), || self.with(second));
+        self.n_tasks.fetch_add(1, Ordering::Relaxed);
+        let (first, second) = rayon::join(|| ends(self.with(first)), || ends(self.with(second)));
+        self.n_tasks.fetch_add(1, Ordering::Relaxed);
         *workspace = self.take();
         first.and(second)
     }
@@ -98,7 +117,7 @@ impl<L: Model> Pool<L> {
     {
         let mut total = Cost::default();
         let mut models = 0;
-        for mut workspace in lock(&self.0).drain(..) {
+        for mut workspace in lock(&self.idle).drain(..) {
             feeder.flush(&mut workspace.ledger)?;
             total += workspace.ledger.cost;
             models += workspace.made;

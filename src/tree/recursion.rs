@@ -268,7 +268,7 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
     }
 
     /// Whether the model of the second child learns the rows of the first child not now, but when the
-    /// walk comes to them, and they are copied.
+    /// walk comes to them.
     fn lets_wait(&self, way: Way, node: &Node<'_>) -> bool {
         self.below.is_some()
             && self.feeder.may_wait()
@@ -280,9 +280,8 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
     /// Lets all models that wait learn the rows of a span; nobody waits for them within it.
     pub(super) fn teach(&self, span: Range<usize>, workspace: &mut Workspace<L>) -> Result<Vec<L>> {
         let mut waiting = std::mem::take(&mut workspace.waiting);
-        for model in &mut waiting {
-            self.learn(model, span.clone(), workspace)?;
-        }
+        self.feeder
+            .feed_all(&mut waiting, self.rows(span), &mut workspace.ledger)?;
         Ok(waiting)
     }
 
@@ -325,7 +324,7 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         let rows = self.folds.range(node.span.clone()).len() as f64;
         if node.restore {
             Way::Revert
-        } else if rows >= self.limits.fork_from {
+        } else if rows >= self.limits.fork_from && self.pool.has_idle_thread() {
             Way::Fork
         } else if rows < self.limits.revert_below {
             Way::Revert

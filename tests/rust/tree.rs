@@ -163,7 +163,7 @@ fn check_all<D: Samples, L: Learner<D> + Clone>(learner: &L, data: &D) {
         copy,
     };
     let settles = settles(learner, data);
-    // Fork at every node; fork at none, and revert at the lower half of the tree.
+    // Fork wherever there is a thread; fork at none, and revert at the lower half of the tree.
     let (slow, large) = (claims(1e9, 1.0), claims(1.0, 1e3));
     for folds in folds_of(data.n_samples()) {
         for order in ORDERS {
@@ -187,7 +187,8 @@ fn check_all<D: Samples, L: Learner<D> + Clone>(learner: &L, data: &D) {
                         .as_ref()
                         .is_some_and(|pool| pool.current_num_threads() > 1)
                     {
-                        assert_eq!(forked.cost.copies, folds.len() as u64 - 1);
+                        // The root forks, and whoever comes to a node while a thread is idle.
+                        assert!((1..folds.len() as u64).contains(&forked.cost.copies));
                         continue;
                     }
                     let models = 1 + copies_on_a_branch(&plain, &folds);

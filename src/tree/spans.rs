@@ -1,12 +1,17 @@
-//! TreeCV on examples whose folds lie scattered over memory.
+//! TreeCV on examples that no cache holds.
 //!
-//! Every level of the tree reads all rows. Where folds are runs of rows it reads them in a row;
-//! where folds were shuffled, every row of every level comes from somewhere else. So the rows of a
-//! span that fits the last cache are copied into the order of its folds before the walk goes on in
-//! it: that costs as much as one level, and all levels below read the copy. So do, before them, the
-//! models of later nodes that have to learn the span: where rows are fed in a fixed order, they wait
-//! until the walk comes to it. Spans take turns in the same memory, since fresh memory may cost more
-//! than anything that is done in it. The result is the same to the last bit.
+//! Every level of the tree reads all rows, and memory is the slowest part of the machine; two threads
+//! share it. So the walk goes from span to span of the rows, and what has to be done with a span is
+//! done when it comes there: where rows are fed in a fixed order, the models of later nodes that have
+//! to learn the span wait until then, and learn it together ([`Visits`]).
+//!
+//! Where folds are runs of rows, rows are read in a row; where folds were shuffled, every row of every
+//! level comes from somewhere else. Then the rows of a span that fits the last cache are copied into
+//! the order of its folds: that costs as much as one level, and the models that wait and all levels
+//! below read the copy ([`Copies`]). Spans take turns in the same memory, since fresh memory may cost
+//! more than anything that is done in it.
+//!
+//! The result is the same to the last bit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,9 +31,12 @@ const FEWEST_READINGS: usize = 3;
 /// Stored values that are copied at most: 32 MB.
 const LARGEST: f64 = (1 << 22) as f64;
 
-/// [`cross_validate`](super::cross_validate) for examples in memory, with the same result. Where
-/// folds are scattered, spans of them are copied into the order of the folds; features that no row
-/// stores are left out if the learner does not mind.
+/// Stored values of rows that stay in the last cache while something is done with them: 8 MB.
+const NEAREST: f64 = (1 << 20) as f64;
+
+/// [`cross_validate`](super::cross_validate) for examples in memory, with the same result. Rows are
+/// read from memory as seldom as can be; where folds are scattered, spans of them are copied into the
+/// order of the folds; features that no row stores are left out if the learner does not mind.
 pub fn cross_validate_examples<R, L>(
     learner: &L,
     examples: &Examples<'_, R>,
@@ -45,8 +53,9 @@ where
     let (learner, features) = Narrow::parts(narrow.as_ref(), learner);
     let examples = examples.with_features(features);
     let copies = Copies::new(&examples, folds, LARGEST);
-
-    run(learner, &examples, folds, options, monitor, copies.as_ref())
+    let visits = Visits::new(&examples, LARGEST, NEAREST);
+    let ways = (copies.as_ref(), visits.as_ref());
+    run(learner, &examples, folds, options, monitor, ways)
 }
 
 fn run<'e, R, L>(
@@ -55,13 +64,14 @@ fn run<'e, R, L>(
     folds: &Folds,
     options: &Options,
     monitor: &Monitor,
-    copies: Option<&Copies<R::Store>>,
+    (copies, visits): (Option<&Copies<R::Store>>, Option<&Visits>),
 ) -> Result<Outcome>
 where
     R: Rows,
     L: Learner<Examples<'e, R>> + for<'s> Learner<Examples<'s, R::View<'s>>>,
 {
-    let below = copies.map(|copies| copies as &dyn Below<_, _>);
+    let visits = visits.map(|visits| visits as &dyn Below<_, _>);
+    let below = copies.map(|copies| copies as &dyn Below<_, _>).or(visits);
     let (outputs, cost) = recursion::run(learner, examples, folds, options, monitor, below)?;
     Outcome::new(outputs, learner, folds, cost)
 }
@@ -130,6 +140,46 @@ where
     }
 }
 
+/// Visits to spans of rows where they lie.
+struct Visits {
+    /// How many rows a span has at most.
+    n_rows: usize,
+}
+
+impl Visits {
+    /// `None` if some cache holds all rows: so many stored values.
+    fn new<R: Rows>(examples: &Examples<'_, R>, held: f64, span: f64) -> Option<Self> {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
+        let n_rows = (span / examples.stored_per_row().max(1.0)) as usize;
+        (examples.rows().n_stored() as f64 > held).then_some(Self { n_rows })
+    }
+}
+
+impl<'e, R, L> Below<Examples<'e, R>, L> for Visits
+where
+    R: Rows,
+    L: Learner<Examples<'e, R>>,
+{
+    fn is_for(&self, n_rows: usize, _: usize, _: usize) -> bool {
+        n_rows <= self.n_rows
+    }
+
+    fn descend(
+        &self,
+        tree: &Tree<'_, Examples<'e, R>, L>,
+        model: &mut L,
+        node: Node<'_>,
+        workspace: &mut Workspace<L>,
+    ) -> Result<()> {
+        let rows = tree.rows(node.span.clone());
+        let waiting = tree.teach(node.span.clone(), workspace)?;
+        let tree = tree.within(node.span.clone(), tree.data(), rows);
+        tree.descend(model, node, workspace)?;
+        workspace.waiting = waiting;
+        Ok(())
+    }
+}
+
 /// Steps between neighbours that are looked at.
 const LOOKS: usize = 64;
 
@@ -157,9 +207,10 @@ mod tests {
     use crate::learners::{Pegasos, PegasosOptions};
     use crate::tree::{Order, Strategy};
 
-    /// Copies of the whole, of spans of several sizes, of none: the same bits, and the same cost.
+    /// Copies of the whole, of spans of several sizes, of none, and visits instead: the same bits,
+    /// and the same cost.
     #[test]
-    fn the_size_of_copies_changes_no_bit() {
+    fn the_size_of_spans_changes_no_bit() {
         let (n, d) = (2000, 20);
         let values: Vec<f64> = (0..n * d).map(|i| ((i * i) as f64).sin()).collect();
         let codes: Vec<u32> = (0..n).map(|i| u32::from(values[i * d] > 0.1)).collect();
@@ -183,16 +234,31 @@ mod tests {
             let labels: Vec<usize> = (0..n).map(|row| row * 1237 % n % k).collect();
             let folds = Folds::from_labels(&labels, k).expect("valid");
             let options = Options { strategy, order };
-            let outcome = |copies: Option<&Copies<_>>| {
+            let outcome = |copies: Option<&Copies<_>>, visits: Option<&Visits>| {
                 let monitor = Monitor::new();
-                run(&learner, &examples, &folds, &options, &monitor, copies).expect("valid")
+                let ways = (copies, visits);
+                run(&learner, &examples, &folds, &options, &monitor, ways).expect("valid")
             };
-            let plain = outcome(None);
+            let plain = outcome(None, None);
+            for span in [1e6, 15_000.0, 3_000.0, 100.0, 1.0] {
+                let visits = Visits::new(&examples, 1.0, span);
+                assert_eq!(
+                    outcome(None, visits.as_ref()),
+                    plain,
+                    "{k} folds, {options:?}"
+                );
+                let alone = alone.install(|| outcome(None, visits.as_ref()));
+                assert_eq!(alone.outputs, plain.outputs, "{k} folds, {options:?}");
+            }
             for largest in [1e6, 15_000.0, 5_000.0, 3_000.0, 1.0] {
                 let copies = Copies::new(&examples, &folds, largest).expect("scattered");
-                assert_eq!(outcome(Some(&copies)), plain, "{k} folds, {options:?}");
+                assert_eq!(
+                    outcome(Some(&copies), None),
+                    plain,
+                    "{k} folds, {options:?}"
+                );
                 // On one thread no node forks, and more models wait for their rows.
-                let alone = alone.install(|| outcome(Some(&copies)));
+                let alone = alone.install(|| outcome(Some(&copies), None));
                 assert_eq!(alone.outputs, plain.outputs, "{k} folds, {options:?}");
                 if k >= 64 {
                     let made = copies.idle().len();
