@@ -372,12 +372,14 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         self.feeder.data()
     }
 
-    /// The same tree for nodes within `span`, whose rows stand at `rows` of `data`.
+    /// The same tree for nodes within `span`, whose rows stand at `rows` of `data`. Those that `below`
+    /// is for go there.
     pub(super) fn within<'b, E: Samples>(
         &'b self,
         span: Range<usize>,
         data: &'b E,
         rows: &'b [usize],
+        below: Option<&'b dyn Below<E, L>>,
     ) -> Tree<'b, E, L>
     where
         L: Learner<E>,
@@ -391,7 +393,7 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
             effort: self.effort,
             n_outputs: self.n_outputs,
             pool: self.pool,
-            below: None,
+            below,
         }
     }
 }

@@ -52,8 +52,9 @@ where
     let narrow = Narrow::new(learner, examples);
     let (learner, features) = Narrow::parts(narrow.as_ref(), learner);
     let examples = examples.with_features(features);
-    let copies = Copies::new(&examples, folds, LARGEST);
-    let visits = Visits::new(&examples, LARGEST, NEAREST);
+    let copies = Copies::new(&examples, folds, LARGEST, NEAREST);
+    let is_far = examples.rows().n_stored() as f64 > LARGEST;
+    let visits = is_far.then(|| Visits::new(&examples, NEAREST));
     let ways = (copies.as_ref(), visits.as_ref());
     run(learner, &examples, folds, options, monitor, ways)
 }
@@ -82,6 +83,8 @@ struct Copies<S> {
     idle: Mutex<Vec<Gathered<S>>>,
     /// 0, 1, 2… as many as a copy may have rows.
     rows: Vec<usize>,
+    /// Visits within a copy.
+    visits: Visits,
 }
 
 impl<S: Default> Copies<S> {
@@ -91,6 +94,7 @@ impl<S: Default> Copies<S> {
         examples: &Examples<'_, R>,
         folds: &Folds,
         largest: f64,
+        span: f64,
     ) -> Option<Self> {
         if examples.rows().n_stored() as f64 <= CACHE || !are_scattered(folds.rows(0..folds.len()))
         {
@@ -101,6 +105,7 @@ impl<S: Default> Copies<S> {
         Some(Self {
             idle: Mutex::default(),
             rows: (0..most.min(folds.n_samples())).collect(),
+            visits: Visits::new(examples, span),
         })
     }
 
@@ -130,7 +135,8 @@ where
         {
             let rows = tree.rows(node.span.clone());
             let gathered = tree.data().gather(rows, &mut copy);
-            let tree = tree.within(node.span.clone(), &gathered, &self.rows[..rows.len()]);
+            let (span, places) = (node.span.clone(), &self.rows[..rows.len()]);
+            let tree = tree.within(span, &gathered, places, Some(&self.visits));
             let waiting = tree.teach(node.span.clone(), workspace)?;
             tree.descend(model, node, workspace)?;
             workspace.waiting = waiting;
@@ -147,11 +153,11 @@ struct Visits {
 }
 
 impl Visits {
-    /// `None` if some cache holds all rows: so many stored values.
-    fn new<R: Rows>(examples: &Examples<'_, R>, held: f64, span: f64) -> Option<Self> {
+    /// Spans of so many stored values.
+    fn new<R: Rows>(examples: &Examples<'_, R>, span: f64) -> Self {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
         let n_rows = (span / examples.stored_per_row().max(1.0)) as usize;
-        (examples.rows().n_stored() as f64 > held).then_some(Self { n_rows })
+        Self { n_rows }
     }
 }
 
@@ -173,7 +179,7 @@ where
     ) -> Result<()> {
         let rows = tree.rows(node.span.clone());
         let waiting = tree.teach(node.span.clone(), workspace)?;
-        let tree = tree.within(node.span.clone(), tree.data(), rows);
+        let tree = tree.within(node.span.clone(), tree.data(), rows, None);
         tree.descend(model, node, workspace)?;
         workspace.waiting = waiting;
         Ok(())
@@ -241,7 +247,7 @@ mod tests {
             };
             let plain = outcome(None, None);
             for span in [1e6, 15_000.0, 3_000.0, 100.0, 1.0] {
-                let visits = Visits::new(&examples, 1.0, span);
+                let visits = Some(Visits::new(&examples, span));
                 assert_eq!(
                     outcome(None, visits.as_ref()),
                     plain,
@@ -251,7 +257,8 @@ mod tests {
                 assert_eq!(alone.outputs, plain.outputs, "{k} folds, {options:?}");
             }
             for largest in [1e6, 15_000.0, 5_000.0, 3_000.0, 1.0] {
-                let copies = Copies::new(&examples, &folds, largest).expect("scattered");
+                let copies = Copies::new(&examples, &folds, largest, largest / 3.0);
+                let copies = copies.expect("scattered");
                 assert_eq!(
                     outcome(Some(&copies), None),
                     plain,
