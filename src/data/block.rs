@@ -50,6 +50,12 @@ impl<T: Pod> Block<T> {
     }
 }
 
+impl<T: Pod> Default for Block<T> {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 impl<T: Pod> Clone for Block<T> {
     fn clone(&self) -> Self {
         match &self.memory {

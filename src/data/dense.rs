@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::{Row, Rows, ask_ahead};
+use super::{Block, Row, Rows, ask_ahead};
 use crate::simd::{self, Simd};
 use crate::{Error, Result};
 
@@ -38,7 +38,7 @@ impl Rows for Dense<'_> {
     where
         Self: 'r;
 
-    type Store = Vec<f64>;
+    type Store = Block;
 
     type View<'s> = Dense<'s>;
 
@@ -66,15 +66,18 @@ impl Rows for Dense<'_> {
         self.values.len()
     }
 
-    fn gather<'s>(&self, order: &[usize], store: &'s mut Vec<f64>) -> Dense<'s> {
-        store.clear();
-        store.reserve(order.len() * self.n_features);
-        for (position, &row) in order.iter().enumerate() {
+    fn gather<'s>(&self, order: &[usize], store: &'s mut Block) -> Dense<'s> {
+        let n_values = order.len() * self.n_features;
+        if store.len() < n_values {
+            *store = Block::new(n_values);
+        }
+        let places = store.chunks_exact_mut(self.n_features.max(1));
+        for (position, (place, &row)) in places.zip(order).enumerate() {
             ask_ahead(self, order, position);
-            store.extend_from_slice(self.row(row));
+            place.copy_from_slice(self.row(row));
         }
         Dense {
-            values: store,
+            values: &store[..n_values],
             n_rows: order.len(),
             n_features: self.n_features,
         }

@@ -6,9 +6,9 @@
 //! to learn the span wait until then, and learn it together ([`Visits`]).
 //!
 //! Where folds are runs of rows, rows are read in a row; where folds were shuffled, every row of every
-//! level comes from somewhere else. Then the rows of a span that fits the last cache are copied into
-//! the order of its folds: that costs as much as one level, and the models that wait and all levels
-//! below read the copy ([`Copies`]). Spans take turns in the same memory, since fresh memory may cost
+//! level comes from somewhere else. Then the rows of a larger span are copied into the order of its
+//! folds: that costs as much as one level, and the models that wait and all levels below read the
+//! copy, again span by span ([`Copies`]). Spans take turns in the same memory, since fresh memory may cost
 //! more than anything that is done in it.
 //!
 //! The result is the same to the last bit.
@@ -28,8 +28,12 @@ use crate::{Folds, Monitor, Result};
 /// model that waits for the rows.
 const FEWEST_READINGS: usize = 3;
 
-/// Stored values that are copied at most: 32 MB.
-const LARGEST: f64 = (1 << 22) as f64;
+/// Stored values that are copied at most: 64 MB. The more rows are copied at a time, the fewer models
+/// have to learn rows where they stand.
+const LARGEST: f64 = (1 << 23) as f64;
+
+/// Stored values that some cache may hold: 32 MB.
+const HELD: f64 = (1 << 22) as f64;
 
 /// Stored values of rows that stay in the last cache while something is done with them: 8 MB.
 const NEAREST: f64 = (1 << 20) as f64;
@@ -53,7 +57,7 @@ where
     let (learner, features) = Narrow::parts(narrow.as_ref(), learner);
     let examples = examples.with_features(features);
     let copies = Copies::new(&examples, folds, LARGEST, NEAREST);
-    let is_far = examples.rows().n_stored() as f64 > LARGEST;
+    let is_far = examples.rows().n_stored() as f64 > HELD;
     let visits = is_far.then(|| Visits::new(&examples, NEAREST));
     let ways = (copies.as_ref(), visits.as_ref());
     run(learner, &examples, folds, options, monitor, ways)

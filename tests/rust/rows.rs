@@ -1,7 +1,7 @@
 //! Dense and CSR rows answer alike.
 
 use onefold::Monitor;
-use onefold::data::{Csr, CsrStore, Dense, Row, Rows};
+use onefold::data::{Block, Csr, CsrStore, Dense, Row, Rows};
 use onefold::simd::{Simd, WithSimd, dispatch};
 use proptest::prelude::*;
 
@@ -53,7 +53,8 @@ proptest! {
 
         // A copy in another order, with a row twice.
         let order: Vec<usize> = (0..n_rows).rev().chain((0..n_rows).take(1)).collect();
-        let (mut dense_store, mut csr_store) = (vec![7.0], CsrStore::default());
+        let (mut dense_store, mut csr_store) = (Block::new(1), CsrStore::default());
+        dense_store[0] = 7.0;
         let dense_copy = dense.gather(&order, &mut dense_store);
         let csr_copy = csr.gather(&order, &mut csr_store);
         let answers = dispatch(Answers(&dense_copy, &w));
