@@ -201,10 +201,7 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         let way = self.way(&node);
         let waits = self.lets_wait(way, &node);
         if !waits && !workspace.waiting.is_empty() {
-            let waiting = self.teach(node.span.clone(), workspace)?;
-            self.descend(model, node, workspace)?;
-            workspace.waiting = waiting;
-            return Ok(());
+            return self.teach_and_descend(model, node, workspace);
         }
         let restore = node.restore;
         let [left, right] = self.split(node);
@@ -277,12 +274,21 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
             && self.folds.range(node.span.clone()).len() > Few::MOST
     }
 
-    /// Lets all models that wait learn the rows of a span; nobody waits for them within it.
-    pub(super) fn teach(&self, span: Range<usize>, workspace: &mut Workspace<L>) -> Result<Vec<L>> {
+    /// Lets all models that wait learn the rows of the node, and descends: within it nobody waits for
+    /// them.
+    pub(super) fn teach_and_descend(
+        &self,
+        model: &mut L,
+        node: Node<'_>,
+        workspace: &mut Workspace<L>,
+    ) -> Result<()> {
         let mut waiting = std::mem::take(&mut workspace.waiting);
+        let rows = self.rows(node.span.clone());
         self.feeder
-            .feed_all(&mut waiting, self.rows(span), &mut workspace.ledger)?;
-        Ok(waiting)
+            .feed_all(&mut waiting, rows, &mut workspace.ledger)?;
+        self.descend(model, node, workspace)?;
+        workspace.waiting = waiting;
+        Ok(())
     }
 
     /// Feeds the folds of a span for good.

@@ -141,9 +141,7 @@ where
             let gathered = tree.data().gather(rows, &mut copy);
             let (span, places) = (node.span.clone(), &self.rows[..rows.len()]);
             let tree = tree.within(span, &gathered, places, Some(&self.visits));
-            let waiting = tree.teach(node.span.clone(), workspace)?;
-            tree.descend(model, node, workspace)?;
-            workspace.waiting = waiting;
+            tree.teach_and_descend(model, node, workspace)?;
         }
         self.idle().push(copy);
         Ok(())
@@ -182,11 +180,8 @@ where
         workspace: &mut Workspace<L>,
     ) -> Result<()> {
         let rows = tree.rows(node.span.clone());
-        let waiting = tree.teach(node.span.clone(), workspace)?;
         let tree = tree.within(node.span.clone(), tree.data(), rows, None);
-        tree.descend(model, node, workspace)?;
-        workspace.waiting = waiting;
-        Ok(())
+        tree.teach_and_descend(model, node, workspace)
     }
 }
 
@@ -275,6 +270,48 @@ mod tests {
                     let made = copies.idle().len();
                     assert_eq!(made, usize::from(largest > 1.0), "{largest}");
                 }
+            }
+        }
+    }
+
+    /// Rows enough for nodes to fork while models wait.
+    #[test]
+    fn forks_within_visits_change_no_bit() {
+        let (n, d) = (8000, 20);
+        let values: Vec<f64> = (0..n * d).map(|i| ((i * i) as f64).sin()).collect();
+        let codes: Vec<u32> = (0..n).map(|i| u32::from(values[i * d] > 0.1)).collect();
+        let examples = Dense::new(&values, n, d).and_then(|x| Examples::classified(x, &codes, 2));
+        let examples = examples.expect("valid");
+        let rule = PegasosOptions {
+            alpha: 0.1,
+            project: false,
+            intercept: true,
+        };
+        let learner = Pegasos::new(rule, d, 2).expect("valid");
+        let folds = Folds::contiguous(n, 50).expect("valid");
+        let outcome = |visits: Option<&Visits>| {
+            let (options, monitor) = (Options::default(), Monitor::new());
+            run(
+                &learner,
+                &examples,
+                &folds,
+                &options,
+                &monitor,
+                (None, visits),
+            )
+            .expect("valid")
+        };
+        let plain = outcome(None);
+        for n_threads in [2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(n_threads)
+                .build();
+            let pool = pool.expect("threads");
+            for span in [50_000.0, 3_000.0] {
+                let visits = Visits::new(&examples, span);
+                let found = pool.install(|| outcome(Some(&visits)));
+                assert_eq!(found.outputs, plain.outputs);
+                assert_eq!(found.cost.rows_fed, plain.cost.rows_fed);
             }
         }
     }
