@@ -6,8 +6,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use onefold::data::{Dense, Row, Rows};
-use onefold::simd::{Simd, WithSimd, dispatch};
+use onefold::data::{Dense, Layout, Row};
+use onefold::runtime::simd::{Simd, WithSimd, dispatch};
 
 const N_ROWS: usize = 1000;
 const N_FEATURES: usize = 54;

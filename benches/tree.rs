@@ -4,7 +4,7 @@
 //! order and the layout, and for sparse rows whatever the number of features.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use onefold::data::{Csr, Dense, Examples, Rows};
+use onefold::data::{Csr, Dense, Examples, Layout};
 use onefold::learners::{Pegasos, PegasosOptions};
 use onefold::tree::{self, Learner, Options, Order, Strategy};
 use onefold::{Folds, Monitor};
@@ -44,7 +44,7 @@ fn pool(n_threads: usize) -> ThreadPool {
 }
 
 /// One pass: what everything else is measured by.
-fn pass<R: Rows>(learner: &Pegasos, examples: &Examples<'_, R>, rows: &[usize]) -> Pegasos {
+fn pass<R: Layout>(learner: &Pegasos, examples: &Examples<'_, R>, rows: &[usize]) -> Pegasos {
     let mut model = learner.clone();
     model.update(examples, rows).expect("updated");
     model

@@ -6,17 +6,15 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`data`] | [`Rows`](data::Rows): dense and CSR rows behind one trait; [`Examples`](data::Examples): with targets |
-//! | [`simd`] | the few hot loops, dispatched at run time |
+//! | [`data`] | [`Layout`](data::Layout): dense and CSR rows behind one trait; [`Examples`](data::Examples): with targets |
 //! | [`folds`] | [`Folds`], a partition of the samples, and [`Splits`], any train/test pairs |
 //! | [`tree`] | TreeCV: k-fold of incremental learners for log2(2k) fits at most |
 //! | [`merge`] | k-fold of models that can be merged: every row is learnt about once |
 //! | [`learners`] | incremental learners, one a file |
 //! | [`libsvm`] | LIBSVM files: a strict, parallel reader, a writer, a memory-mappable copy |
 //! | [`svm`] | support vector machines, cross-validated by alpha seeding |
-//! | [`monitor`] | progress and cancellation |
 //! | [`virtual_cv`] | least squares, ridge and kernel ridge: every fold from one factorisation |
-//! | [`cost`] | exact counters of the work done |
+//! | [`runtime`] | progress and cancellation, exact counters of work, SIMD dispatched at run time |
 //!
 //! ```
 //! use onefold::Folds;
@@ -28,25 +26,22 @@
 //! # Ok::<(), onefold::Error>(())
 //! ```
 
-pub mod cost;
 pub mod data;
 mod error;
 pub mod folds;
-mod golden;
 pub mod learners;
 pub mod libsvm;
+mod linalg;
 pub mod merge;
-pub mod monitor;
-pub mod simd;
+pub mod runtime;
 pub mod svm;
-mod threads;
 pub mod tree;
 pub mod virtual_cv;
 
 #[cfg(feature = "python")]
 mod python;
 
-pub use cost::Cost;
 pub use error::{Error, Result};
 pub use folds::{Folds, Resampling, Splits};
-pub use monitor::Monitor;
+pub use runtime::cost::Cost;
+pub use runtime::monitor::Monitor;

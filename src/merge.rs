@@ -52,7 +52,7 @@
 use std::ops::Range;
 
 use crate::data::Samples;
-use crate::threads::has_company;
+use crate::runtime::threads::is_parallel;
 use crate::tree::{
     Effort, Feeder, Forget, Learner, Model, Order, Outcome, Phase, Pool, Workspace, check_samples,
 };
@@ -90,7 +90,7 @@ pub fn cross_validate<D: Samples + ?Sized, L: Learner<D> + Mergeable>(
         monitor,
         max_parts: max_parts(&effort),
         effort,
-        has_company: has_company(),
+        is_parallel: is_parallel(),
         pool: Pool::new(),
     };
     let span = 0..folds.len();
@@ -116,7 +116,7 @@ struct Engine<'a, D: ?Sized, L> {
     monitor: &'a Monitor,
     max_parts: usize,
     effort: Effort,
-    has_company: bool,
+    is_parallel: bool,
     pool: Pool<L>,
 }
 
@@ -230,7 +230,7 @@ impl<D: Samples + ?Sized, L: Learner<D> + Mergeable> Engine<'_, D, L> {
     fn merge(&self, model: &mut L, other: &L, workspace: &mut Workspace<L>) -> Result<()> {
         workspace.ledger.cost.merges += 1;
         model.merge(other)?;
-        // Rows are reported where they are fed and evaluated; between them there may be many mergers.
+        // Layout are reported where they are fed and evaluated; between them there may be many mergers.
         self.monitor.check()
     }
 
@@ -266,7 +266,7 @@ impl<D: Samples + ?Sized, L: Learner<D> + Mergeable> Engine<'_, D, L> {
     fn is_worth_a_thread(&self, parts: &[Part<'_, L>]) -> bool {
         let span = parts[0].span.start..parts[parts.len() - 1].span.end;
         let merged = span.len() as f64 * self.effort.copy;
-        self.has_company && self.n_rows(span) * self.effort.update + merged >= GRAIN
+        self.is_parallel && self.n_rows(span) * self.effort.update + merged >= GRAIN
     }
 
     /// Whether feeding the rows of a part twice is cheaper than a model and two mergers.

@@ -4,8 +4,8 @@ use std::fmt::{Debug, Display};
 
 use bytemuck::Pod;
 
-use super::{Block, Row, Rows, ask_ahead};
-use crate::simd::{self, Simd, WithSimd};
+use super::{HugePageBuffer, Layout, Row, ask_ahead};
+use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Result};
 
 /// The integer types scipy uses for indices.
@@ -96,7 +96,7 @@ impl<'a, I: Index> Csr<'a, I> {
     }
 }
 
-impl<I: Index> Rows for Csr<'_, I> {
+impl<I: Index> Layout for Csr<'_, I> {
     type Row<'r>
         = CsrRow<'r, I>
     where
@@ -168,7 +168,7 @@ impl<I: Index> Rows for Csr<'_, I> {
         if 2 * n_features >= self.n_features {
             return None;
         }
-        let mut indices = Block::new(self.indices.len());
+        let mut indices = HugePageBuffer::new(self.indices.len());
         simd::dispatch(Renumber {
             indices: self.indices,
             stored: &stored,
@@ -219,7 +219,7 @@ impl<I: Index> WithSimd for Renumber<'_, I> {
 /// The indices of [`Csr`] rows among the features that are stored in some row.
 #[derive(Debug)]
 pub struct CsrFeatures<I> {
-    indices: Block<I>,
+    indices: HugePageBuffer<I>,
     n_features: usize,
 }
 

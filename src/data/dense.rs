@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use super::{Block, Row, Rows, ask_ahead};
-use crate::simd::{self, Simd};
+use super::{HugePageBuffer, Layout, Row, ask_ahead};
+use crate::runtime::simd::{self, Simd};
 use crate::{Error, Result};
 
 /// `n_rows × n_features` values, row after row.
@@ -32,13 +32,13 @@ impl<'a> Dense<'a> {
     }
 }
 
-impl Rows for Dense<'_> {
+impl Layout for Dense<'_> {
     type Row<'r>
         = &'r [f64]
     where
         Self: 'r;
 
-    type Store = Block;
+    type Store = HugePageBuffer;
 
     type View<'s> = Dense<'s>;
 
@@ -66,10 +66,10 @@ impl Rows for Dense<'_> {
         self.values.len()
     }
 
-    fn gather<'s>(&self, order: &[usize], store: &'s mut Block) -> Dense<'s> {
+    fn gather<'s>(&self, order: &[usize], store: &'s mut HugePageBuffer) -> Dense<'s> {
         let n_values = order.len() * self.n_features;
         if store.len() < n_values {
-            *store = Block::new(n_values);
+            *store = HugePageBuffer::new(n_values);
         }
         let places = store.chunks_exact_mut(self.n_features.max(1));
         for (position, (place, &row)) in places.zip(order).enumerate() {

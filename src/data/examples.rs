@@ -1,9 +1,9 @@
-//! Rows together with what is to be learnt from them.
+//! Layout together with what is to be learnt from them.
 
 use std::slice::Iter;
 
-use super::{AHEAD, CACHED, FAR_AHEAD, FEW, MANY, Row, Rows, Samples};
-use crate::simd;
+use super::{AHEAD, CACHED, FAR_AHEAD, FEW, Layout, MANY, Row, Samples};
+use crate::runtime::simd;
 use crate::{Error, Result};
 
 /// What is to be learnt of each row.
@@ -27,7 +27,7 @@ pub enum Targets<'a> {
     },
 }
 
-/// Rows, targets and weights, borrowed from the caller and checked once.
+/// Layout, targets and weights, borrowed from the caller and checked once.
 #[derive(Clone, Copy, Debug)]
 pub struct Examples<'a, R> {
     rows: R,
@@ -35,8 +35,8 @@ pub struct Examples<'a, R> {
     weights: Option<&'a [f64]>,
 }
 
-impl<'a, R: Rows> Examples<'a, R> {
-    /// Rows alone.
+impl<'a, R: Layout> Examples<'a, R> {
+    /// Layout alone.
     pub fn unlabelled(rows: R) -> Self {
         Self {
             rows,
@@ -45,7 +45,7 @@ impl<'a, R: Rows> Examples<'a, R> {
         }
     }
 
-    /// Rows with a class each: `codes` of `0..n_classes`.
+    /// Layout with a class each: `codes` of `0..n_classes`.
     pub fn classified(rows: R, codes: &'a [u32], n_classes: usize) -> Result<Self> {
         check_length("y", rows.n_rows(), codes.len())?;
         if let Some(row) = codes.iter().position(|&code| code as usize >= n_classes) {
@@ -62,7 +62,7 @@ impl<'a, R: Rows> Examples<'a, R> {
         })
     }
 
-    /// Rows with `n_outputs` finite numbers each.
+    /// Layout with `n_outputs` finite numbers each.
     pub fn valued(rows: R, values: &'a [f64], n_outputs: usize) -> Result<Self> {
         check_length("y", rows.n_rows() * n_outputs, values.len())?;
         if let Some(i) = values.iter().position(|value| !value.is_finite()) {
@@ -185,7 +185,7 @@ impl<'a, R: Rows> Examples<'a, R> {
         }
     }
 
-    /// The same examples, numbering only `features`: see [`Rows::with_features`].
+    /// The same examples, numbering only `features`: see [`Layout::with_features`].
     pub fn with_features<'s>(
         &'s self,
         features: Option<&'s R::Features>,
@@ -244,13 +244,13 @@ impl<'a, R: Rows> Examples<'a, R> {
     }
 }
 
-impl<R: Rows> Samples for Examples<'_, R> {
+impl<R: Layout> Samples for Examples<'_, R> {
     fn n_samples(&self) -> usize {
         self.rows.n_rows()
     }
 }
 
-/// Rows that are asked for ahead of their turn. (Not a closure: see [`dispatch`](simd::dispatch).)
+/// Layout that are asked for ahead of their turn. (Not a closure: see [`dispatch`](simd::dispatch).)
 #[derive(Debug)]
 pub struct Ahead<'r, 'a, R> {
     examples: &'r Examples<'a, R>,
@@ -259,7 +259,7 @@ pub struct Ahead<'r, 'a, R> {
     later: Iter<'r, usize>,
 }
 
-impl<R: Rows> Iterator for Ahead<'_, '_, R> {
+impl<R: Layout> Iterator for Ahead<'_, '_, R> {
     type Item = usize;
 
     #[inline(always)]

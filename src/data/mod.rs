@@ -1,24 +1,24 @@
-//! Rows of a data set: dense or CSR, borrowed from the caller, behind one trait.
+//! Layout of a data set: dense or CSR, borrowed from the caller, behind one trait.
 //!
-//! An algorithm is written once, against [`Rows`] and [`Row`], and compiled for each layout. Rows
+//! An algorithm is written once, against [`Layout`] and [`Row`], and compiled for each layout. Layout
 //! are checked when they are wrapped, so the loops inside have nothing left to check.
 
-mod block;
 mod csr;
 mod dense;
 mod examples;
+mod huge_pages;
 
-pub use block::Block;
 pub use csr::{Csr, CsrFeatures, CsrRow, CsrStore, Index};
 pub use dense::Dense;
 pub use examples::{Ahead, Examples, Gathered, Targets};
+pub use huge_pages::HugePageBuffer;
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::simd::{self, Simd, WithSimd};
-use crate::threads::has_company;
+use crate::runtime::simd::{self, Simd, WithSimd};
+use crate::runtime::threads::is_parallel;
 use crate::{Error, Monitor, Result};
 
 /// Anything that has samples to hold out, numbered from 0.
@@ -28,7 +28,7 @@ pub trait Samples: Sync {
 }
 
 /// A data set seen row by row.
-pub trait Rows: Sync {
+pub trait Layout: Sync {
     /// One row, borrowed.
     type Row<'a>: Row
     where
@@ -37,8 +37,8 @@ pub trait Rows: Sync {
     /// What owns a copy of rows.
     type Store: Default + Send + Sync;
 
-    /// Rows of the same layout, borrowed from a [`Rows::Store`].
-    type View<'s>: for<'t> Rows<Store = Self::Store, View<'t> = Self::View<'t>>;
+    /// Layout of the same layout, borrowed from a [`Layout::Store`].
+    type View<'s>: for<'t> Layout<Store = Self::Store, View<'t> = Self::View<'t>>;
 
     /// The features that are stored in some row.
     type Features: Send + Sync;
@@ -90,7 +90,7 @@ pub trait Rows: Sync {
             let rows = block * BLOCK..self.n_rows().min((block + 1) * BLOCK);
             monitor.check().and_then(|()| check_block(self, rows)).err()
         };
-        let first = if has_company() {
+        let first = if is_parallel() {
             blocks.into_par_iter().find_map_first(wrong)
         } else {
             blocks.find_map(wrong)
@@ -100,7 +100,7 @@ pub trait Rows: Sync {
 }
 
 /// How many rows ahead of its use the beginning of a row is asked for, so that its address is
-/// translated when the rest is asked for. (Rows that lie scattered are on a page of their own each;
+/// translated when the rest is asked for. (Layout that lie scattered are on a page of their own each;
 /// asked for all at once, their lines would all wait for the translation.)
 const FAR_AHEAD: usize = 32;
 
@@ -108,7 +108,7 @@ const FAR_AHEAD: usize = 32;
 /// at once, and few enough to be there still.
 const AHEAD: usize = 16;
 
-/// Rows that need not be asked for: whoever reads so few has most often just read them.
+/// Layout that need not be asked for: whoever reads so few has most often just read them.
 const FEW: usize = 512;
 
 /// Stored values of all rows, of 8 bytes each, that some cache may hold: 32 MB.
@@ -118,11 +118,11 @@ const CACHED: usize = 1 << 22;
 /// them for a while: 4 MB.
 const MANY: f64 = (1 << 19) as f64;
 
-/// Rows that are checked between two looks at the monitor.
+/// Layout that are checked between two looks at the monitor.
 const BLOCK: usize = 4096;
 
 /// An error that names the first value among `rows` that is not finite.
-fn check_block(rows: &impl Rows, range: Range<usize>) -> Result<()> {
+fn check_block(rows: &impl Layout, range: Range<usize>) -> Result<()> {
     let mut rest = range;
     while let Some(index) = simd::dispatch(FirstOverflow {
         rows,
@@ -147,7 +147,7 @@ struct FirstOverflow<'a, R> {
     range: Range<usize>,
 }
 
-impl<R: Rows> WithSimd for FirstOverflow<'_, R> {
+impl<R: Layout> WithSimd for FirstOverflow<'_, R> {
     type Output = Option<usize>;
 
     #[inline(always)]
@@ -159,7 +159,7 @@ impl<R: Rows> WithSimd for FirstOverflow<'_, R> {
 
 /// Asks for what is to be read soon, before the row at `order[position]` is read.
 #[inline(always)]
-fn ask_ahead(rows: &impl Rows, order: &[usize], position: usize) {
+fn ask_ahead(rows: &impl Layout, order: &[usize], position: usize) {
     if let Some(&row) = order.get(position + FAR_AHEAD) {
         rows.row(row).prefetch_start();
     }
@@ -168,7 +168,7 @@ fn ask_ahead(rows: &impl Rows, order: &[usize], position: usize) {
     }
 }
 
-/// One row. The vector operations belong inside a [`dispatch`](crate::simd::dispatch).
+/// One row. The vector operations belong inside a [`dispatch`](crate::runtime::simd::dispatch).
 pub trait Row: Copy {
     /// Whether every feature is stored, so that all weights are touched, one after the other.
     const STORES_ALL: bool;

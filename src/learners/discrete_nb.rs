@@ -35,7 +35,7 @@
 
 use super::logs::LogSum;
 use super::priors::Priors;
-use crate::data::{Examples, Row, Rows};
+use crate::data::{Examples, Layout, Row};
 use crate::merge::Mergeable;
 use crate::tree::{Effort, Flat, Learner, Undo};
 use crate::{Error, Result};
@@ -270,7 +270,7 @@ impl Flat for DiscreteNb {
     }
 }
 
-impl<R: Rows> Learner<Examples<'_, R>> for DiscreteNb {
+impl<R: Layout> Learner<Examples<'_, R>> for DiscreteNb {
     fn effort(&self, data: &Examples<'_, R>) -> Effort {
         let touched = data.stored_per_row();
         Effort {

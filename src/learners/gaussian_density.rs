@@ -26,9 +26,9 @@
 use super::moments::{self, Cell, Normals, Total};
 use super::scatter::{About, Scatter, expand};
 use super::triangle;
-use crate::data::{Examples, Row, Rows};
+use crate::data::{Examples, Layout, Row};
 use crate::merge::Mergeable;
-use crate::simd::{self, Simd, WithSimd};
+use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::tree::{Effort, Flat, Learner, Undo};
 use crate::{Error, Result};
 
@@ -139,7 +139,7 @@ impl Flat for GaussianDensity {
     }
 }
 
-impl<R: Rows> Learner<Examples<'_, R>> for GaussianDensity {
+impl<R: Layout> Learner<Examples<'_, R>> for GaussianDensity {
     fn effort(&self, data: &Examples<'_, R>) -> Effort {
         let touched = match self.options.covariance {
             Covariance::Full => self.state.len() as f64,
@@ -227,7 +227,7 @@ struct Feed<'a, 'd, R> {
     rows: &'a [usize],
 }
 
-impl<R: Rows> WithSimd for Feed<'_, '_, R> {
+impl<R: Layout> WithSimd for Feed<'_, '_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -248,7 +248,7 @@ struct Evaluate<'a, 'd, R> {
     out: &'a mut [f64],
 }
 
-impl<R: Rows> WithSimd for Evaluate<'_, '_, R> {
+impl<R: Layout> WithSimd for Evaluate<'_, '_, R> {
     type Output = Option<()>;
 
     #[inline(always)]

@@ -22,7 +22,7 @@
 
 use super::moments::{self, Cell, Normals, Total};
 use super::priors::Priors;
-use crate::data::{Examples, Row, Rows};
+use crate::data::{Examples, Layout, Row};
 use crate::merge::Mergeable;
 use crate::tree::{Effort, Flat, Learner, Undo};
 use crate::{Error, Result};
@@ -117,7 +117,7 @@ impl Flat for GaussianNb {
     }
 }
 
-impl<R: Rows> Learner<Examples<'_, R>> for GaussianNb {
+impl<R: Layout> Learner<Examples<'_, R>> for GaussianNb {
     fn effort(&self, data: &Examples<'_, R>) -> Effort {
         let touched = 6.0 * data.stored_per_row();
         Effort {

@@ -22,7 +22,7 @@
 
 use std::sync::Arc;
 
-use crate::data::{Examples, Row, Rows};
+use crate::data::{Examples, Layout, Row};
 use crate::merge::Mergeable;
 use crate::tree::{Effort, Flat, Learner, Undo};
 use crate::{Error, Result};
@@ -194,7 +194,7 @@ impl Flat for HistogramDensity {
     }
 }
 
-impl<R: Rows> Learner<Examples<'_, R>> for HistogramDensity {
+impl<R: Layout> Learner<Examples<'_, R>> for HistogramDensity {
     fn effort(&self, data: &Examples<'_, R>) -> Effort {
         let touched = 2.0 * data.stored_per_row();
         Effort {

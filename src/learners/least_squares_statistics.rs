@@ -23,9 +23,9 @@
 
 use super::scatter::{About, Scatter, expand};
 use super::triangle;
-use crate::data::{Examples, Row, Rows};
+use crate::data::{Examples, Layout, Row};
 use crate::merge::Mergeable;
-use crate::simd::{self, Simd, WithSimd};
+use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::tree::{Effort, Flat, Learner, Undo};
 use crate::{Error, Result};
 
@@ -134,7 +134,7 @@ impl Flat for LeastSquaresStatistics {
     }
 }
 
-impl<R: Rows> Learner<Examples<'_, R>> for LeastSquaresStatistics {
+impl<R: Layout> Learner<Examples<'_, R>> for LeastSquaresStatistics {
     fn effort(&self, _: &Examples<'_, R>) -> Effort {
         let touched = self.state.len() as f64;
         Effort {
@@ -189,7 +189,7 @@ struct Feed<'a, 'd, R> {
     rows: &'a [usize],
 }
 
-impl<R: Rows> WithSimd for Feed<'_, '_, R> {
+impl<R: Layout> WithSimd for Feed<'_, '_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -213,7 +213,7 @@ pub(super) struct Predict<'a, 'd, R> {
     pub(super) out: &'a mut [f64],
 }
 
-impl<R: Rows> WithSimd for Predict<'_, '_, R> {
+impl<R: Layout> WithSimd for Predict<'_, '_, R> {
     type Output = ();
 
     #[inline(always)]

@@ -30,11 +30,11 @@
 //! Berkeley Symposium (1967), section 3.
 
 use crate::Result;
-use crate::data::{Examples, Row, Rows};
-use crate::simd::{self, Simd, WithSimd};
+use crate::data::{Examples, Layout, Row};
+use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::tree::{Effort, Flat, Learner, Undo};
 
-/// Rows nearer than this share of their squared norms are one row.
+/// Layout nearer than this share of their squared norms are one row.
 const SAME: f64 = 1e-12;
 
 /// k-means, one row at a time.
@@ -97,7 +97,7 @@ impl Flat for OnlineKMeans {
     }
 }
 
-impl<R: Rows> Learner<Examples<'_, R>> for OnlineKMeans {
+impl<R: Layout> Learner<Examples<'_, R>> for OnlineKMeans {
     fn effort(&self, data: &Examples<'_, R>) -> Effort {
         let stored = data.stored_per_row();
         Effort {
@@ -149,7 +149,7 @@ struct Feed<'a, 'd, R, U> {
     undo: &'a mut U,
 }
 
-impl<R: Rows, U: Undo> WithSimd for Feed<'_, '_, R, U> {
+impl<R: Layout, U: Undo> WithSimd for Feed<'_, '_, R, U> {
     type Output = ();
 
     #[inline(always)]
@@ -200,7 +200,7 @@ struct Evaluate<'a, 'd, R> {
     out: &'a mut [f64],
 }
 
-impl<R: Rows> WithSimd for Evaluate<'_, '_, R> {
+impl<R: Layout> WithSimd for Evaluate<'_, '_, R> {
     type Output = ();
 
     #[inline(always)]

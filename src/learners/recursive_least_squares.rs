@@ -36,8 +36,8 @@ use super::least_squares_statistics::{Predict, RidgeOptions};
 use super::scatter::expand;
 use super::triangle;
 use crate::Result;
-use crate::data::{Examples, Rows};
-use crate::simd::{self, Simd, WithSimd};
+use crate::data::{Examples, Layout};
+use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::tree::{Effort, Flat, Learner, Undo};
 
 /// Ridge regression that keeps its solution.
@@ -102,7 +102,7 @@ impl Flat for RecursiveLeastSquares {
     }
 }
 
-impl<R: Rows> Learner<Examples<'_, R>> for RecursiveLeastSquares {
+impl<R: Layout> Learner<Examples<'_, R>> for RecursiveLeastSquares {
     fn effort(&self, _: &Examples<'_, R>) -> Effort {
         let touched = self.state.len() as f64;
         Effort {
@@ -156,7 +156,7 @@ struct Feed<'a, 'd, R> {
     rows: &'a [usize],
 }
 
-impl<R: Rows> WithSimd for Feed<'_, '_, R> {
+impl<R: Layout> WithSimd for Feed<'_, '_, R> {
     type Output = ();
 
     #[inline(always)]

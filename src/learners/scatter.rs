@@ -12,7 +12,7 @@
 
 use super::triangle;
 use crate::data::Row;
-use crate::simd::Simd;
+use crate::runtime::simd::Simd;
 
 /// Whether sums are taken about the means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

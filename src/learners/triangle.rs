@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::simd::{self, Simd};
+use crate::runtime::simd::{self, Simd};
 
 /// Numbers in the triangle of a symmetric matrix of `n` rows.
 pub(super) fn len(n: usize) -> usize {
@@ -105,7 +105,7 @@ pub(super) fn add_diagonal(a: &mut [f64], n: usize, c: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::{WithSimd, dispatch};
+    use crate::runtime::simd::{WithSimd, dispatch};
 
     struct Solve<'a>(&'a mut [f64], &'a mut [f64]);
 

@@ -1,4 +1,4 @@
-//! Rows in portions, for files larger than memory.
+//! Layout in portions, for files larger than memory.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::source::Input;
 use super::{Base, Options, Precision};
 use crate::{Error, Monitor, Result};
 
-/// Rows put together in portions of the same size.
+/// Layout put together in portions of the same size.
 #[derive(Debug)]
 struct Portions {
     n_rows: usize,

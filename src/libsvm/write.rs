@@ -1,4 +1,4 @@
-//! Rows as text.
+//! Layout as text.
 //!
 //! Numbers have the fewest digits that read back as the same bits. Groups of rows are formatted in
 //! parallel while those before them are written.
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::compression::Compression;
 use super::place::PlacedFile;
 use super::source::stream_error;
-use crate::data::{Row, Rows};
+use crate::data::{Layout, Row};
 use crate::{Error, Monitor, Result};
 
 /// How many values, and how many rows, make a group.
@@ -48,7 +48,7 @@ pub struct Document<'a, R> {
     pub header: &'a [u8],
 }
 
-impl<R: Rows> Document<'_, R> {
+impl<R: Layout> Document<'_, R> {
     /// Writes the text to `sink`, called `name` in messages.
     pub fn write(
         &self,

@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::Result;
-use crate::data::{Csr, Dense, Examples, Index, Rows};
+use crate::data::{Csr, Dense, Examples, Index, Layout};
 
-/// Rows as the facade passes them: a C-contiguous float64 array or a scipy CSR matrix.
+/// Layout as the facade passes them: a C-contiguous float64 array or a scipy CSR matrix.
 ///
 /// The borrow lasts as long as this value, also while the GIL is released.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl<'py> FromPyObject<'_, 'py> for ExamplesArg<'py> {
 
 impl ExamplesArg<'_> {
     /// The core's view of these examples, given its view of their rows.
-    pub(super) fn view<R: Rows>(&self, rows: R) -> PyResult<Examples<'_, R>> {
+    pub(super) fn view<R: Layout>(&self, rows: R) -> PyResult<Examples<'_, R>> {
         let examples = match &self.targets {
             TargetsArg::None => Examples::unlabelled(rows),
             TargetsArg::Classes(codes) => {

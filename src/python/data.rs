@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use super::convert::{RowsArg, with_rows};
 use super::run::run;
-use crate::data::Rows;
+use crate::data::Layout;
 
 /// Checks that rows are well formed and finite: a `ValueError` names what is not.
 #[pyfunction]

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::convert::{ExamplesArg, RowsArg, to_matrix, with_examples, with_rows};
 use super::native::{Native, hypotheses};
 use super::run::run;
-use crate::data::{Examples, Rows};
+use crate::data::{Examples, Layout};
 use crate::learners::{
     Correction, Covariance, DiscreteNb, DiscreteNbOptions, Events, GaussianDensity,
     GaussianDensityOptions, GaussianNb, GaussianNbOptions, HistogramDensity, LeastSquaresOptions,

@@ -1,6 +1,6 @@
 //! All native learners as one: engines are compiled once for all of them.
 
-use crate::data::{Examples, Rows};
+use crate::data::{Examples, Layout};
 use crate::learners::{
     DiscreteNb, GaussianDensity, GaussianNb, HistogramDensity, LeastSquaresSgd,
     LeastSquaresStatistics, LogisticSgd, OnlineKMeans, PassiveAggressive, Pegasos, Perceptron,
@@ -51,7 +51,7 @@ macro_rules! native_learners {
             }
         }
 
-        impl<R: Rows> Learner<Examples<'_, R>> for Native {
+        impl<R: Layout> Learner<Examples<'_, R>> for Native {
             fn effort(&self, data: &Examples<'_, R>) -> Effort {
                 match self { $(Self::$learner(learner) => learner.effort(data),)+ }
             }

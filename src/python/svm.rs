@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use super::convert::{ExamplesArg, RowsArg, cost_by_name, dense, to_matrix, with_examples};
 use super::run::run;
 use super::tree::ResamplingArg;
-use crate::data::Rows;
+use crate::data::Layout;
 use crate::folds::Resampling;
 use crate::svm::kernel::Kernel;
 use crate::svm::kfold::{self, Candidate, Outcome, Plan};
@@ -145,7 +145,7 @@ pub(super) fn svm_decide<'py>(
     to_matrix(py, decisions, model.intercepts.as_slice()?.len())
 }
 
-fn decisions<R: Rows + Send>(
+fn decisions<R: Layout + Send>(
     py: Python<'_>,
     rows: &R,
     support: &R,

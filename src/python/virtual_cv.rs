@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::convert::{RowsArg, with_rows};
 use super::folds::{PyFolds, PySplits};
 use super::run::run;
-use crate::data::Rows;
+use crate::data::Layout;
 use crate::virtual_cv::{self, Cv, Errors, KernelProblem, Model, Problem, Scaler};
 
 /// Least squares: penalties, an intercept or none, a scaler in front or none.

@@ -19,7 +19,7 @@ use faer::{Mat, Side};
 use rayon::prelude::*;
 
 use super::gram::Gram;
-use crate::{Monitor, Result, golden};
+use crate::{Monitor, Result};
 
 /// Products with the matrix.
 const PRODUCTS: usize = 40;
@@ -34,7 +34,7 @@ pub(super) fn is_definite(gram: &Gram<'_>, monitor: &Monitor) -> Result<bool> {
     }
     let n = gram.len();
     let mut previous = vec![0.0; n];
-    let mut vector = normalised(golden::vector(n)).0;
+    let mut vector = normalised(crate::linalg::start_vector(n)).0;
     let (mut diagonal, mut beside) = (vec![], vec![]);
     for _ in 0..PRODUCTS.min(n) {
         monitor.check()?;

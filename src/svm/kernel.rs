@@ -7,14 +7,14 @@
 //! gathered. Each sum runs over the features in increasing order, so K(x, z) and K(z, x) have the
 //! same bits, and so have dense and sparse rows.
 
-use crate::data::{Row, Rows};
-use crate::simd::{self, Simd, WithSimd, multiply_add};
+use crate::data::{Layout, Row};
+use crate::runtime::simd::{self, Simd, WithSimd, multiply_add};
 use crate::{Error, Result};
 
-/// Rows that share a panel: four vectors of a 256-bit machine.
+/// Layout that share a panel: four vectors of a 256-bit machine.
 pub(super) const WIDTH: usize = 16;
 
-/// Rows of the other side that are finished together; their products stay in the nearest cache.
+/// Layout of the other side that are finished together; their products stay in the nearest cache.
 const CHUNK: usize = 64;
 
 /// A kernel function K(x, z).
@@ -165,7 +165,7 @@ fn exp_of_negative(x: f64) -> f64 {
 }
 
 /// ‖x‖² of the listed rows, summed as the products are, so that ‖x − x‖² is exactly 0.
-pub(super) fn squared_norms<R: Rows>(rows: &R, order: &[usize]) -> Vec<f64> {
+pub(super) fn squared_norms<R: Layout>(rows: &R, order: &[usize]) -> Vec<f64> {
     simd::dispatch(SquaredNorms { rows, order })
 }
 
@@ -174,7 +174,7 @@ struct SquaredNorms<'a, R> {
     order: &'a [usize],
 }
 
-impl<R: Rows> WithSimd for SquaredNorms<'_, R> {
+impl<R: Layout> WithSimd for SquaredNorms<'_, R> {
     type Output = Vec<f64>;
 
     #[inline(always)]
@@ -258,7 +258,7 @@ pub(super) struct Panel<T, const W: usize> {
 
 impl<T: Number, const W: usize> Panel<T, W> {
     /// Interleaves the rows `members`, whose squared norms are `norms`.
-    pub(super) fn new<R: Rows>(rows: &R, members: &[usize], norms: &[f64]) -> Self {
+    pub(super) fn new<R: Layout>(rows: &R, members: &[usize], norms: &[f64]) -> Self {
         let zeros = [T::default(); W];
         let mut panel = Self {
             values: vec![zeros; rows.n_features()],
@@ -284,7 +284,7 @@ pub(super) struct Partners<'a, R> {
 
 /// Calls `take(first, values)` with the kernel values of the partners from `first` on, in order:
 /// `values[c][lane]` is that of partner `first + c` and the panel's row `lane`.
-pub(super) fn against<R: Rows, T: Number, const W: usize>(
+pub(super) fn against<R: Layout, T: Number, const W: usize>(
     kernel: Kernel,
     panel: &Panel<T, W>,
     partners: Partners<'_, R>,
@@ -318,7 +318,7 @@ struct Tile<'a, R, T, const W: usize> {
     out: &'a mut [[T; W]],
 }
 
-impl<R: Rows, T: Number, const W: usize> WithSimd for Tile<'_, R, T, W> {
+impl<R: Layout, T: Number, const W: usize> WithSimd for Tile<'_, R, T, W> {
     type Output = ();
 
     #[inline(always)]

@@ -28,7 +28,7 @@ use super::memory::Budget;
 use super::rounds::{Holder, Member, Run};
 use super::seeding::Seeding;
 use super::smo::Options;
-use crate::data::{Examples, Rows};
+use crate::data::{Examples, Layout};
 use crate::folds::Resampling;
 use crate::{Cost, Error, Monitor, Result};
 
@@ -79,7 +79,7 @@ pub struct Outcome {
 pub type Finished<'a> = dyn FnMut(usize, Outcome) + Send + 'a;
 
 /// Cross-validates every candidate on the same rounds. Candidates of one kernel finish together.
-pub fn kfold<R: Rows + Debug>(
+pub fn kfold<R: Layout + Debug>(
     examples: &Examples<'_, R>,
     candidates: &[Candidate<'_>],
     rounds: &dyn Resampling,
@@ -168,7 +168,7 @@ fn families<'a>(members: &'a [Member<'a>]) -> Vec<Family<'a>> {
 
 impl Family<'_> {
     /// Runs all paths over one matrix of the base, or over that of the only kernel there is.
-    fn run<R: Rows + Debug>(
+    fn run<R: Layout + Debug>(
         &self,
         run: &Run<'_, R>,
         budget: Budget,

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::gram::Gram;
 use super::smo::{Bounds, Dual};
 use super::{multiclass, regression};
-use crate::data::{Examples, Rows, Targets};
+use crate::data::{Examples, Layout, Targets};
 use crate::{Error, Result};
 
 /// One machine: variables β ≥ 0 for the first range of samples, β ≤ 0 for the second.
@@ -127,7 +127,7 @@ impl<'a> Costs<'a> {
 
     /// The costs in the order of the machines, of the whole training set (0) or a round's (1, …),
     /// where `times` says how often each row is in it.
-    pub(super) fn of<R: Rows>(
+    pub(super) fn of<R: Layout>(
         &self,
         examples: &Examples<'_, R>,
         order: &[usize],

@@ -12,7 +12,7 @@ use super::machine::Machines;
 use super::memory::Budget;
 use super::multiclass::pairs;
 use super::smo::{self, Solution, Start};
-use crate::data::{Examples, Rows};
+use crate::data::{Examples, Layout};
 use crate::{Error, Monitor, Result};
 
 /// Support vectors and their coefficients, laid out as LIBSVM does.
@@ -35,7 +35,7 @@ pub struct Model {
 }
 
 /// Fits the machines of a candidate to all samples.
-pub fn fit<R: Rows + Debug>(
+pub fn fit<R: Layout + Debug>(
     examples: &Examples<'_, R>,
     candidate: &Candidate<'_>,
     budget: Budget,
@@ -127,7 +127,11 @@ pub struct Decider<'a, R> {
 
 /// The decision of every machine for every row: `n_rows × n_machines` values. With a precomputed
 /// kernel, rows hold the kernel values to the support vectors, in order.
-pub fn decide<R: Rows>(decider: &Decider<'_, R>, rows: &R, monitor: &Monitor) -> Result<Vec<f64>> {
+pub fn decide<R: Layout>(
+    decider: &Decider<'_, R>,
+    rows: &R,
+    monitor: &Monitor,
+) -> Result<Vec<f64>> {
     let n_support = decider.starts.last().copied().unwrap_or(0);
     if !decider.coefficients.len().is_multiple_of(n_support.max(1)) {
         return Err(Error::Shape {

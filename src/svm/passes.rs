@@ -7,7 +7,7 @@
 //! values have no more digits than an f32: twice as many of them are looked at at a time.
 
 use super::gram::{BLOCK, Lines};
-use crate::simd::{Simd, WithSimd, multiply_add};
+use crate::runtime::simd::{Simd, WithSimd, multiply_add};
 
 /// No vector has more lanes.
 const MOST_LANES: usize = 16;
@@ -242,7 +242,7 @@ impl<L: Lines> WithSimd for Step<'_, L> {
     }
 }
 
-/// Rows that are subtracted together: the gradient is read and written once for all of them.
+/// Layout that are subtracted together: the gradient is read and written once for all of them.
 pub(super) const TOGETHER: usize = 4;
 
 /// g ← g − Σ δK over some rows, one after the other.

@@ -33,7 +33,8 @@ use std::ops::Range;
 use super::gram::{Gram, Lines};
 use super::passes::{Subtract, TOGETHER};
 use super::state::{State, intercept};
-use crate::{Error, Monitor, Result, simd};
+use crate::runtime::simd;
+use crate::{Error, Monitor, Result};
 
 /// Iterations between two looks at the monitor.
 const GLANCE: u64 = 64;
@@ -387,7 +388,7 @@ fn run<L: Lines>(
     let mut iterations = 0;
     let mut nearly = NEARLY * options.tolerance;
     let gap = loop {
-        // Rows that must be computed first take longer than to look.
+        // Layout that must be computed first take longer than to look.
         if iterations % GLANCE == 0 || !is_full {
             monitor.check()?;
         }

@@ -15,7 +15,8 @@ use super::gram::{BLOCK, Gram, Lines};
 use super::kept::Kept;
 use super::passes::{Best, LEAST_CURVATURE, Partner, Step};
 use super::smo::{Bounds, Dual, Solution, Start};
-use crate::{Monitor, Result, simd};
+use crate::runtime::simd;
+use crate::{Monitor, Result};
 
 /// Iterations between two attempts to shrink, as in LIBSVM.
 const PERIOD: usize = 1000;

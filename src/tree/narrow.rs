@@ -1,13 +1,13 @@
 //! Learners of sparse rows without the features that no row stores.
 //!
-//! Rows of words, hashes or ids may number many more features than occur. A weight that is used
+//! Layout of words, hashes or ids may number many more features than occur. A weight that is used
 //! then has a cache line of its own, and a copy of the model is mostly zeros. For learners that say
 //! it makes no difference, the features that occur are numbered anew, in their order: one pass over
 //! the indices, and the same result to the last bit.
 
 use super::feeder::CACHE;
 use super::learner::Learner;
-use crate::data::{Examples, Rows};
+use crate::data::{Examples, Layout};
 
 /// A learner for the stored features alone, and those features.
 pub(super) struct Narrow<L, F> {
@@ -19,7 +19,7 @@ impl<L, F> Narrow<L, F> {
     /// `None` if `learner` fits the cache as it is, or minds, or most features are stored.
     pub(super) fn new<R>(learner: &L, examples: &Examples<'_, R>) -> Option<Self>
     where
-        R: Rows<Features = F>,
+        R: Layout<Features = F>,
         L: for<'s> Learner<Examples<'s, R::View<'s>>>,
     {
         let n_features = examples.rows().n_features();

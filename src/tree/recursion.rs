@@ -10,7 +10,7 @@ use super::pool::{Pool, Shared, Workspace};
 use super::undo::Forget;
 use super::{Options, Outcome, Strategy};
 use crate::data::Samples;
-use crate::threads::has_company;
+use crate::runtime::threads::is_parallel;
 use crate::{Cost, Error, Folds, Monitor, Result};
 
 /// Numbers a node must read before it is worth another thread.
@@ -146,7 +146,7 @@ impl Limits {
     fn new(effort: &Effort, strategy: Strategy) -> Result<Self> {
         let price = if effort.copy > CACHE { FAR_PRICE } else { 1.0 };
         let copy = price * effort.copy;
-        let fork_from = if has_company() {
+        let fork_from = if is_parallel() {
             // A fork may copy where a log would do. The rows are fed once a level, for many levels,
             // so a copy that costs a few times their first feeding is worth another thread.
             GRAIN.max(copy / 4.0) / effort.update.max(1.0)

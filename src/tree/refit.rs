@@ -12,8 +12,8 @@ use super::order::{Order, Phase};
 use super::pool::{Pool, Workspace};
 use super::undo::Forget;
 use super::{Outcome, check_samples};
-use crate::data::{Examples, Rows, Samples};
-use crate::threads::has_company;
+use crate::data::{Examples, Layout, Samples};
+use crate::runtime::threads::is_parallel;
 use crate::{Monitor, Resampling, Result};
 
 /// Trains `learner`, which has learnt nothing, anew for each fold or split. Costs that many
@@ -44,7 +44,7 @@ pub fn refit<D: Samples + ?Sized, L: Learner<D>, R: Resampling>(
         resampling,
         starts,
         feeder: Feeder::new(data, &learner.effort(data), order, monitor),
-        has_company: has_company(),
+        is_parallel: is_parallel(),
         pool: Pool::new(),
     };
     refits
@@ -64,7 +64,7 @@ pub fn refit_examples<X, L, R>(
     monitor: &Monitor,
 ) -> Result<Outcome>
 where
-    X: Rows,
+    X: Layout,
     L: for<'s> Learner<Examples<'s, X::View<'s>>>,
     R: Resampling,
 {
@@ -80,7 +80,7 @@ struct Refits<'a, D: ?Sized, L, R> {
     /// Where the held-out rows of each split begin in the outputs.
     starts: Vec<usize>,
     feeder: Feeder<'a, D, L>,
-    has_company: bool,
+    is_parallel: bool,
     pool: Pool<L>,
 }
 
@@ -99,7 +99,7 @@ impl<D: Samples + ?Sized, L: Learner<D>, R: Resampling> Refits<'_, D, L, R> {
         let (left_out, right_out) = out.split_at_mut(size);
         let mut left = |w: &mut Workspace<L>| self.span(span.start..middle, left_out, w);
         let mut right = |w: &mut Workspace<L>| self.span(middle..span.end, right_out, w);
-        if self.has_company {
+        if self.is_parallel {
             self.feeder.check()?;
             self.pool.fork(workspace, left, right)
         } else {

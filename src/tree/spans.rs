@@ -21,7 +21,7 @@ use super::narrow::Narrow;
 use super::pool::Workspace;
 use super::recursion::{self, Below, Node, Tree};
 use super::{Options, Outcome};
-use crate::data::{Examples, Gathered, Rows};
+use crate::data::{Examples, Gathered, Layout};
 use crate::{Folds, Monitor, Result};
 
 /// How often a copy must be read to pay: once a level of the tree, by the evaluation, and by every
@@ -38,7 +38,7 @@ const HELD: f64 = (1 << 22) as f64;
 /// Stored values of rows that stay in the last cache while something is done with them: 8 MB.
 const NEAREST: f64 = (1 << 20) as f64;
 
-/// [`cross_validate`](super::cross_validate) for examples in memory, with the same result. Rows are
+/// [`cross_validate`](super::cross_validate) for examples in memory, with the same result. Layout are
 /// read from memory as seldom as can be; where folds are scattered, spans of them are copied into the
 /// order of the folds; features that no row stores are left out if the learner does not mind.
 pub fn cross_validate_examples<R, L>(
@@ -49,7 +49,7 @@ pub fn cross_validate_examples<R, L>(
     monitor: &Monitor,
 ) -> Result<Outcome>
 where
-    R: Rows,
+    R: Layout,
     L: for<'s> Learner<Examples<'s, R::View<'s>>>,
 {
     super::check_samples(examples, folds)?;
@@ -72,7 +72,7 @@ fn run<'e, R, L>(
     (copies, visits): (Option<&Copies<R::Store>>, Option<&Visits>),
 ) -> Result<Outcome>
 where
-    R: Rows,
+    R: Layout,
     L: Learner<Examples<'e, R>> + for<'s> Learner<Examples<'s, R::View<'s>>>,
 {
     let visits = visits.map(|visits| visits as &dyn Below<_, _>);
@@ -94,7 +94,7 @@ struct Copies<S> {
 impl<S: Default> Copies<S> {
     /// `None` if the rows fit the first caches or are not scattered, so that nothing is to be
     /// gained.
-    fn new<R: Rows<Store = S>>(
+    fn new<R: Layout<Store = S>>(
         examples: &Examples<'_, R>,
         folds: &Folds,
         largest: f64,
@@ -120,7 +120,7 @@ impl<S: Default> Copies<S> {
 
 impl<'e, R, L> Below<Examples<'e, R>, L> for Copies<R::Store>
 where
-    R: Rows,
+    R: Layout,
     L: Learner<Examples<'e, R>> + for<'s> Learner<Examples<'s, R::View<'s>>>,
 {
     fn is_for(&self, n_rows: usize, n_folds: usize, n_waiting: usize) -> bool {
@@ -156,7 +156,7 @@ struct Visits {
 
 impl Visits {
     /// Spans of so many stored values.
-    fn new<R: Rows>(examples: &Examples<'_, R>, span: f64) -> Self {
+    fn new<R: Layout>(examples: &Examples<'_, R>, span: f64) -> Self {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
         let n_rows = (span / examples.stored_per_row().max(1.0)) as usize;
         Self { n_rows }
@@ -165,7 +165,7 @@ impl Visits {
 
 impl<'e, R, L> Below<Examples<'e, R>, L> for Visits
 where
-    R: Rows,
+    R: Layout,
     L: Learner<Examples<'e, R>>,
 {
     fn is_for(&self, n_rows: usize, _: usize, _: usize) -> bool {
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Rows enough for nodes to fork while models wait.
+    /// Layout enough for nodes to fork while models wait.
     #[test]
     fn forks_within_visits_change_no_bit() {
         let (n, d) = (8000, 20);

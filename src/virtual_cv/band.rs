@@ -5,12 +5,12 @@
 //! side, one lane of a SIMD vector each.
 
 use super::linalg::{self, Mat, MatRef};
-use crate::golden;
-use crate::simd::{self, Simd, WithSimd};
+use crate::linalg::start_vector;
+use crate::runtime::simd::{self, Simd, WithSimd};
 
 /// SIMD vectors side by side: enough to hide the latency of a fused multiply-add.
 const VECTORS: usize = 8;
-/// Rows that are transposed at a time: a line of the cache.
+/// Layout that are transposed at a time: a line of the cache.
 const ROWS: usize = 8;
 /// Steps of the power method: the largest eigenvalue to well within a factor of two.
 const STEPS: usize = 12;
@@ -131,7 +131,7 @@ impl Band {
 
 /// The largest |eigenvalue| of what `apply` multiplies by, from below, by the power method.
 fn largest(n: usize, apply: impl Fn(&mut [f64])) -> f64 {
-    let mut x = golden::vector(n);
+    let mut x = start_vector(n);
     let mut found = 0.0;
     for step in 0..=STEPS {
         if step > 0 {

@@ -4,7 +4,7 @@ use super::eliminate::{GROUP, Hat};
 use super::linalg::Mat;
 use super::primal::Primal;
 use super::problem::{Cv, Model, Problem};
-use crate::data::Rows;
+use crate::data::Layout;
 use crate::{Error, Folds, Monitor, Result};
 
 /// What one pass over the rows tells about each of them.
@@ -19,7 +19,7 @@ pub struct Diagnostics {
 }
 
 /// The diagnostics of a fit with one λ and no scaler.
-pub fn diagnostics<R: Rows>(
+pub fn diagnostics<R: Layout>(
     problem: &Problem<'_, R>,
     model: &Model,
     monitor: &Monitor,
@@ -41,7 +41,7 @@ pub fn diagnostics<R: Rows>(
     pass(&primal, problem, model, monitor)
 }
 
-fn pass<R: Rows>(
+fn pass<R: Layout>(
     hat: &impl Hat,
     problem: &Problem<'_, R>,
     model: &Model,
@@ -80,7 +80,7 @@ fn pass<R: Rows>(
 }
 
 /// A row that alone determines a part of the model, or one without weight: fitted by itself.
-fn alone<R: Rows>(
+fn alone<R: Layout>(
     problem: &Problem<'_, R>,
     model: &Model,
     (row, root): (usize, f64),

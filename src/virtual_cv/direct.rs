@@ -12,7 +12,7 @@ use super::moments::{BLOCK, Frame, Packed};
 use super::problem::{Model, Problem};
 use super::spectrum::Spectrum;
 use super::triangle::triangle;
-use crate::data::{Row, Rows};
+use crate::data::{Layout, Row};
 use crate::{Error, Monitor, Result};
 
 /// A centred column no larger than this part of its mean is constant up to rounding.
@@ -25,7 +25,7 @@ pub(super) struct Fitted {
     coefficients: Mat<f64>,
 }
 
-impl<R: Rows> Problem<'_, R> {
+impl<R: Layout> Problem<'_, R> {
     /// Fits `train` (rows may repeat), which is fold `fold`'s, for every λ.
     pub(super) fn fit(
         &self,
@@ -215,7 +215,7 @@ impl Fitted {
     }
 
     /// Predictions of `rows`: a column a row.
-    pub(super) fn predict<R: Rows>(&self, data: &R, rows: &[usize]) -> Mat<f64> {
+    pub(super) fn predict<R: Layout>(&self, data: &R, rows: &[usize]) -> Mat<f64> {
         let p = data.n_features();
         let beta = self.coefficients.get(..p, ..);
         let mut out = Mat::from_fn(beta.ncols(), rows.len(), |c, _| self.coefficients[(p, c)]);

@@ -10,7 +10,7 @@ use super::linalg::{self, Cholesky, Mat};
 use super::moments::{BLOCK, sum};
 use super::primal::Primal;
 use super::problem::{Cv, Held};
-use crate::data::Rows;
+use crate::data::Layout;
 use crate::{Monitor, Result};
 
 /// The part of a sum of squared errors that must be left when all that cancels has cancelled: about
@@ -54,7 +54,7 @@ impl Downdated {
     }
 }
 
-impl<R: Rows> Primal<'_, R> {
+impl<R: Layout> Primal<'_, R> {
     /// Fits one fold for every λ; `None` where it must be fitted by itself.
     pub(super) fn downdate(
         &self,

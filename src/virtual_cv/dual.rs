@@ -14,7 +14,7 @@ use super::linalg::{self, Mat, MatMut, MatRef, TILE, tiles};
 use super::moments::{Frame, is_sparse};
 use super::problem::{Model, Problem};
 use super::reduce::Reduced;
-use crate::data::{Row, Rows};
+use crate::data::{Layout, Row};
 use crate::{Monitor, Result};
 
 /// (d_max + λ)/(d_min + λ) above which C has too few digits.
@@ -234,7 +234,7 @@ impl Hat for Dual<'_> {
     }
 }
 
-impl<R: Rows> Problem<'_, R> {
+impl<R: Layout> Problem<'_, R> {
     /// The fit to all rows; `None` where its digits do not suffice.
     pub(super) fn dual(&self, model: &Model, monitor: &Monitor) -> Result<Option<Dual<'_>>> {
         let targets = Targets {

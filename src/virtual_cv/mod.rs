@@ -62,7 +62,7 @@ pub use kernel::KernelProblem;
 pub use problem::{Cv, Model, Problem, Scaler};
 pub use sink::Errors;
 
-use crate::data::Rows;
+use crate::data::Layout;
 use crate::{Monitor, Result};
 use eliminate::GROUP;
 use primal::Primal;
@@ -88,7 +88,7 @@ trait Foldable: Sync {
 }
 
 /// Predictions of all folds for every λ.
-pub fn predict<R: Rows>(
+pub fn predict<R: Layout>(
     problem: &Problem<'_, R>,
     model: &Model,
     cv: Cv<'_>,
@@ -98,7 +98,7 @@ pub fn predict<R: Rows>(
 }
 
 /// [`predict`], with the coefficients of every fold.
-pub fn predict_with_coefficients<R: Rows>(
+pub fn predict_with_coefficients<R: Layout>(
     problem: &Problem<'_, R>,
     model: &Model,
     cv: Cv<'_>,
@@ -110,7 +110,7 @@ pub fn predict_with_coefficients<R: Rows>(
 }
 
 /// Mean squared errors of all folds for every λ, without keeping predictions.
-pub fn errors<R: Rows>(
+pub fn errors<R: Layout>(
     problem: &Problem<'_, R>,
     model: &Model,
     cv: Cv<'_>,
@@ -177,7 +177,7 @@ fn check(problem: &impl Foldable, model: &Model, cv: Cv<'_>) -> Result<()> {
     cv.check(problem.n_rows())
 }
 
-impl<R: Rows> Foldable for Problem<'_, R> {
+impl<R: Layout> Foldable for Problem<'_, R> {
     fn n_rows(&self) -> usize {
         self.rows.n_rows()
     }
@@ -204,7 +204,7 @@ impl<R: Rows> Foldable for Problem<'_, R> {
             };
         let (n, p) = (self.n_rows(), self.rows.n_features());
         let is_dual = p >= n && !sink.wants_coefficients();
-        // Rows without weight are predicted, and may lie where the others determine nothing.
+        // Layout without weight are predicted, and may lie where the others determine nothing.
         let has_gaps = p >= n || self.has_idle_rows();
         if let Some(scaler) = model.effective_scaler(has_gaps) {
             let scaled = if is_dual {
@@ -262,7 +262,7 @@ impl<R: Rows> Foldable for Problem<'_, R> {
     }
 }
 
-impl<R: Rows> Problem<'_, R> {
+impl<R: Layout> Problem<'_, R> {
     fn give<S: Sink>(&self, fitted: &direct::Fitted, cv: Cv<'_>, fold: usize, sink: &mut S) {
         sink.take(fold, fitted.predict(self.rows, cv.test(fold)).as_ref());
         if sink.wants_coefficients() {

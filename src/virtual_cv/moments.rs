@@ -2,21 +2,21 @@
 //!
 //! With a = (x − s, y, 1), Σ w·aaᵀ holds the Gram, the products with the targets, the sums and the
 //! total weight. The shift s is near the mean of the columns, so that centring afterwards loses no
-//! digits. Rows are packed into dense blocks and multiplied at the speed of a matrix product, or,
+//! digits. Layout are packed into dense blocks and multiplied at the speed of a matrix product, or,
 //! where few values are stored, added up entry by entry.
 
 use super::linalg::{self, Mat, MatRef};
 use super::problem::Problem;
-use crate::data::{Row, Rows};
+use crate::data::{Layout, Row};
 use crate::{Monitor, Result};
 
-/// Rows that are packed and multiplied at a time.
+/// Layout that are packed and multiplied at a time.
 pub(super) const BLOCK: usize = 256;
-/// Rows below which work is not split between threads. Fixed, so that sums have one order.
+/// Layout below which work is not split between threads. Fixed, so that sums have one order.
 const LEAF: usize = 16 * BLOCK;
 /// A row with fewer stored values than this part of the features is worth sparse arithmetic.
 const SPARSE: usize = 8;
-/// Rows that are looked at for a first guess of the mean.
+/// Layout that are looked at for a first guess of the mean.
 const LOOK: usize = 1024;
 
 /// The shift and scale of the columns: x becomes (x − shift)·scale.
@@ -36,7 +36,7 @@ impl Frame {
     }
 
     /// A shift near the mean, from rows spread over all the data. Sparse rows keep their zeros.
-    pub(super) fn near_mean<R: Rows>(rows: &R) -> Self {
+    pub(super) fn near_mean<R: Layout>(rows: &R) -> Self {
         let mut frame = Self::plain(rows.n_features());
         if is_sparse(rows) {
             return frame;
@@ -93,7 +93,7 @@ impl Frame {
 }
 
 /// Whether arithmetic on the stored values alone beats packed blocks.
-pub(super) fn is_sparse<R: Rows>(rows: &R) -> bool {
+pub(super) fn is_sparse<R: Layout>(rows: &R) -> bool {
     rows.n_stored() * SPARSE < rows.n_rows() * rows.n_features()
 }
 
@@ -125,7 +125,7 @@ impl Packed {
     }
 }
 
-impl<R: Rows> Problem<'_, R> {
+impl<R: Layout> Problem<'_, R> {
     /// p + q + 1: the length of a.
     pub(super) fn width(&self) -> usize {
         self.rows.n_features() + self.n_outputs + 1

@@ -7,7 +7,7 @@ use super::moments::{BLOCK, Frame, Packed, is_sparse};
 use super::problem::{Cv, Model, Problem};
 use super::spectrum::Spectrum;
 use super::triangle::triangle;
-use crate::data::{Row, Rows};
+use crate::data::{Layout, Row};
 use crate::{Monitor, Result};
 
 /// Sums about a point this many deviations from the mean lose too many digits when centred.
@@ -54,7 +54,7 @@ impl Totals {
     }
 }
 
-impl<R: Rows> Problem<'_, R> {
+impl<R: Layout> Problem<'_, R> {
     /// Sums in a frame in which they can be centred; `None` where the columns have no common scale.
     pub(super) fn totals(
         &self,
@@ -131,7 +131,7 @@ fn is_far(totals: &Totals, j: usize) -> bool {
     !is_rounding && correction > FAR * FAR * (totals.all[(j, j)] - correction)
 }
 
-impl<'a, R: Rows> Primal<'a, R> {
+impl<'a, R: Layout> Primal<'a, R> {
     /// `None` where all rows together do not tell which directions they determine.
     pub(super) fn new(
         problem: &'a Problem<'a, R>,
@@ -290,7 +290,7 @@ fn theta(spectrum: &Spectrum, alphas: &[f64], intercept: bool) -> Mat<f64> {
     })
 }
 
-impl<R: Rows> Hat for Primal<'_, R> {
+impl<R: Layout> Hat for Primal<'_, R> {
     fn identity(&self) -> f64 {
         1.0
     }
@@ -354,7 +354,7 @@ impl<R: Rows> Hat for Primal<'_, R> {
 }
 
 /// The triangular factor of all centred rows and targets.
-fn factor<R: Rows>(
+fn factor<R: Layout>(
     problem: &Problem<'_, R>,
     frame: &Frame,
     (off, level): (&[f64], &[f64]),

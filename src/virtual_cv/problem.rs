@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::data::Rows;
+use crate::data::Layout;
 use crate::{Error, Folds, Result, Splits};
 
-/// Rows, targets and weights of a least-squares problem.
+/// Layout, targets and weights of a least-squares problem.
 #[derive(Debug)]
 pub struct Problem<'a, R> {
     pub(super) rows: &'a R,
@@ -15,7 +15,7 @@ pub struct Problem<'a, R> {
     pub(super) root_weights: Option<Vec<f64>>,
 }
 
-impl<'a, R: Rows> Problem<'a, R> {
+impl<'a, R: Layout> Problem<'a, R> {
     /// `targets` holds `n_outputs` values a row, row after row; weights must not be negative.
     pub fn new(
         rows: &'a R,

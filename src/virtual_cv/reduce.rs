@@ -16,7 +16,7 @@
 
 use super::band::Band;
 use super::linalg::{self, Mat, MatMut, MatRef, TILE, tiles};
-use crate::simd::{self, Simd, WithSimd};
+use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Monitor, Result};
 
 /// Columns of a panel, and so the width of the band: two of the twelve that a matrix product takes

@@ -15,7 +15,7 @@ use super::linalg::{self, Mat};
 use super::primal::Totals;
 use super::problem::{Cv, Held, Model, Problem, Scaler};
 use super::spectrum::Spectrum;
-use crate::data::Rows;
+use crate::data::Layout;
 use crate::{Monitor, Result};
 
 /// The part of a column's sum of squares that must be left without the fold.
@@ -30,7 +30,7 @@ pub(super) struct Scaled<'a, R> {
     plain: Option<(Problem<'a, R>, Mat<f64>)>,
 }
 
-impl<'a, R: Rows> Scaled<'a, R> {
+impl<'a, R: Layout> Scaled<'a, R> {
     pub(super) fn new(
         problem: &'a Problem<'a, R>,
         scaler: Scaler,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use onefold::data::{Dense, Examples, Rows};
+use onefold::data::{Dense, Examples, Layout};
 use onefold::tree::{
     Effort, Learner, Log, Model, Options, Order, Outcome, Strategy, Undo, cross_validate, refit,
 };
@@ -61,7 +61,7 @@ impl Model for Moody<'_> {
     }
 }
 
-impl<R: Rows> Learner<Examples<'_, R>> for Moody<'_> {
+impl<R: Layout> Learner<Examples<'_, R>> for Moody<'_> {
     fn effort(&self, _: &Examples<'_, R>) -> Effort {
         Effort {
             update: 1e9,

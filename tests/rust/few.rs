@@ -13,12 +13,12 @@ use onefold::{Folds, Monitor};
 use crate::textbook::Textbook;
 use crate::tree::{pools, run_in};
 
-type Rows<'a> = Examples<'a, Dense<'a>>;
+type Layout<'a> = Examples<'a, Dense<'a>>;
 
 /// Every order, strategy and thread count, folds of one row and some of more.
-fn check<L>(learner: &L, examples: &Rows<'_>, settles: bool)
+fn check<L>(learner: &L, examples: &Layout<'_>, settles: bool)
 where
-    L: Flat + for<'a> Learner<Rows<'a>>,
+    L: Flat + for<'a> Learner<Layout<'a>>,
 {
     let n = examples.n_samples();
     let mut buffer = Vec::new();
@@ -55,9 +55,9 @@ where
 }
 
 /// Learners have the same bits together and alone.
-fn together<L>(learner: &L, examples: &Rows<'_>)
+fn together<L>(learner: &L, examples: &Layout<'_>)
 where
-    L: Flat + for<'a> Learner<Rows<'a>>,
+    L: Flat + for<'a> Learner<Layout<'a>>,
 {
     let n = examples.n_samples();
     let folds = Folds::contiguous(n, n).expect("valid");
@@ -133,7 +133,7 @@ fn last_nodes_equal_the_textbook_to_rounding() {
     }
 }
 
-/// Rows so long that their products are no numbers, though the learner's outputs are.
+/// Layout so long that their products are no numbers, though the learner's outputs are.
 #[test]
 fn products_beyond_all_numbers_are_left_alone() {
     let values: Vec<f64> = (0..40).map(|i| f64::from(i % 7 - 3) * 1e160).collect();

@@ -16,7 +16,7 @@ use onefold::{Error, Monitor, Result};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use twin::{Rows, Wrong};
+use twin::{Layout, Wrong};
 
 /// Pools of one and of three threads.
 static POOLS: LazyLock<[ThreadPool; 2]> = LazyLock::new(|| {
@@ -47,7 +47,7 @@ fn ints(ints: &Ints<'_>) -> Vec<i64> {
 }
 
 /// A matrix in the twin's form.
-fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Rows {
+fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Layout {
     let (indptr, indices) = (ints(&matrix.indptr), ints(&matrix.indices));
     let values: Vec<f64> = match &matrix.values {
         Values::Single(values) => values.iter().map(|&value| value.into()).collect(),
@@ -68,7 +68,7 @@ fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Rows {
         let labels = matrix.labels[slice(ends)].iter();
         labels.map(|label| label.to_bits()).collect()
     };
-    Rows {
+    Layout {
         n_features,
         entries: indptr.windows(2).map(row).collect(),
         labels: label_ends.windows(2).map(labels).collect(),
@@ -76,7 +76,7 @@ fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Rows {
     }
 }
 
-fn outcome(loaded: Result<Loaded<'_>>, options: &Options) -> std::result::Result<Rows, Wrong> {
+fn outcome(loaded: Result<Loaded<'_>>, options: &Options) -> std::result::Result<Layout, Wrong> {
     match loaded {
         Ok(loaded) => Ok(rows(&loaded.matrices[0], loaded.n_features, options)),
         Err(Error::Parse { line, .. }) => Err(Wrong::Line(line)),
@@ -258,8 +258,8 @@ fn portions(inputs: Vec<Input>, n_rows: usize, options: &Options) -> Result<Vec<
     Ok(portions)
 }
 
-fn together(matrices: &[Matrix<'_>]) -> Rows {
-    let mut all = Rows::default();
+fn together(matrices: &[Matrix<'_>]) -> Layout {
+    let mut all = Layout::default();
     for matrix in matrices {
         let part = rows(matrix, 0, &Options::default());
         all.entries.extend(part.entries);

@@ -1,6 +1,6 @@
 //! The linear learners: the laws, and each rule against its textbook form.
 
-use onefold::data::{Csr, Dense, Examples, Rows, Samples};
+use onefold::data::{Csr, Dense, Examples, Layout, Samples};
 use onefold::learners::{
     Correction, LeastSquaresOptions, LeastSquaresSgd, Linear, LogisticOptions, LogisticSgd,
     PassiveAggressive, PassiveAggressiveOptions, Perceptron, PerceptronOptions, Rule,
@@ -12,7 +12,7 @@ use crate::sets::Set;
 
 type Both<'a> = (Examples<'a, Dense<'a>>, Examples<'a, Csr<'a, i32>>);
 
-/// Rows as a textbook has them: x with its constant, the target, the weight.
+/// Layout as a textbook has them: x with its constant, the target, the weight.
 struct Plain {
     x: Vec<f64>,
     y: f64,

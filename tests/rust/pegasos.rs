@@ -1,6 +1,6 @@
 //! Pegasos against its textbook form, and the laws.
 
-use onefold::data::{Row, Rows, Samples};
+use onefold::data::{Layout, Row, Samples};
 use onefold::learners::{Pegasos, PegasosOptions};
 use onefold::tree::Learner;
 

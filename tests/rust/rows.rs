@@ -1,13 +1,13 @@
 //! Dense and CSR rows answer alike.
 
 use onefold::Monitor;
-use onefold::data::{Block, Csr, CsrStore, Dense, Row, Rows};
-use onefold::simd::{Simd, WithSimd, dispatch};
+use onefold::data::{Csr, CsrStore, Dense, HugePageBuffer, Layout, Row};
+use onefold::runtime::simd::{Simd, WithSimd, dispatch};
 use proptest::prelude::*;
 
 struct Answers<'a, R>(&'a R, &'a [f64]);
 
-impl<R: Rows> WithSimd for Answers<'_, R> {
+impl<R: Layout> WithSimd for Answers<'_, R> {
     type Output = Vec<(f64, f64, Vec<f64>)>;
 
     #[inline(always)]
@@ -53,7 +53,7 @@ proptest! {
 
         // A copy in another order, with a row twice.
         let order: Vec<usize> = (0..n_rows).rev().chain((0..n_rows).take(1)).collect();
-        let (mut dense_store, mut csr_store) = (Block::new(1), CsrStore::default());
+        let (mut dense_store, mut csr_store) = (HugePageBuffer::new(1), CsrStore::default());
         dense_store[0] = 7.0;
         let dense_copy = dense.gather(&order, &mut dense_store);
         let csr_copy = csr.gather(&order, &mut csr_store);

@@ -1,6 +1,6 @@
 //! Every fold equals a fit to its training rows, by the normal equations of small problems.
 
-use onefold::data::{Csr, Dense, Rows};
+use onefold::data::{Csr, Dense, Layout};
 use onefold::virtual_cv::{
     Cv, KernelProblem, Model, Problem, Scaler, diagnostics, errors, predict, predict_kernel,
     predict_with_coefficients,

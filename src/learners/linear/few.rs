@@ -12,8 +12,8 @@
 use super::passes::RowNorm;
 use super::vector;
 use super::{Linear, Rule, Seen, Targets};
-use crate::data::{Examples, Rows};
-use crate::simd::{self, Simd, WithSimd};
+use crate::data::{Examples, Layout};
+use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::tree::{Few, Student};
 
 /// The most features for which it pays: from here on it is the rows that cost.
@@ -32,7 +32,7 @@ pub(super) struct Settle<'a, 'd, 'f, R, X> {
     pub(super) out: &'a mut [f64],
 }
 
-impl<R: Rule, X: Rows> WithSimd for Settle<'_, '_, '_, R, X> {
+impl<R: Rule, X: Layout> WithSimd for Settle<'_, '_, '_, R, X> {
     /// False if rows do not store all features, or their products are beyond all numbers. That is so
     /// for all models or for none.
     type Output = bool;

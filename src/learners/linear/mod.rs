@@ -27,8 +27,8 @@ use std::fmt::Debug;
 
 use self::few::{LONGEST, Settle};
 use self::passes::{Evaluate, Feed, FeedBoth};
-use crate::data::{Block, Examples, Row, Rows};
-use crate::simd;
+use crate::data::{Examples, HugePageBuffer, Layout, Row};
+use crate::runtime::simd;
 use crate::tree::{Effort, Few, Flat, Learner, Undo};
 use crate::{Error, Result};
 
@@ -116,7 +116,7 @@ pub struct Linear<R> {
     rule: R,
     n_features: usize,
     n_outputs: usize,
-    state: Block,
+    state: HugePageBuffer,
 }
 
 impl<R: Rule> Linear<R> {
@@ -139,10 +139,10 @@ impl<R: Rule> Linear<R> {
             rule,
             n_features,
             n_outputs,
-            state: Block::new(0),
+            state: HugePageBuffer::new(0),
         };
         let numbers = rule.empty();
-        model.state = Block::new(n_outputs * model.block_len());
+        model.state = HugePageBuffer::new(n_outputs * model.block_len());
         for output in 0..n_outputs {
             let end = (output + 1) * model.block_len();
             let start = end - numbers.as_ref().len();
@@ -197,7 +197,7 @@ impl<R: Rule> Linear<R> {
 
     /// What `rows` of `data` have to be: an error unless they fit.
     #[inline]
-    fn targets<'a, X: Rows>(&self, data: &Examples<'a, X>) -> Result<Targets<'a>> {
+    fn targets<'a, X: Layout>(&self, data: &Examples<'a, X>) -> Result<Targets<'a>> {
         data.check_features(self.n_features)?;
         Ok(if R::CLASSIFIES {
             Targets::Classes(data.classes(self.n_outputs.max(2))?)
@@ -229,7 +229,7 @@ impl<R: Rule> Flat for Linear<R> {
     }
 }
 
-impl<R: Rule, X: Rows> Learner<Examples<'_, X>> for Linear<R> {
+impl<R: Rule, X: Layout> Learner<Examples<'_, X>> for Linear<R> {
     fn effort(&self, data: &Examples<'_, X>) -> Effort {
         let vectors = if R::AVERAGES { 2.0 } else { 1.0 };
         let touched = data.stored_per_row() * self.n_outputs as f64 * vectors;

@@ -3,8 +3,8 @@
 
 use super::vector::{self, Vector};
 use super::{Linear, Norm, Rule, Seen, Step, Targets};
-use crate::data::{Ahead, Examples, Row, Rows};
-use crate::simd::{Simd, WithSimd};
+use crate::data::{Ahead, Examples, Layout, Row};
+use crate::runtime::simd::{Simd, WithSimd};
 use crate::tree::{Forget, Undo};
 
 pub(super) struct Feed<'a, 'd, R, X, U> {
@@ -15,7 +15,7 @@ pub(super) struct Feed<'a, 'd, R, X, U> {
     pub(super) undo: &'a mut U,
 }
 
-impl<R: Rule, X: Rows, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
+impl<R: Rule, X: Layout, U: Undo> WithSimd for Feed<'_, '_, R, X, U> {
     type Output = ();
 
     /// Outputs have nothing in common: each learns from all rows before the next one does.
@@ -45,7 +45,7 @@ pub(super) struct FeedBoth<'a, 'd, R, X> {
     pub(super) rows: [&'a [usize]; 2],
 }
 
-impl<R: Rule, X: Rows> WithSimd for FeedBoth<'_, '_, R, X> {
+impl<R: Rule, X: Layout> WithSimd for FeedBoth<'_, '_, R, X> {
     type Output = ();
 
     #[inline(always)]
@@ -74,7 +74,7 @@ impl<R: Rule, X: Rows> WithSimd for FeedBoth<'_, '_, R, X> {
 
 /// Learns until one of the two has no rows left. The other, if it has.
 #[inline(always)]
-fn take_turns<'a, 'd, S: Simd, R: Rule, X: Rows, U: Undo>(
+fn take_turns<'a, 'd, S: Simd, R: Rule, X: Layout, U: Undo>(
     mut first: Chain<'a, 'd, S, R, X, U>,
     mut second: Chain<'a, 'd, S, R, X, U>,
 ) -> Option<Chain<'a, 'd, S, R, X, U>> {
@@ -89,7 +89,7 @@ fn take_turns<'a, 'd, S: Simd, R: Rule, X: Rows, U: Undo>(
 }
 
 /// One output and the rows it has yet to learn, each of which waits for the one before.
-struct Chain<'a, 'd, S, R: Rule, X: Rows, U> {
+struct Chain<'a, 'd, S, R: Rule, X: Layout, U> {
     learning: Learning<'a, S, R>,
     data: &'a Examples<'d, X>,
     targets: Targets<'a>,
@@ -104,7 +104,7 @@ struct Chain<'a, 'd, S, R: Rule, X: Rows, U> {
     product: f64,
 }
 
-impl<'a, 'd, S: Simd, R: Rule, X: Rows, U: Undo> Chain<'a, 'd, S, R, X, U> {
+impl<'a, 'd, S: Simd, R: Rule, X: Layout, U: Undo> Chain<'a, 'd, S, R, X, U> {
     /// `None` if there are no rows.
     #[inline(always)]
     fn new(
@@ -275,7 +275,7 @@ pub(super) struct Evaluate<'a, 'd, R, X> {
     pub(super) out: &'a mut [f64],
 }
 
-impl<R: Rule, X: Rows> WithSimd for Evaluate<'_, '_, R, X> {
+impl<R: Rule, X: Layout> WithSimd for Evaluate<'_, '_, R, X> {
     type Output = ();
 
     #[inline(always)]

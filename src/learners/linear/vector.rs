@@ -1,7 +1,7 @@
 //! The vectors of linear learners: weights of the features, and of a constant if there is one.
 
 use crate::data::Row;
-use crate::simd::Simd;
+use crate::runtime::simd::Simd;
 use crate::tree::Undo;
 
 /// A vector that learns.

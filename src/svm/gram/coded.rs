@@ -25,12 +25,12 @@ use rayon::prelude::*;
 
 use super::Pile;
 use super::source::{Computed, Source, to_f32};
-use crate::data::{Block, Row as _, Rows};
-use crate::simd::Table;
+use crate::data::{HugePageBuffer, Layout, Row as _};
+use crate::runtime::simd::Table;
 use crate::svm::kernel::Kernel;
 use crate::{Monitor, Result};
 
-/// Rows that share a panel: four vectors of a 256-bit machine.
+/// Layout that share a panel: four vectors of a 256-bit machine.
 const WIDTH: usize = 64;
 
 /// The largest value that a byte holds.
@@ -41,14 +41,14 @@ const LARGEST: f64 = u8::MAX as f64;
 pub(super) struct Codes {
     n: usize,
     largest: u8,
-    values: Block<u8>,
+    values: HugePageBuffer<u8>,
 }
 
 impl Codes {
     /// An upper bound on the values of the base of `computed`, if they are whole numbers that a byte
     /// can hold.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole, in 0..=255
-    pub(super) fn bound<R: Rows>(computed: &Computed<'_, R>) -> Option<u8> {
+    pub(super) fn bound<R: Layout>(computed: &Computed<'_, R>) -> Option<u8> {
         let most = computed.norms.iter().copied().fold(0.0, f64::max);
         if most > LARGEST {
             return None;
@@ -70,14 +70,14 @@ impl Codes {
     }
 
     /// The matrix of the base of `computed`, whose values are `largest` at most.
-    pub(super) fn new<R: Rows + Debug>(
+    pub(super) fn new<R: Layout + Debug>(
         computed: &Computed<'_, R>,
         largest: u8,
         monitor: &Monitor,
     ) -> Result<Self> {
         let n = computed.order.len();
         let base = computed.kernel.base();
-        let mut values = Block::new(n * n);
+        let mut values = HugePageBuffer::new(n * n);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // in 0..=255
         let store = |value: i16| value as u8;
         values

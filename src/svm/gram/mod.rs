@@ -5,7 +5,7 @@
 //! as LIBSVM's cache stores them. Otherwise a cache of rows, shared by all threads, that forgets
 //! the row used longest ago. Where a matrix would be large and its values are few, it is
 //! [coded](coded) in bytes, with such a cache before it. The estimate comes before the allocation.
-//! Rows have the same bits either way: K(x, z) and K(z, x) do, so that half of a whole matrix of f32
+//! Layout have the same bits either way: K(x, z) and K(z, x) do, so that half of a whole matrix of f32
 //! is computed and the rest mirrored, except for values that the caller brought.
 //!
 //! Kernels that differ only in their parameters share their [base](Kernel::base): a matrix of
@@ -37,10 +37,10 @@ pub(super) use self::lines::{BLOCK, Lines};
 use self::source::{Computed, Derived, Given, Source};
 use super::kernel::{self, Kernel, WIDTH};
 use super::memory::Budget;
-use crate::data::{Block, Row as _, Rows};
+use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::{Error, Monitor, Result};
 
-/// Rows that the cache must be able to hold: two for each of a few threads.
+/// Layout that the cache must be able to hold: two for each of a few threads.
 const FEWEST_ROWS: usize = 8;
 
 /// Bytes of a matrix of f32 from which it is coded, if it can be: to read rows of a smaller one as
@@ -72,7 +72,7 @@ pub struct Gram<'a> {
 #[derive(Debug, Default)]
 struct Shelf {
     /// All of one size.
-    matrices: Mutex<Vec<Block<f32>>>,
+    matrices: Mutex<Vec<HugePageBuffer<f32>>>,
     gathered: Pile<f32>,
 }
 
@@ -98,7 +98,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Drop for Gram<'_> {
     fn drop(&mut self) {
         if let (Some(home), Store::Full(values)) = (self.home, &mut self.store) {
-            let values = std::mem::replace(values, Block::new(0));
+            let values = std::mem::replace(values, HugePageBuffer::new(0));
             lock(&home.matrices).push(values);
         }
     }
@@ -106,7 +106,7 @@ impl Drop for Gram<'_> {
 
 #[derive(Debug)]
 enum Store {
-    Full(Block<f32>),
+    Full(HugePageBuffer<f32>),
     Cache(Mutex<RowCache>),
 }
 
@@ -132,7 +132,7 @@ impl Deref for GramRow<'_> {
 
 impl<'a> Gram<'a> {
     /// The kernel between the rows listed in `order`: sample `i` of the matrix is row `order[i]`.
-    pub fn new<R: Rows + Debug>(
+    pub fn new<R: Layout + Debug>(
         rows: &'a R,
         order: &'a [usize],
         kernel: Kernel,
@@ -230,7 +230,7 @@ impl<'a> Gram<'a> {
             unit: 1.0,
             diagonal,
             source,
-            store: Store::Full(Block::new(0)),
+            store: Store::Full(HugePageBuffer::new(0)),
             computed: AtomicU64::new(0),
             home,
             shelf: Shelf::default(),
@@ -260,9 +260,9 @@ impl<'a> Gram<'a> {
         Ok(gram)
     }
 
-    fn fill(&self, monitor: &Monitor) -> Result<Block<f32>> {
+    fn fill(&self, monitor: &Monitor) -> Result<HugePageBuffer<f32>> {
         let used = self.home.and_then(|home| lock(&home.matrices).pop());
-        let mut values = used.unwrap_or_else(|| Block::new(self.n * self.n));
+        let mut values = used.unwrap_or_else(|| HugePageBuffer::new(self.n * self.n));
         let (n, is_symmetric) = (self.n, self.source.is_symmetric());
         values
             .par_chunks_mut((WIDTH * n).max(1))

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use super::Gram;
 use super::coded::Decoded;
-use crate::data::{Row as _, Rows};
-use crate::simd::{self, Simd, WithSimd};
+use crate::data::{Layout, Row as _};
+use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::svm::kernel::{self, Kernel, Number, Panel, Partners, WIDTH};
 
 /// What the rows of a Gram matrix are made of.
@@ -45,7 +45,7 @@ pub(super) struct Computed<'a, R> {
     pub(super) factor: f64,
 }
 
-impl<R: Rows + Debug> Computed<'_, R> {
+impl<R: Layout + Debug> Computed<'_, R> {
     /// Writes up to `W` rows of a kernel as [`Source::fill`] does, each value made into what is
     /// stored.
     pub(super) fn write<T: Number, const W: usize, V>(
@@ -73,7 +73,7 @@ impl<R: Rows + Debug> Computed<'_, R> {
     }
 }
 
-impl<R: Rows + Debug> Source for Computed<'_, R> {
+impl<R: Layout + Debug> Source for Computed<'_, R> {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         let store = |value: f64| to_f32(value * self.factor);
         if rows.len() == 1 {
@@ -101,7 +101,7 @@ pub(super) struct Given<'a, R> {
     pub(super) places: Vec<Option<usize>>,
 }
 
-impl<R: Rows + Debug> Source for Given<'_, R> {
+impl<R: Layout + Debug> Source for Given<'_, R> {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         let n = self.order.len();
         for (row, out) in self.order[rows].iter().zip(out.chunks_mut(n)) {

@@ -37,7 +37,7 @@ use super::kfold::{Candidate, Outcome};
 use super::machine::{Machine, Machines};
 use super::seeding::Seeding;
 use super::smo::{Dual, Solution};
-use crate::data::{Examples, Rows};
+use crate::data::{Examples, Layout};
 use crate::folds::Resampling;
 use crate::{Cost, Monitor, Result};
 
@@ -72,7 +72,7 @@ pub(super) struct Run<'a, R> {
     pub(super) monitor: &'a Monitor,
 }
 
-impl<R: Rows + Debug> Run<'_, R> {
+impl<R: Layout + Debug> Run<'_, R> {
     /// How many machines are solved for a candidate by a rule.
     pub(super) fn n_solves(&self, member: &Member<'_>, rule: Seeding) -> usize {
         let n_rounds = self.rounds.n_splits();

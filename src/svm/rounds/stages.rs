@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::{Holder, Member, Run};
 use crate::Result;
-use crate::data::Rows;
+use crate::data::Layout;
 use crate::svm::machine::Machine;
 use crate::svm::seeding::{self, Along, Move, Seed, Seeding};
 use crate::svm::smo::{self, Bounds, Dual, Options, Solution, Start};
@@ -63,7 +63,7 @@ pub(super) struct Stages<'a, R, G> {
 
 impl<'g, R, G> Stages<'_, R, G>
 where
-    R: Rows + Debug,
+    R: Layout + Debug,
     G: Fn(usize) -> Result<Holder<'g>> + Sync,
 {
     /// Solves what every machine's rounds start from.

@@ -4,7 +4,7 @@ use onefold::libsvm::{Base, Options, Precision};
 
 /// Everything a file holds, as bits where it is a float.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Rows {
+pub(super) struct Layout {
     pub(super) n_features: u64,
     pub(super) entries: Vec<Vec<(i64, u64)>>,
     pub(super) labels: Vec<Vec<u64>>,
@@ -19,7 +19,7 @@ pub(super) enum Wrong {
 }
 
 /// Reads `text`, as it is after decompression.
-pub(super) fn read(text: &[u8], options: &Options) -> Result<Rows, Wrong> {
+pub(super) fn read(text: &[u8], options: &Options) -> Result<Layout, Wrong> {
     let partial = options.offset > 0 || options.length.is_some();
     if partial && options.n_features.is_none() {
         return Err(Wrong::Features);
@@ -28,7 +28,7 @@ pub(super) fn read(text: &[u8], options: &Options) -> Result<Rows, Wrong> {
     if partial && options.base == Base::Auto {
         options.base = Base::Zero;
     }
-    let mut rows = Rows::default();
+    let mut rows = Layout::default();
     let mut number = 0;
     let mut start = 0;
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -57,7 +57,7 @@ pub(super) fn read(text: &[u8], options: &Options) -> Result<Rows, Wrong> {
     Ok(rows)
 }
 
-fn read_line(line: &[u8], options: &Options, rows: &mut Rows) -> Option<()> {
+fn read_line(line: &[u8], options: &Options, rows: &mut Layout) -> Option<()> {
     let line = line.split(|&byte| byte == b'#').next()?;
     let is_blank = |byte: &u8| b" \t\r\x0b\x0c\n".contains(byte);
     let mut tokens: Vec<&[u8]> = line.split(is_blank).filter(|t| !t.is_empty()).collect();

@@ -6,7 +6,7 @@
 //! that it is compiled for the chosen instructions too.
 //!
 //! ```
-//! use onefold::simd::{self, Simd, WithSimd};
+//! use onefold::runtime::simd::{self, Simd, WithSimd};
 //!
 //! struct SquaredNorms<'a>(&'a [[f64; 2]]);
 //!

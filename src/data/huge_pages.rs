@@ -12,7 +12,7 @@ const LARGE: usize = 1 << 21;
 /// there are any. A block of hundreds of megabytes is filled several times faster than by page
 /// faults of 4 KB, and numbers read in any order find their addresses translated.
 #[derive(Debug)]
-pub struct Block<T = f64> {
+pub struct HugePageBuffer<T = f64> {
     memory: Memory<T>,
 }
 
@@ -23,7 +23,7 @@ enum Memory<T> {
     Large(MmapMut, usize),
 }
 
-impl<T: Pod> Block<T> {
+impl<T: Pod> HugePageBuffer<T> {
     /// `n` zeros.
     pub fn new(n: usize) -> Self {
         Self::zeroed(n).unwrap_or_else(|| Self {
@@ -50,13 +50,13 @@ impl<T: Pod> Block<T> {
     }
 }
 
-impl<T: Pod> Default for Block<T> {
+impl<T: Pod> Default for HugePageBuffer<T> {
     fn default() -> Self {
         Self::new(0)
     }
 }
 
-impl<T: Pod> Clone for Block<T> {
+impl<T: Pod> Clone for HugePageBuffer<T> {
     fn clone(&self) -> Self {
         match &self.memory {
             Memory::Small(numbers) => Self {
@@ -71,7 +71,7 @@ impl<T: Pod> Clone for Block<T> {
     }
 }
 
-impl<T: Pod> Deref for Block<T> {
+impl<T: Pod> Deref for HugePageBuffer<T> {
     type Target = [T];
 
     #[inline(always)]
@@ -83,7 +83,7 @@ impl<T: Pod> Deref for Block<T> {
     }
 }
 
-impl<T: Pod> DerefMut for Block<T> {
+impl<T: Pod> DerefMut for HugePageBuffer<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn starts_with_zeros_and_keeps_what_is_written() {
         for n in [1, 1000, LARGE / 8 - 1, LARGE / 8, LARGE / 8 + 1] {
-            let mut block = Block::<f64>::new(n);
+            let mut block = HugePageBuffer::<f64>::new(n);
             assert_eq!(block.len(), n);
             assert!(block.iter().all(|&number| number == 0.0));
             block[n - 1] = 2.5;
@@ -108,8 +108,8 @@ mod tests {
             block[n - 1] = 3.5;
             assert_eq!((copy.len(), copy[n - 1], block[n - 1]), (n, 2.5, 3.5));
         }
-        assert!(Block::<f32>::new(0).is_empty());
-        assert!(Block::<f32>::zeroed(usize::MAX).is_none());
-        assert!(Block::<f64>::zeroed(usize::MAX / 8).is_none());
+        assert!(HugePageBuffer::<f32>::new(0).is_empty());
+        assert!(HugePageBuffer::<f32>::zeroed(usize::MAX).is_none());
+        assert!(HugePageBuffer::<f64>::zeroed(usize::MAX / 8).is_none());
     }
 }
