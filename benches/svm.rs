@@ -83,7 +83,7 @@ fn smo(criterion: &mut Criterion) {
             });
         });
     }
-    // Layout far apart, so that they come from memory as they do in a run.
+    // Rows far apart, so that they come from memory as they do in a run.
     let mut row = 0;
     group.bench_function(format!("bound/two_rows/{N_SAMPLES}"), |bencher| {
         bencher.iter(|| {

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// A partition of the samples into folds.
 ///
-/// Layout are kept permuted so that fold `i` is `rows[starts[i]..starts[i + 1]]`; therefore the
+/// Rows are kept permuted so that fold `i` is `rows[starts[i]..starts[i + 1]]`; therefore the
 /// union of consecutive folds, a *span*, is one slice, and no engine builds index lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folds {

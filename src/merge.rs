@@ -230,7 +230,7 @@ impl<D: Samples + ?Sized, L: Learner<D> + Mergeable> Engine<'_, D, L> {
     fn merge(&self, model: &mut L, other: &L, workspace: &mut Workspace<L>) -> Result<()> {
         workspace.ledger.cost.merges += 1;
         model.merge(other)?;
-        // Layout are reported where they are fed and evaluated; between them there may be many mergers.
+        // Rows are reported where they are fed and evaluated; between them there may be many mergers.
         self.monitor.check()
     }
 

@@ -1,4 +1,4 @@
-//! Layout together with what is to be learnt from them.
+//! Rows together with what is to be learnt from them.
 
 use std::slice::Iter;
 
@@ -27,7 +27,7 @@ pub enum Targets<'a> {
     },
 }
 
-/// Layout, targets and weights, borrowed from the caller and checked once.
+/// Rows, targets and weights, borrowed from the caller and checked once.
 #[derive(Clone, Copy, Debug)]
 pub struct Examples<'a, R> {
     rows: R,
@@ -36,7 +36,7 @@ pub struct Examples<'a, R> {
 }
 
 impl<'a, R: Layout> Examples<'a, R> {
-    /// Layout alone.
+    /// Rows alone.
     pub fn unlabelled(rows: R) -> Self {
         Self {
             rows,
@@ -45,7 +45,7 @@ impl<'a, R: Layout> Examples<'a, R> {
         }
     }
 
-    /// Layout with a class each: `codes` of `0..n_classes`.
+    /// Rows with a class each: `codes` of `0..n_classes`.
     pub fn classified(rows: R, codes: &'a [u32], n_classes: usize) -> Result<Self> {
         check_length("y", rows.n_rows(), codes.len())?;
         if let Some(row) = codes.iter().position(|&code| code as usize >= n_classes) {
@@ -62,7 +62,7 @@ impl<'a, R: Layout> Examples<'a, R> {
         })
     }
 
-    /// Layout with `n_outputs` finite numbers each.
+    /// Rows with `n_outputs` finite numbers each.
     pub fn valued(rows: R, values: &'a [f64], n_outputs: usize) -> Result<Self> {
         check_length("y", rows.n_rows() * n_outputs, values.len())?;
         if let Some(i) = values.iter().position(|value| !value.is_finite()) {
@@ -250,7 +250,7 @@ impl<R: Layout> Samples for Examples<'_, R> {
     }
 }
 
-/// Layout that are asked for ahead of their turn. (Not a closure: see [`dispatch`](simd::dispatch).)
+/// Rows that are asked for ahead of their turn. (Not a closure: see [`dispatch`](simd::dispatch).)
 #[derive(Debug)]
 pub struct Ahead<'r, 'a, R> {
     examples: &'r Examples<'a, R>,

@@ -1,6 +1,6 @@
-//! Layout of a data set: dense or CSR, borrowed from the caller, behind one trait.
+//! Rows of a data set: dense or CSR, borrowed from the caller, behind one trait.
 //!
-//! An algorithm is written once, against [`Layout`] and [`Row`], and compiled for each layout. Layout
+//! An algorithm is written once, against [`Layout`] and [`Row`], and compiled for each layout. Rows
 //! are checked when they are wrapped, so the loops inside have nothing left to check.
 
 mod csr;
@@ -37,7 +37,7 @@ pub trait Layout: Sync {
     /// What owns a copy of rows.
     type Store: Default + Send + Sync;
 
-    /// Layout of the same layout, borrowed from a [`Layout::Store`].
+    /// Rows of the same layout, borrowed from a [`Layout::Store`].
     type View<'s>: for<'t> Layout<Store = Self::Store, View<'t> = Self::View<'t>>;
 
     /// The features that are stored in some row.
@@ -108,7 +108,7 @@ const FAR_AHEAD: usize = 32;
 /// at once, and few enough to be there still.
 const AHEAD: usize = 16;
 
-/// Layout that need not be asked for: whoever reads so few has most often just read them.
+/// Rows that need not be asked for: whoever reads so few has most often just read them.
 const FEW: usize = 512;
 
 /// Stored values of all rows, of 8 bytes each, that some cache may hold: 32 MB.
@@ -118,7 +118,7 @@ const CACHED: usize = 1 << 22;
 /// them for a while: 4 MB.
 const MANY: f64 = (1 << 19) as f64;
 
-/// Layout that are checked between two looks at the monitor.
+/// Rows that are checked between two looks at the monitor.
 const BLOCK: usize = 4096;
 
 /// An error that names the first value among `rows` that is not finite.

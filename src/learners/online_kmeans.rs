@@ -34,7 +34,7 @@ use crate::data::{Examples, Layout, Row};
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::tree::{Effort, Flat, Learner, Undo};
 
-/// Layout nearer than this share of their squared norms are one row.
+/// Rows nearer than this share of their squared norms are one row.
 const SAME: f64 = 1e-12;
 
 /// k-means, one row at a time.

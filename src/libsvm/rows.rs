@@ -1,4 +1,4 @@
-//! Layout in portions, for files larger than memory.
+//! Rows in portions, for files larger than memory.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::source::Input;
 use super::{Base, Options, Precision};
 use crate::{Error, Monitor, Result};
 
-/// Layout put together in portions of the same size.
+/// Rows put together in portions of the same size.
 #[derive(Debug)]
 struct Portions {
     n_rows: usize,

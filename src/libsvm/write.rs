@@ -1,4 +1,4 @@
-//! Layout as text.
+//! Rows as text.
 //!
 //! Numbers have the fewest digits that read back as the same bits. Groups of rows are formatted in
 //! parallel while those before them are written.

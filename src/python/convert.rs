@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use crate::Result;
 use crate::data::{Csr, Dense, Examples, Index, Layout};
 
-/// Layout as the facade passes them: a C-contiguous float64 array or a scipy CSR matrix.
+/// Rows as the facade passes them: a C-contiguous float64 array or a scipy CSR matrix.
 ///
 /// The borrow lasts as long as this value, also while the GIL is released.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use std::ops::AddAssign;
 pub struct Cost {
     /// Models trained from nothing.
     pub fits: u64,
-    /// Layout fed to models, each time counted.
+    /// Rows fed to models, each time counted.
     pub rows_fed: u64,
     /// Held-out rows predicted.
     pub rows_evaluated: u64,
@@ -22,7 +22,7 @@ pub struct Cost {
     pub undo_entries: u64,
     /// Most models alive at one time.
     pub peak_models: u64,
-    /// Layout of the kernel matrix that were computed.
+    /// Rows of the kernel matrix that were computed.
     pub kernel_rows: u64,
     /// Uses of a kernel row that was there already.
     pub cache_hits: u64,

@@ -11,10 +11,10 @@ use crate::data::{Layout, Row};
 use crate::runtime::simd::{self, Simd, WithSimd, multiply_add};
 use crate::{Error, Result};
 
-/// Layout that share a panel: four vectors of a 256-bit machine.
+/// Rows that share a panel: four vectors of a 256-bit machine.
 pub(super) const WIDTH: usize = 16;
 
-/// Layout of the other side that are finished together; their products stay in the nearest cache.
+/// Rows of the other side that are finished together; their products stay in the nearest cache.
 const CHUNK: usize = 64;
 
 /// A kernel function K(x, z).

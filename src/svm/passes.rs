@@ -242,7 +242,7 @@ impl<L: Lines> WithSimd for Step<'_, L> {
     }
 }
 
-/// Layout that are subtracted together: the gradient is read and written once for all of them.
+/// Rows that are subtracted together: the gradient is read and written once for all of them.
 pub(super) const TOGETHER: usize = 4;
 
 /// g ← g − Σ δK over some rows, one after the other.

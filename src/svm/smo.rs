@@ -388,7 +388,7 @@ fn run<L: Lines>(
     let mut iterations = 0;
     let mut nearly = NEARLY * options.tolerance;
     let gap = loop {
-        // Layout that must be computed first take longer than to look.
+        // Rows that must be computed first take longer than to look.
         if iterations % GLANCE == 0 || !is_full {
             monitor.check()?;
         }

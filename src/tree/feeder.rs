@@ -23,7 +23,7 @@ pub(crate) struct Feeder<'a, D: ?Sized, L> {
     data: &'a D,
     order: Order,
     monitor: &'a Monitor,
-    /// Layout between two looks at the monitor.
+    /// Rows between two looks at the monitor.
     stride: usize,
     /// Whether a phase may be cut at every stride.
     divisible: bool,

@@ -8,7 +8,7 @@
 //! Algorithm 1 of the paper. A node of a binary tree has a span of folds and a model that has
 //! learnt all the others. The model learns the right half and goes on with the left half, and, once
 //! more from the same state, learns the left half and goes on with the right half. A span of one
-//! fold is evaluated. Layout are fed in another order than by refits: the result is the same for
+//! fold is evaluated. Rows are fed in another order than by refits: the result is the same for
 //! learners that do not mind the order, and within the learner's incremental stability for others
 //! (theorems 1 and 2). The theorems take samples to be exchangeable. A fold is answered by a model
 //! that has learnt the folds beside it last: rows whose neighbours are alike must be shuffled.

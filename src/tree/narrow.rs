@@ -1,6 +1,6 @@
 //! Learners of sparse rows without the features that no row stores.
 //!
-//! Layout of words, hashes or ids may number many more features than occur. A weight that is used
+//! Rows of words, hashes or ids may number many more features than occur. A weight that is used
 //! then has a cache line of its own, and a copy of the model is mostly zeros. For learners that say
 //! it makes no difference, the features that occur are numbered anew, in their order: one pass over
 //! the indices, and the same result to the last bit.

@@ -1,6 +1,6 @@
 //! Several learners that learn the same rows together: one walk for all candidates of a search.
 //!
-//! Layout come from memory, models stay in the cache. So a block of rows is handed to one learner
+//! Rows come from memory, models stay in the cache. So a block of rows is handed to one learner
 //! after the other while it is at hand: the rows are read once, whatever the number of learners.
 //! Each learner sees the rows in the order in which it would see them alone, so that its outputs
 //! have the same bits.
@@ -168,7 +168,7 @@ fn place(own: &[f64], out: &mut [f64], range: Range<usize>, width: usize) {
 }
 
 impl<L> Several<L> {
-    /// Layout to hand to all learners before the next rows.
+    /// Rows to hand to all learners before the next rows.
     fn block<D: Samples + ?Sized>(&self, data: &D, rows: &[usize]) -> usize
     where
         L: Learner<D>,

@@ -38,7 +38,7 @@ const HELD: f64 = (1 << 22) as f64;
 /// Stored values of rows that stay in the last cache while something is done with them: 8 MB.
 const NEAREST: f64 = (1 << 20) as f64;
 
-/// [`cross_validate`](super::cross_validate) for examples in memory, with the same result. Layout are
+/// [`cross_validate`](super::cross_validate) for examples in memory, with the same result. Rows are
 /// read from memory as seldom as can be; where folds are scattered, spans of them are copied into the
 /// order of the folds; features that no row stores are left out if the learner does not mind.
 pub fn cross_validate_examples<R, L>(
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Layout enough for nodes to fork while models wait.
+    /// Rows enough for nodes to fork while models wait.
     #[test]
     fn forks_within_visits_change_no_bit() {
         let (n, d) = (8000, 20);

@@ -10,7 +10,7 @@ use crate::runtime::simd::{self, Simd, WithSimd};
 
 /// SIMD vectors side by side: enough to hide the latency of a fused multiply-add.
 const VECTORS: usize = 8;
-/// Layout that are transposed at a time: a line of the cache.
+/// Rows that are transposed at a time: a line of the cache.
 const ROWS: usize = 8;
 /// Steps of the power method: the largest eigenvalue to well within a factor of two.
 const STEPS: usize = 12;

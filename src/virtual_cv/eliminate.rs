@@ -19,7 +19,7 @@ use super::problem::{Cv, Held};
 use super::sink::Sink;
 use crate::{Monitor, Result};
 
-/// Layout whose coordinates are formed at a time.
+/// Rows whose coordinates are formed at a time.
 pub(super) const GROUP: usize = 512;
 /// 1 − h below this, and too few digits are left: the fold is fitted by itself.
 pub(super) const HARD: f64 = 1e-5;
@@ -186,7 +186,7 @@ fn eliminate(
     Ok(true)
 }
 
-/// Layout left out, and the residuals they then have.
+/// Rows left out, and the residuals they then have.
 struct Left<'a> {
     rows: &'a [usize],
     a: MatRef<'a, f64>,
@@ -216,7 +216,7 @@ impl Left<'_> {
         out
     }
 
-    /// Layout of the test set that were not left out: those the fold learns from, or learns nothing
+    /// Rows of the test set that were not left out: those the fold learns from, or learns nothing
     /// from because they have no weight.
     fn predict_others(&self, hat: &impl Hat, test: &[usize], at: &[usize], out: &mut Mat<f64>) {
         let rows: Vec<usize> = at.iter().map(|&c| test[c]).collect();

@@ -204,7 +204,7 @@ impl<R: Layout> Foldable for Problem<'_, R> {
             };
         let (n, p) = (self.n_rows(), self.rows.n_features());
         let is_dual = p >= n && !sink.wants_coefficients();
-        // Layout without weight are predicted, and may lie where the others determine nothing.
+        // Rows without weight are predicted, and may lie where the others determine nothing.
         let has_gaps = p >= n || self.has_idle_rows();
         if let Some(scaler) = model.effective_scaler(has_gaps) {
             let scaled = if is_dual {

@@ -2,7 +2,7 @@
 //!
 //! With a = (x − s, y, 1), Σ w·aaᵀ holds the Gram, the products with the targets, the sums and the
 //! total weight. The shift s is near the mean of the columns, so that centring afterwards loses no
-//! digits. Layout are packed into dense blocks and multiplied at the speed of a matrix product, or,
+//! digits. Rows are packed into dense blocks and multiplied at the speed of a matrix product, or,
 //! where few values are stored, added up entry by entry.
 
 use super::linalg::{self, Mat, MatRef};
@@ -10,13 +10,13 @@ use super::problem::Problem;
 use crate::data::{Layout, Row};
 use crate::{Monitor, Result};
 
-/// Layout that are packed and multiplied at a time.
+/// Rows that are packed and multiplied at a time.
 pub(super) const BLOCK: usize = 256;
-/// Layout below which work is not split between threads. Fixed, so that sums have one order.
+/// Rows below which work is not split between threads. Fixed, so that sums have one order.
 const LEAF: usize = 16 * BLOCK;
 /// A row with fewer stored values than this part of the features is worth sparse arithmetic.
 const SPARSE: usize = 8;
-/// Layout that are looked at for a first guess of the mean.
+/// Rows that are looked at for a first guess of the mean.
 const LOOK: usize = 1024;
 
 /// The shift and scale of the columns: x becomes (x − shift)·scale.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::data::Layout;
 use crate::{Error, Folds, Result, Splits};
 
-/// Layout, targets and weights of a least-squares problem.
+/// Rows, targets and weights of a least-squares problem.
 #[derive(Debug)]
 pub struct Problem<'a, R> {
     pub(super) rows: &'a R,

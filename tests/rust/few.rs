@@ -133,7 +133,7 @@ fn last_nodes_equal_the_textbook_to_rounding() {
     }
 }
 
-/// Layout so long that their products are no numbers, though the learner's outputs are.
+/// Rows so long that their products are no numbers, though the learner's outputs are.
 #[test]
 fn products_beyond_all_numbers_are_left_alone() {
     let values: Vec<f64> = (0..40).map(|i| f64::from(i % 7 - 3) * 1e160).collect();

@@ -96,7 +96,7 @@ fn centres_without_rows_are_infinitely_far() {
     let mut out = [0.0; 3];
     model.evaluate(&data, &[1], &mut out).expect("evaluated");
     assert_eq!(out, [f64::INFINITY; 3]);
-    // Layout that come again make no new centre, zero or not.
+    // Rows that come again make no new centre, zero or not.
     model.update(&data, &[0, 1, 2, 3]).expect("updated");
     assert_eq!(model.centres(), [(vec![0.0], 2.0), (vec![3.0], 2.0)]);
     model.evaluate(&data, &[1], &mut out).expect("evaluated");

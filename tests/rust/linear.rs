@@ -12,7 +12,7 @@ use crate::sets::Set;
 
 type Both<'a> = (Examples<'a, Dense<'a>>, Examples<'a, Csr<'a, i32>>);
 
-/// Layout as a textbook has them: x with its constant, the target, the weight.
+/// Rows as a textbook has them: x with its constant, the target, the weight.
 struct Plain {
     x: Vec<f64>,
     y: f64,

@@ -2,7 +2,7 @@
 
 use onefold::data::{Csr, Dense, Examples};
 
-/// Layout in both layouts with every kind of target.
+/// Rows in both layouts with every kind of target.
 pub(crate) struct Set {
     n_rows: usize,
     n_features: usize,

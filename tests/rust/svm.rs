@@ -14,7 +14,7 @@ const TOLERANCE: f64 = 1e-3;
 /// Where kernel values are rounded to f32, a small tolerance may never be reached.
 const LIMIT: u64 = 20_000;
 
-/// Layout, the positive ones first, and what their errors cost.
+/// Rows, the positive ones first, and what their errors cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Small {
     values: Vec<f64>,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Layout by the time of their last use.
+/// Rows by the time of their last use.
 #[derive(Debug)]
 pub(super) struct RowCache {
     capacity: usize,

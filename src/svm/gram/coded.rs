@@ -30,7 +30,7 @@ use crate::runtime::simd::Table;
 use crate::svm::kernel::Kernel;
 use crate::{Monitor, Result};
 
-/// Layout that share a panel: four vectors of a 256-bit machine.
+/// Rows that share a panel: four vectors of a 256-bit machine.
 const WIDTH: usize = 64;
 
 /// The largest value that a byte holds.

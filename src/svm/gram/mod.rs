@@ -5,7 +5,7 @@
 //! as LIBSVM's cache stores them. Otherwise a cache of rows, shared by all threads, that forgets
 //! the row used longest ago. Where a matrix would be large and its values are few, it is
 //! [coded](coded) in bytes, with such a cache before it. The estimate comes before the allocation.
-//! Layout have the same bits either way: K(x, z) and K(z, x) do, so that half of a whole matrix of f32
+//! Rows have the same bits either way: K(x, z) and K(z, x) do, so that half of a whole matrix of f32
 //! is computed and the rest mirrored, except for values that the caller brought.
 //!
 //! Kernels that differ only in their parameters share their [base](Kernel::base): a matrix of
@@ -40,7 +40,7 @@ use super::memory::Budget;
 use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::{Error, Monitor, Result};
 
-/// Layout that the cache must be able to hold: two for each of a few threads.
+/// Rows that the cache must be able to hold: two for each of a few threads.
 const FEWEST_ROWS: usize = 8;
 
 /// Bytes of a matrix of f32 from which it is coded, if it can be: to read rows of a smaller one as

@@ -26,7 +26,7 @@ fn budget(rows: usize) -> Budget {
     Budget::new(Some(megabytes + 1e-6)).expect("positive")
 }
 
-/// Layout of a whole matrix, half of which is mirrored, against rows that are computed alone.
+/// Rows of a whole matrix, half of which is mirrored, against rows that are computed alone.
 #[test]
 fn a_mirrored_matrix_has_the_bits_of_its_rows() {
     let values = numbers(N * 4);
