@@ -1,7 +1,10 @@
 //! Compressed streams, told apart by file name or by their first bytes.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
+
+#[cfg(feature = "compression")]
+use super::codecs;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +23,6 @@ pub enum Compression {
 
 /// As many first bytes as tell every format.
 pub(super) const MAGIC_LEN: usize = 6;
-
-/// How much a decoder reads at a time.
-const BUFFER: usize = 1 << 17;
 
 impl Compression {
     /// What the extension of `path` says; `None` when it is not one of a compressed file.
@@ -65,47 +65,45 @@ impl Compression {
         }
     }
 
-    /// The text inside `stream`, which may be several compressed streams on end.
+    /// Returns the text inside `stream`, which may be several compressed streams on end.
     pub(super) fn decoder(
         self,
         stream: impl Read + Send + 'static,
     ) -> io::Result<Box<dyn Read + Send>> {
-        if self == Self::Plain {
-            return Ok(Box::new(stream));
+        match self {
+            Self::Plain => Ok(Box::new(stream)),
+            format => codecs::decoder(format, stream),
         }
-        let stream = BufReader::with_capacity(BUFFER, stream);
-        Ok(match self {
-            Self::Plain => Box::new(stream),
-            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(stream)),
-            Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(stream)),
-            Self::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(stream)),
-            Self::Zstd => Box::new(zstd::Decoder::with_buffer(stream)?),
-        })
     }
 
-    /// A writer that compresses into `sink`.
-    pub(super) fn encoder<W: Write + Send + 'static>(
-        self,
-        sink: W,
-    ) -> io::Result<Box<dyn Encoder>> {
-        Ok(match self {
-            Self::Plain => Box::new(Plain(sink)),
-            Self::Gzip => Box::new(flate2::write::GzEncoder::new(
-                sink,
-                flate2::Compression::default(),
-            )),
-            Self::Bzip2 => Box::new(bzip2::write::BzEncoder::new(
-                sink,
-                bzip2::Compression::default(),
-            )),
-            Self::Xz => Box::new(liblzma::write::XzEncoder::new(sink, 6)),
-            Self::Zstd => {
-                let mut encoder = zstd::Encoder::new(sink, 0)?;
-                // The other formats have one anyway.
-                encoder.include_checksum(true)?;
-                Box::new(encoder)
-            }
-        })
+    /// Returns a writer that compresses into `sink`.
+    pub(super) fn encoder(self, sink: impl Write + Send + 'static) -> io::Result<Box<dyn Encoder>> {
+        match self {
+            Self::Plain => Ok(Box::new(Plain(sink))),
+            format => codecs::encoder(format, sink),
+        }
+    }
+}
+
+/// A crate built without compression libraries: every compressed file is an error.
+#[cfg(not(feature = "compression"))]
+mod codecs {
+    use super::{Compression, Encoder, Read, Write, io};
+
+    pub(super) fn decoder(format: Compression, _: impl Read) -> io::Result<Box<dyn Read + Send>> {
+        Err(missing(format))
+    }
+
+    pub(super) fn encoder(format: Compression, _: impl Write) -> io::Result<Box<dyn Encoder>> {
+        Err(missing(format))
+    }
+
+    fn missing(format: Compression) -> io::Error {
+        let message = format!(
+            "{} files need the feature \"compression\" of the crate onefold",
+            format.name()
+        );
+        io::Error::new(io::ErrorKind::Unsupported, message)
     }
 }
 
@@ -115,7 +113,8 @@ pub(super) trait Encoder: Write + Send {
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-struct Plain<W>(W);
+/// Writes text as it is.
+pub(super) struct Plain<W>(pub(super) W);
 
 impl<W: Write> Write for Plain<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -130,29 +129,5 @@ impl<W: Write> Write for Plain<W> {
 impl<W: Write + Send> Encoder for Plain<W> {
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         self.0.flush()
-    }
-}
-
-impl<W: Write + Send> Encoder for flate2::write::GzEncoder<W> {
-    fn finish(self: Box<Self>) -> io::Result<()> {
-        (*self).finish()?.flush()
-    }
-}
-
-impl<W: Write + Send> Encoder for bzip2::write::BzEncoder<W> {
-    fn finish(self: Box<Self>) -> io::Result<()> {
-        (*self).finish()?.flush()
-    }
-}
-
-impl<W: Write + Send> Encoder for liblzma::write::XzEncoder<W> {
-    fn finish(self: Box<Self>) -> io::Result<()> {
-        (*self).finish()?.flush()
-    }
-}
-
-impl<W: Write + Send> Encoder for zstd::Encoder<'_, W> {
-    fn finish(self: Box<Self>) -> io::Result<()> {
-        (*self).finish()?.flush()
     }
 }

@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `number` | decimal numbers, rounded exactly |
 //! | `parse` | a block of lines → columns |
-//! | `compression` | gzip, bzip2, xz, zstd |
+//! | `compression`, `codecs` | gzip, bzip2, xz, zstd (feature `compression`, on by default) |
 //! | `source` | paths and streams → blocks of whole lines |
 //! | `read` | the pipeline, and [`load`] |
 //! | `rows` | [`RowReader`]: rows in portions |
@@ -36,6 +36,8 @@
 //! # Ok::<(), onefold::Error>(())
 //! ```
 
+#[cfg(feature = "compression")]
+mod codecs;
 mod column;
 mod compression;
 mod layout;

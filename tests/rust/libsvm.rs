@@ -1,5 +1,6 @@
 //! LIBSVM files: the reader against its twin, on all kinds of bytes; the writer against the reader.
 
+#[cfg(feature = "compression")]
 mod compressed;
 mod twin;
 mod written;
@@ -9,8 +10,8 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::LazyLock;
 
 use onefold::libsvm::{
-    Base, Column, Input, Ints, Loaded, Matrix, Options, Precision, Room, RowReader, Values, load,
-    load_into,
+    Base, Column, Input, Ints, Loaded, Matrix, Options, Precision, Room, RowReader, StreamError,
+    Values, load, load_into,
 };
 use onefold::{Error, Monitor, Result};
 use proptest::prelude::*;
@@ -442,4 +443,60 @@ fn work_stops_when_it_is_cancelled() {
     let input = Input::stream("text", Cursor::new("1 1:1\n"));
     let stopped = load(vec![input], &Options::default(), &monitor);
     assert!(matches!(stopped, Err(Error::Interrupted)));
+}
+
+/// Fails after its bytes.
+struct Failing(Cursor<&'static [u8]>);
+
+impl Read for Failing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 => Err(io::Error::other(StreamError("out of paper".into()))),
+            n => Ok(n),
+        }
+    }
+}
+
+impl Seek for Failing {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+fn check_that_the_error_of_a_stream_comes_back(bytes: &'static [u8]) {
+    let input = Input::stream("text", Failing(Cursor::new(bytes)));
+    match load(vec![input], &Options::default(), &Monitor::new()) {
+        Err(Error::Callback(source)) => assert_eq!(source.to_string(), "out of paper"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_a_stream_raises_reaches_the_caller() {
+    check_that_the_error_of_a_stream_comes_back(b"1 1:1\n2 1:2\n");
+    // While the first bytes are read.
+    check_that_the_error_of_a_stream_comes_back(b"\x1f\x8b");
+}
+
+#[cfg(feature = "compression")]
+#[test]
+fn what_a_stream_raises_passes_through_the_decoder() {
+    // A header of gzip, then the error.
+    check_that_the_error_of_a_stream_comes_back(b"\x1f\x8b\x08\0\0\0\0\0\0\x03");
+}
+
+#[cfg(not(feature = "compression"))]
+#[test]
+fn without_the_feature_a_compressed_file_is_an_error_that_names_it() {
+    for (magic, format) in [
+        (&b"\x1f\x8b"[..], "gzip"),
+        (b"BZh", "bzip2"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+    ] {
+        let error = load_text(magic, &Options::default()).expect_err("compressed");
+        let expected =
+            format!("text: {format} files need the feature \"compression\" of the crate onefold");
+        assert_eq!(error.to_string(), expected);
+    }
 }

@@ -1,8 +1,8 @@
 //! Compressed streams: of several parts, cut off, and not what their name says.
 
-use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::io::Write;
 
-use onefold::libsvm::{Compression, Input, Options, StreamError, load};
+use onefold::libsvm::{Compression, Input, Options, load};
 use onefold::{Error, Monitor};
 
 use super::{load_text, outcome, twin};
@@ -191,33 +191,4 @@ fn a_file_must_be_what_its_name_says() {
         .is_ok()
     );
     std::fs::remove_dir_all(&place).expect("removed");
-}
-
-/// Fails after its text.
-struct Failing(Cursor<&'static str>);
-
-impl Read for Failing {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.0.read(buffer)? {
-            0 => Err(io::Error::other(StreamError("out of paper".into()))),
-            n => Ok(n),
-        }
-    }
-}
-
-impl Seek for Failing {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.0.seek(to)
-    }
-}
-
-#[test]
-fn what_a_stream_raises_reaches_the_caller() {
-    for text in ["1 1:1\n2 1:2\n", "\x1f\u{8b}"] {
-        let input = Input::stream("text", Failing(Cursor::new(text)));
-        match load(vec![input], &Options::default(), &Monitor::new()) {
-            Err(Error::Callback(source)) => assert_eq!(source.to_string(), "out of paper"),
-            other => panic!("{other:?}"),
-        }
-    }
 }
