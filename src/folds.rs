@@ -1,16 +1,42 @@
-//! Folds and splits: who is held out when.
+//! Folds and splits: which samples are held out together.
 //!
 //! [`Folds`] is a partition: every sample is held out exactly once, and a fold trains on all the
 //! others. [`Splits`] is anything else: Monte-Carlo, holdout, time series, repeated k-fold.
+//!
+//! | constructor | scikit-learn's name |
+//! |---|---|
+//! | [`Folds::contiguous`] | `KFold` |
+//! | [`Folds::shuffled`] | `KFold(shuffle=True)`, with a generator of our own |
+//! | [`Folds::stratified`] | `StratifiedKFold` |
+//! | [`Folds::leave_one_out`] | `LeaveOneOut` |
+//! | [`Folds::from_labels`] | `PredefinedSplit` |
+//! | [`Splits::new`] | a list of (train, test) pairs |
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 
+use ndarray::{Array1, ArrayView1};
+
+use crate::runtime::random::SplitMix;
 use crate::{Error, Result};
 
 /// A partition of the samples into folds.
 ///
 /// Rows are kept permuted so that fold `i` is `rows[starts[i]..starts[i + 1]]`; therefore the
 /// union of consecutive folds, a *span*, is one slice, and no engine builds index lists.
+///
+/// ```
+/// use ndarray::array;
+/// use onefold::Folds;
+///
+/// let folds = Folds::from_labels(&array![2, 0, 1, 0, 2, 2], 3)?;
+/// assert_eq!((folds.len(), folds.n_samples()), (3, 6));
+/// assert_eq!(folds.rows(0..1), [1, 3]);
+/// assert_eq!(folds.rows(0..2), [1, 3, 2]);
+/// assert_eq!(folds.complement(1), (&[1, 3][..], &[0, 4, 5][..]));
+/// # Ok::<(), onefold::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folds {
     rows: Vec<usize>,
@@ -18,13 +44,19 @@ pub struct Folds {
 }
 
 impl Folds {
-    /// `n_folds` runs of consecutive samples whose sizes differ by at most one, larger ones first.
+    /// Returns `n_folds` runs of consecutive samples whose sizes differ by at most one, larger ones
+    /// first.
+    ///
+    /// ```
+    /// use onefold::Folds;
+    ///
+    /// let folds = Folds::contiguous(5, 2)?;
+    /// assert_eq!(folds.rows(0..1), [0, 1, 2]);
+    /// assert_eq!(folds.rows(1..2), [3, 4]);
+    /// # Ok::<(), onefold::Error>(())
+    /// ```
     pub fn contiguous(n_samples: usize, n_folds: usize) -> Result<Self> {
-        if n_folds < 2 || n_folds > n_samples {
-            return Err(Error::Folds {
-                reason: format!("cannot split {n_samples} samples into {n_folds} folds"),
-            });
-        }
+        check_n_folds(n_samples, n_folds)?;
         let (size, larger) = (n_samples / n_folds, n_samples % n_folds);
         let starts = (0..=n_folds)
             .map(|fold| fold * size + fold.min(larger))
@@ -35,44 +67,143 @@ impl Folds {
         })
     }
 
-    /// The folds that `labels` name: sample `i` is held out in fold `labels[i]` of `0..n_folds`.
-    pub fn from_labels(labels: &[usize], n_folds: usize) -> Result<Self> {
-        let mut sorting = Sorting::new(runs(labels), labels.len(), n_folds)?;
-        sorting.go_on(labels);
-        Ok(sorting.folds)
+    /// Returns `n_folds` folds of random samples, whose sizes are those of [`Folds::contiguous`].
+    /// Equal seeds give equal folds on every machine.
+    ///
+    /// ```
+    /// use onefold::Folds;
+    ///
+    /// let folds = Folds::shuffled(100, 10, 42)?;
+    /// assert!((0..10).all(|fold| folds.rows(fold..fold + 1).len() == 10));
+    /// assert_eq!(folds, Folds::shuffled(100, 10, 42)?);
+    /// assert_ne!(folds, Folds::shuffled(100, 10, 43)?);
+    /// # Ok::<(), onefold::Error>(())
+    /// ```
+    pub fn shuffled(n_samples: usize, n_folds: usize, seed: u64) -> Result<Self> {
+        let mut folds = Self::contiguous(n_samples, n_folds)?;
+        SplitMix::keyed(seed, &(0..n_samples)).shuffle(&mut folds.rows);
+        for bounds in folds.starts.windows(2) {
+            folds.rows[bounds[0]..bounds[1]].sort_unstable();
+        }
+        Ok(folds)
     }
 
-    /// Stratified folds: the first sample of class `c` gets the first fold of `dealt[c]`, the next
-    /// one the next, and so on.
-    pub fn dealt(classes: &[u32], dealt: &[&[u32]], n_folds: usize) -> Result<Self> {
-        let each = dealt.iter().flat_map(|folds| runs(folds));
-        let each = each.map(|(fold, length)| (fold as usize, length));
-        let mut sorting = Sorting::new(each, classes.len(), n_folds)?;
-        let mut next: Vec<_> = dealt.iter().map(|folds| folds.iter()).collect();
-        // Labels of a few samples at a time: fresh memory for all would take longer than the work.
-        let mut labels = Vec::with_capacity(BLOCK);
-        for classes in classes.chunks(BLOCK) {
+    /// Returns `n_folds` folds in which every class has nearly the same share, as scikit-learn's
+    /// `StratifiedKFold` without shuffling. At least one class must have `n_folds` samples.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use onefold::Folds;
+    ///
+    /// let folds = Folds::stratified(&array![0, 0, 0, 0, 1, 1], 2)?;
+    /// assert_eq!(folds.rows(0..1), [0, 1, 4]);
+    /// assert_eq!(folds.rows(1..2), [2, 3, 5]);
+    /// # Ok::<(), onefold::Error>(())
+    /// ```
+    #[allow(clippy::cast_possible_truncation)] // codes are no more than u32 classes, nor are folds
+    pub fn stratified<'a>(classes: impl Into<ArrayView1<'a, u32>>, n_folds: usize) -> Result<Self> {
+        let classes = classes.into();
+        check_n_folds(classes.len(), n_folds)?;
+        // Classes are numbered in the order in which they appear.
+        let mut codes = HashMap::new();
+        let mut counts: Vec<usize> = Vec::new();
+        let classes: Vec<u32> = classes
+            .iter()
+            .map(|&class| {
+                let code = *codes.entry(class).or_insert(counts.len());
+                counts.resize(counts.len().max(code + 1), 0);
+                counts[code] += 1;
+                code as u32
+            })
+            .collect();
+        let largest = counts.iter().copied().max().unwrap_or(0);
+        if largest < n_folds {
+            return refuse(format!(
+                "the largest class has {largest} samples, fewer than the {n_folds} folds"
+            ));
+        }
+        // Sorted by class, the samples take the folds in rotation: this gives the number of samples
+        // of each class in each fold. Within a class, samples fill the folds in order.
+        let mut rotation = (0..n_folds as u32).cycle();
+        let assignments: Vec<Vec<u32>> = counts
+            .iter()
+            .map(|&count| {
+                let mut folds: Vec<_> = rotation.by_ref().take(count).collect();
+                folds.sort_unstable();
+                folds
+            })
+            .collect();
+        Self::from_class_assignments(&classes, &assignments, n_folds)
+    }
+
+    /// Returns one fold per sample.
+    ///
+    /// ```
+    /// use onefold::Folds;
+    ///
+    /// let folds = Folds::leave_one_out(3)?;
+    /// assert_eq!(folds.complement(1), (&[0][..], &[2][..]));
+    /// # Ok::<(), onefold::Error>(())
+    /// ```
+    pub fn leave_one_out(n_samples: usize) -> Result<Self> {
+        Self::contiguous(n_samples, n_samples)
+    }
+
+    /// Returns the folds given by `labels`: sample `i` is held out in fold `labels[i]`, one of
+    /// `0..n_folds`.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use onefold::Folds;
+    ///
+    /// let folds = Folds::from_labels(&array![1, 0, 1], 2)?;
+    /// assert_eq!(folds.rows(1..2), [0, 2]);
+    /// # Ok::<(), onefold::Error>(())
+    /// ```
+    pub fn from_labels<'a>(
+        labels: impl Into<ArrayView1<'a, usize>>,
+        n_folds: usize,
+    ) -> Result<Self> {
+        let labels = labels.into();
+        let labels = as_slice(&labels);
+        let mut sort = CountingSort::new(runs(&labels), labels.len(), n_folds)?;
+        sort.push(&labels);
+        Ok(sort.folds)
+    }
+
+    /// Assigns the i-th sample of class c to fold `assignments[c][i]`.
+    pub(crate) fn from_class_assignments(
+        classes: &[u32],
+        assignments: &[impl AsRef<[u32]>],
+        n_folds: usize,
+    ) -> Result<Self> {
+        let assignments = assignments.iter().map(AsRef::as_ref);
+        let all = assignments.clone().flat_map(runs);
+        let all = all.map(|(fold, length)| (fold as usize, length));
+        let mut sort = CountingSort::new(all, classes.len(), n_folds)?;
+        let mut next: Vec<_> = assignments.map(<[u32]>::iter).collect();
+        // A block of labels at a time: allocating labels for all samples takes longer than the sort.
+        let mut labels = Vec::with_capacity(BLOCK_SAMPLES);
+        for classes in classes.chunks(BLOCK_SAMPLES) {
             labels.clear();
             for &class in classes {
                 let Some(&fold) = next.get_mut(class as usize).and_then(Iterator::next) else {
-                    return Err(Error::Folds {
-                        reason: format!("class {class} has more samples than folds"),
-                    });
+                    return refuse(format!("class {class} has more samples than assignments"));
                 };
                 labels.push(fold as usize);
             }
-            sorting.go_on(&labels);
+            sort.push(&labels);
         }
-        Ok(sorting.folds)
+        Ok(sort.folds)
     }
 
-    /// How many folds.
+    /// Number of folds.
     #[allow(clippy::len_without_is_empty)] // there are always at least two
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// How many samples.
+    /// Number of samples.
     pub fn n_samples(&self) -> usize {
         self.rows.len()
     }
@@ -82,12 +213,12 @@ impl Folds {
         &self.rows[self.range(span)]
     }
 
-    /// Where a span stands in fold order.
+    /// The positions of a span in fold order.
     pub fn range(&self, span: Range<usize>) -> Range<usize> {
         self.starts[span.start]..self.starts[span.end]
     }
 
-    /// Where each fold starts in fold order, and at last where they all end.
+    /// The first position of each fold in fold order, then the number of samples.
     pub fn starts(&self) -> &[usize] {
         &self.starts
     }
@@ -97,9 +228,9 @@ impl Folds {
         (self.rows(0..fold), self.rows(fold + 1..self.len()))
     }
 
-    /// The fold of every sample.
-    pub fn labels(&self) -> Vec<usize> {
-        let mut labels = vec![0; self.n_samples()];
+    /// The fold of every sample: what [`Folds::from_labels`] takes.
+    pub fn labels(&self) -> Array1<usize> {
+        let mut labels = Array1::zeros(self.n_samples());
         for fold in 0..self.len() {
             for &row in self.rows(fold..fold + 1) {
                 labels[row] = fold;
@@ -109,37 +240,53 @@ impl Folds {
     }
 }
 
-/// Samples that are dealt to folds at a time.
-const BLOCK: usize = 1024;
+/// Samples whose labels are assigned at a time.
+const BLOCK_SAMPLES: usize = 1024;
 
-/// Labels that follow each other and are equal, with their number. To take them together is much
-/// faster where folds are runs of samples, or nearly so: one count need not wait for the last.
+fn refuse<T>(reason: String) -> Result<T> {
+    Err(Error::Folds { reason })
+}
+
+/// Checks that there are from 2 to `n_samples` folds.
+fn check_n_folds(n_samples: usize, n_folds: usize) -> Result<()> {
+    if n_folds < 2 || n_folds > n_samples {
+        return refuse(format!(
+            "cannot split {n_samples} samples into {n_folds} folds"
+        ));
+    }
+    Ok(())
+}
+
+/// The items of a view, copied if they are not contiguous.
+fn as_slice<'a, T: Copy>(view: &'a ArrayView1<'_, T>) -> Cow<'a, [T]> {
+    view.as_slice()
+        .map_or_else(|| view.to_vec().into(), Cow::from)
+}
+
+/// Runs of equal labels, with their lengths. Counting whole runs is much faster where folds are
+/// nearly contiguous: consecutive counts of one fold would depend on each other.
 fn runs<T: Copy + PartialEq>(labels: &[T]) -> impl Iterator<Item = (T, usize)> {
     let runs = labels.chunk_by(|a, b| a == b);
     runs.map(|run| (run[0], run.len()))
 }
 
-/// A counting sort: rows keep their order within a fold.
-struct Sorting {
+/// A counting sort of samples by fold, stable within each fold.
+struct CountingSort {
     folds: Folds,
-    /// Where the next row of each fold goes.
+    /// The position of the next sample of each fold.
     next: Vec<usize>,
+    /// The next sample.
     row: usize,
 }
 
-impl Sorting {
-    /// Of `n_samples` samples, whose labels come in `runs` of any order.
+impl CountingSort {
+    /// Counts the labels of `n_samples` samples, given as runs in any order.
     fn new(
         runs: impl Iterator<Item = (usize, usize)>,
         n_samples: usize,
         n_folds: usize,
     ) -> Result<Self> {
-        let refuse = |reason| Err(Error::Folds { reason });
-        if n_folds < 2 || n_folds > n_samples {
-            return refuse(format!(
-                "cannot split {n_samples} samples into {n_folds} folds"
-            ));
-        }
+        check_n_folds(n_samples, n_folds)?;
         let mut starts = vec![0; n_folds + 1];
         let mut row = 0;
         for (fold, length) in runs {
@@ -168,14 +315,14 @@ impl Sorting {
         })
     }
 
-    /// Puts the next samples where their labels say.
-    fn go_on(&mut self, labels: &[usize]) {
+    /// Places the next samples into the folds given by their labels.
+    fn push(&mut self, labels: &[usize]) {
         for (fold, length) in runs(labels) {
             let start = self.next[fold];
             self.next[fold] += length;
-            let places = &mut self.folds.rows[start..start + length];
-            for (place, row) in places.iter_mut().zip(self.row..) {
-                *place = row;
+            let positions = &mut self.folds.rows[start..start + length];
+            for (position, row) in positions.iter_mut().zip(self.row..) {
+                *position = row;
             }
             self.row += length;
         }
@@ -183,6 +330,17 @@ impl Sorting {
 }
 
 /// Any list of train and test sets over the same samples.
+///
+/// ```
+/// use onefold::Splits;
+///
+/// // Time series: train on the past, test on what follows.
+/// let pairs = (2..5).map(|now| ((0..now).collect(), vec![now])).collect();
+/// let splits = Splits::new(5, pairs)?;
+/// assert_eq!(splits.len(), 3);
+/// assert_eq!((splits.train(1), splits.test(1)), (&[0, 1, 2][..], &[3][..]));
+/// # Ok::<(), onefold::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splits {
     n_samples: usize,
@@ -190,39 +348,34 @@ pub struct Splits {
 }
 
 impl Splits {
-    /// Checks (train, test) pairs: no empty side, no row out of range.
+    /// Checks (train, test) pairs: no empty side, no row out of range. Sets may overlap, and rows
+    /// may repeat.
     pub fn new(n_samples: usize, pairs: Vec<(Vec<usize>, Vec<usize>)>) -> Result<Self> {
         if pairs.is_empty() {
-            return Err(Error::Folds {
-                reason: "there are no splits".into(),
-            });
+            return refuse("there are no splits".into());
         }
         for (split, (train, test)) in pairs.iter().enumerate() {
             for (side, rows) in [("train", train), ("test", test)] {
                 if rows.is_empty() {
-                    return Err(Error::Folds {
-                        reason: format!("the {side} set of split {split} is empty"),
-                    });
+                    return refuse(format!("the {side} set of split {split} is empty"));
                 }
                 if let Some(row) = rows.iter().find(|&&row| row >= n_samples) {
-                    return Err(Error::Folds {
-                        reason: format!(
-                            "the {side} set of split {split} names sample {row} of {n_samples}"
-                        ),
-                    });
+                    return refuse(format!(
+                        "the {side} set of split {split} names sample {row} of {n_samples}"
+                    ));
                 }
             }
         }
         Ok(Self { n_samples, pairs })
     }
 
-    /// How many splits.
+    /// Number of splits.
     #[allow(clippy::len_without_is_empty)] // there is always at least one
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// How many samples.
+    /// Number of samples.
     pub fn n_samples(&self) -> usize {
         self.n_samples
     }
@@ -239,11 +392,24 @@ impl Splits {
 }
 
 /// What [`Folds`] and [`Splits`] have in common: a list of training sets and held-out sets.
+///
+/// ```
+/// use onefold::{Folds, Resampling, Splits};
+///
+/// let folds = Folds::contiguous(4, 2)?;
+/// assert_eq!(folds.partition(), Some(&folds));
+/// let holdout = Splits::new(4, vec![(vec![0, 1], vec![2, 3])])?;
+/// assert_eq!(holdout.partition(), None);
+/// for resampling in [&folds as &dyn Resampling, &holdout] {
+///     assert!(resampling.held_out(0).len() == 2);
+/// }
+/// # Ok::<(), onefold::Error>(())
+/// ```
 pub trait Resampling: Sync {
-    /// How many samples.
+    /// Number of samples.
     fn n_samples(&self) -> usize;
 
-    /// How many pairs of sets.
+    /// Number of pairs of sets.
     fn n_splits(&self) -> usize;
 
     /// The rows that `split` trains on, in one or two pieces.
@@ -251,6 +417,11 @@ pub trait Resampling: Sync {
 
     /// The rows that `split` holds out.
     fn held_out(&self, split: usize) -> &[usize];
+
+    /// The folds, if every sample is held out exactly once and trained on otherwise.
+    fn partition(&self) -> Option<&Folds> {
+        None
+    }
 }
 
 impl Resampling for Folds {
@@ -268,6 +439,10 @@ impl Resampling for Folds {
 
     fn held_out(&self, split: usize) -> &[usize] {
         self.rows(split..split + 1)
+    }
+
+    fn partition(&self) -> Option<&Folds> {
+        Some(self)
     }
 }
 
@@ -291,46 +466,88 @@ impl Resampling for Splits {
 
 #[cfg(test)]
 mod tests {
+    use ndarray::array;
+
     use super::*;
 
     #[test]
-    fn spans_are_slices_and_labels_come_back() {
-        let labels = [2, 0, 1, 0, 2, 2];
+    fn labels_come_back_from_any_view() {
+        let labels = array![2, 0, 1, 0, 2, 2];
         let folds = Folds::from_labels(&labels, 3).expect("valid");
-        assert_eq!((folds.len(), folds.n_samples()), (3, 6));
-        assert_eq!(folds.rows(0..1), [1, 3]);
-        assert_eq!(folds.rows(0..2), [1, 3, 2]);
-        assert_eq!(folds.complement(1), (&[1, 3][..], &[0, 4, 5][..]));
         assert_eq!(folds.labels(), labels);
+        let table = array![[2, 9], [0, 9], [1, 9], [0, 9], [2, 9], [2, 9]];
+        let strided = Folds::from_labels(table.column(0), 3).expect("valid");
+        assert_eq!(strided, folds);
     }
 
     #[test]
-    fn each_class_is_dealt_its_own_folds() {
-        let folds = Folds::dealt(&[1, 0, 1, 2, 1], &[&[1], &[2, 0, 0], &[1]], 3).expect("valid");
-        assert_eq!(folds.labels(), [2, 1, 0, 1, 0]);
+    fn shuffled_folds_are_a_balanced_partition_in_increasing_order() {
+        let folds = Folds::shuffled(23, 5, 0).expect("valid");
+        assert_ne!(folds, Folds::contiguous(23, 5).expect("valid"));
+        let sizes: Vec<_> = folds.starts.windows(2).map(|w| w[1] - w[0]).collect();
+        assert_eq!(sizes, [5, 5, 5, 4, 4]);
+        for fold in 0..5 {
+            assert!(folds.rows(fold..fold + 1).is_sorted());
+        }
+        assert_eq!(
+            Folds::from_labels(&folds.labels(), 5).expect("valid"),
+            folds
+        );
+    }
+
+    #[test]
+    fn stratified_folds_are_those_of_scikit_learn() {
+        let classes = array![2, 0, 1, 0, 2, 2, 1, 0, 1, 2, 2, 0, 1];
+        let folds = Folds::stratified(&classes, 3).expect("valid");
+        assert_eq!(
+            folds.labels(),
+            array![0, 0, 0, 1, 0, 1, 0, 2, 1, 1, 2, 2, 2]
+        );
+        // Class numbers need not be consecutive, and their order does not matter.
+        let classes = array![u32::MAX, 3, u32::MAX, u32::MAX, 3, u32::MAX, 3];
+        let folds = Folds::stratified(&classes, 3).expect("valid");
+        assert_eq!(folds.labels(), array![0, 0, 0, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn each_class_has_its_own_assignments() {
+        let assignments: [&[u32]; 3] = [&[1], &[2, 0, 0], &[1]];
+        let folds = Folds::from_class_assignments(&[1, 0, 1, 2, 1], &assignments, 3);
+        assert_eq!(folds.expect("valid").labels(), array![2, 1, 0, 1, 0]);
     }
 
     #[test]
     fn what_is_not_a_partition_is_refused() {
         let reason = |r: Result<Folds>| r.expect_err("refused").to_string();
-        let dealt: [&[u32]; 2] = [&[0], &[1]];
+        let assignments: [&[u32]; 2] = [&[0], &[1]];
         for class in [0, 2] {
             assert_eq!(
-                reason(Folds::dealt(&[0, class], &dealt, 2)),
-                format!("cv: class {class} has more samples than folds")
+                reason(Folds::from_class_assignments(&[0, class], &assignments, 2)),
+                format!("cv: class {class} has more samples than assignments")
             );
         }
         assert_eq!(
-            reason(Folds::dealt(&[0, 1, 1], &dealt, 2)),
+            reason(Folds::from_class_assignments(&[0, 1, 1], &assignments, 2)),
             "cv: 2 labels for 3 samples"
         );
-        assert_eq!(
-            reason(Folds::contiguous(3, 4)),
-            "cv: cannot split 3 samples into 4 folds"
-        );
+        for folds in [
+            Folds::contiguous(3, 4),
+            Folds::shuffled(3, 4, 0),
+            Folds::stratified(&[0, 0, 0], 4),
+        ] {
+            assert_eq!(reason(folds), "cv: cannot split 3 samples into 4 folds");
+        }
         assert_eq!(
             reason(Folds::contiguous(3, 1)),
             "cv: cannot split 3 samples into 1 folds"
+        );
+        assert_eq!(
+            reason(Folds::leave_one_out(1)),
+            "cv: cannot split 1 samples into 1 folds"
+        );
+        assert_eq!(
+            reason(Folds::stratified(&[0, 0, 1, 1], 3)),
+            "cv: the largest class has 2 samples, fewer than the 3 folds"
         );
         assert_eq!(
             reason(Folds::from_labels(&[0, 2, 2], 3)),

@@ -82,7 +82,7 @@ impl PyFolds {
         Ok(Self(Folds::from_labels(&from_array(&labels)?, n_folds)?))
     }
 
-    /// The folds that the samples of each class, as `dealt` has them for it, get in turn.
+    /// Assigns the i-th sample of class c to fold `dealt[c][i]`.
     #[staticmethod]
     fn dealt(
         classes: PyReadonlyArray1<'_, u32>,
@@ -93,7 +93,10 @@ impl PyFolds {
             .iter()
             .map(|folds| folds.as_slice())
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(Self(Folds::dealt(classes.as_slice()?, &dealt, n_folds)?))
+        let classes = classes.as_slice()?;
+        Ok(Self(Folds::from_class_assignments(
+            classes, &dealt, n_folds,
+        )?))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
