@@ -27,6 +27,12 @@ pub enum Error {
         /// What was given.
         value: String,
     },
+    /// Named hyper-parameters that a learner does not have, or of the wrong type.
+    #[error("{reason}")]
+    Parameters {
+        /// Which parameter, and what is wrong with it.
+        reason: String,
+    },
     /// A value that cannot be part of a data set, and where it stands.
     #[error("{place} is {value}: {rule}")]
     Value {

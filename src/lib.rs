@@ -27,12 +27,14 @@
 //! ```
 
 pub mod data;
+pub mod engine;
 mod error;
 pub mod folds;
 pub mod learners;
 pub mod libsvm;
 mod linalg;
 pub mod merge;
+pub mod refit;
 pub mod runtime;
 pub mod svm;
 pub mod tree;
@@ -41,6 +43,8 @@ pub mod virtual_cv;
 #[cfg(feature = "python")]
 mod python;
 
+pub use data::Dataset;
+pub use engine::{Engine, OutOfFold};
 pub use error::{Error, Result};
 pub use folds::{Folds, Resampling, Splits};
 pub use runtime::cost::Cost;

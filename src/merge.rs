@@ -31,17 +31,17 @@
 //!
 //! # Example
 //! ```
-//! use onefold::data::{Dense, Examples};
+//! use ndarray::Array2;
 //! use onefold::learners::HistogramDensity;
-//! use onefold::{Folds, Monitor, merge};
+//! use onefold::merge::Merge;
+//! use onefold::{Dataset, Engine, Folds};
 //!
-//! let values: Vec<f64> = (0..32).map(f64::from).collect();
-//! let data = Examples::unlabelled(Dense::new(&values, 32, 1)?);
+//! let x = Array2::from_shape_fn((32, 1), |(i, _)| i as f64);
 //! let density = HistogramDensity::new(&[vec![0.0, 16.0, 32.0]], 1.0)?;
 //! let folds = Folds::contiguous(32, 8)?;
-//! let found = merge::cross_validate(&density, &data, &folds, &Monitor::new())?;
+//! let found = Merge.cross_validate(&density, &Dataset::dense(x.view())?, &folds)?;
 //! // A bin holds 12 of the 28 rows outside the fold: (12 + 1) / ((28 + 2) × 16).
-//! assert!((found.outputs[0] - (13.0 / 480.0_f64).ln()).abs() < 1e-12);
+//! assert!((found.outputs[[0, 0]] - (13.0 / 480.0_f64).ln()).abs() < 1e-12);
 //! # Ok::<(), onefold::Error>(())
 //! ```
 //!
@@ -51,126 +51,189 @@
 
 use std::ops::Range;
 
-use crate::data::Samples;
-use crate::runtime::threads::is_parallel;
-use crate::tree::{
-    Effort, Feeder, Forget, Learner, Model, Order, Outcome, Phase, Pool, Workspace, check_samples,
+use crate::data::Dataset;
+use crate::engine::{
+    Driver, Engine, FoldModels, OutOfFold, ThreadPool, Workspace, for_candidates, partition,
+    with_models,
 };
-use crate::{Folds, Monitor, Result};
+use crate::learners::{Batch, CostModel, Learner, Order};
+use crate::runtime::cache;
+use crate::runtime::threads::is_parallel;
+use crate::{Cost, Error, Folds, Monitor, Resampling, Result};
 
-/// Numbers that the models of one level may have: 32 MB.
-const ROOM: f64 = (1 << 22) as f64;
+/// Values that the models of one level may hold.
+const LEVEL_VALUES: f64 = cache::LLC_VALUES;
 
-/// Numbers that must be read before it is worth another thread.
-const GRAIN: f64 = (1 << 15) as f64;
+/// Values that a part must read to be worth another thread.
+const MIN_THREAD_VALUES: f64 = (1 << 15) as f64;
 
-/// A model that can learn from another model what that has learnt from rows.
-///
-/// # Laws
-/// Up to rounding, merging a model of some rows into a model of others gives the model of all of
-/// them, whichever is merged into which; a model that has learnt nothing changes nothing.
-pub trait Mergeable: Model {
-    /// Learns what `other`, a model of the same origin, has learnt of other rows.
-    fn merge(&mut self, other: &Self) -> Result<()>;
+/// The engine of mergeable models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merge;
+
+impl Engine<dyn Learner> for Merge {
+    fn out_of_fold(
+        &self,
+        candidates: &[&dyn Learner],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+    ) -> Result<Vec<OutOfFold>> {
+        let folds = partition(folds, "merge")?;
+        for_candidates(candidates, folds, |learner| {
+            run(learner, data, folds, None, monitor)
+        })
+    }
 }
 
-/// Cross-validates `learner`, which has learnt nothing, by merging: see the [module](self).
-pub fn cross_validate<D: Samples + ?Sized, L: Learner<D> + Mergeable>(
-    learner: &L,
-    data: &D,
+impl Merge {
+    /// [`Engine::out_of_fold`], with the fitted model of every fold.
+    pub fn out_of_fold_with_models(
+        &self,
+        candidates: &[&dyn Learner],
+        data: &Dataset<'_>,
+        folds: &Folds,
+        monitor: &Monitor,
+    ) -> Result<Vec<(OutOfFold, FoldModels)>> {
+        let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
+        let found = for_candidates(candidates, folds, |learner| {
+            run(learner, data, folds, Some(&mut models), monitor)
+        })?;
+        with_models(found, models)
+    }
+}
+
+/// Outputs in test order, and their cost.
+fn run(
+    learner: &dyn Learner,
+    data: &Dataset<'_>,
     folds: &Folds,
+    models: Option<&mut [Option<Box<dyn Learner>>]>,
     monitor: &Monitor,
-) -> Result<Outcome> {
-    check_samples(data, folds)?;
-    let effort = learner.effort(data);
-    let engine = Engine {
+) -> Result<(Vec<f64>, Cost)> {
+    data.check_samples(folds.n_samples())?;
+    if !learner.is_mergeable() {
+        return Err(Error::Parameter {
+            name: "learner",
+            rule: "one whose models can be merged",
+            value: "another".into(),
+        });
+    }
+    let cost_model = learner.cost_model(data);
+    let merging = Merging {
         learner,
         folds,
-        feeder: Feeder::new(data, &effort, Order::Fixed, monitor),
+        driver: Driver::new(data, &cost_model, Order::Fixed, monitor),
         monitor,
-        max_parts: max_parts(&effort),
-        effort,
+        max_parts: max_parts(&cost_model),
+        cost_model,
         is_parallel: is_parallel(),
-        pool: Pool::new(),
+        pool: ThreadPool::new(),
     };
     let span = 0..folds.len();
-    monitor.expect(engine.rows_to_feed(span.clone()) + folds.n_samples() as u64);
+    monitor.expect(merging.rows_to_feed(span.clone()) + folds.n_samples() as u64);
     let mut outputs = vec![0.0; folds.n_samples() * learner.n_outputs()];
-    engine.pool.with(|workspace| {
-        let nothing = workspace.lend(learner)?;
-        engine.solve(nothing, span, &mut outputs, workspace)
+    merging.pool.with(|workspace| {
+        let nothing = workspace.copy(learner)?;
+        let held_out = HeldOut {
+            span,
+            outputs: &mut outputs,
+            models,
+        };
+        merging.solve(nothing, held_out, workspace)
     })?;
-    let cost = engine.pool.close(&engine.feeder)?;
-    Outcome::new(outputs, learner, folds, cost)
+    let cost = merging.pool.finish(&merging.driver)?;
+    Ok((outputs, cost))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at least 2, and saturating
-fn max_parts(effort: &Effort) -> usize {
-    (ROOM / (2.0 * effort.copy.max(1.0))).max(2.0) as usize
+fn max_parts(cost_model: &CostModel) -> usize {
+    (LEVEL_VALUES / (2.0 * cost_model.copy.max(1.0))).max(2.0) as usize
 }
 
-struct Engine<'a, D: ?Sized, L> {
-    learner: &'a L,
+struct Merging<'a> {
+    learner: &'a dyn Learner,
     folds: &'a Folds,
-    feeder: Feeder<'a, D, L>,
+    driver: Driver<'a>,
     monitor: &'a Monitor,
     max_parts: usize,
-    effort: Effort,
+    cost_model: CostModel,
     is_parallel: bool,
-    pool: Pool<L>,
+    pool: ThreadPool,
 }
 
-/// A run of folds, one of several.
-struct Part<'a, L> {
+/// Consecutive folds, and where their results go.
+struct HeldOut<'a> {
     span: Range<usize>,
-    /// Room for the outputs of its rows.
-    out: &'a mut [f64],
-    /// A model of its rows, unless it is cheaper to feed them.
-    own: Option<L>,
-    /// A model of all rows but its own.
-    others: Option<L>,
+    outputs: &'a mut [f64],
+    /// Where the fitted model of each fold goes, if they are kept.
+    models: Option<&'a mut [Option<Box<dyn Learner>>]>,
 }
 
-impl<D: Samples + ?Sized, L: Learner<D> + Mergeable> Engine<'_, D, L> {
-    /// `others` has learnt every fold outside `span`: fills in the outputs of the span.
+/// One of the parts that a span is cut into.
+struct Part<'a> {
+    held_out: HeldOut<'a>,
+    /// A model of its rows, unless learning them is cheaper than merging.
+    own: Option<Box<dyn Learner>>,
+    /// A model of all rows but its own.
+    others: Option<Box<dyn Learner>>,
+}
+
+impl Merging<'_> {
+    /// `others` has learnt every fold outside the span; writes the outputs of the span.
     fn solve(
         &self,
-        others: L,
-        span: Range<usize>,
-        out: &mut [f64],
-        workspace: &mut Workspace<L>,
+        others: Box<dyn Learner>,
+        held_out: HeldOut<'_>,
+        workspace: &mut Workspace,
     ) -> Result<()> {
-        if span.len() == 1 {
-            let rows = self.folds.rows(span);
-            self.feeder
-                .evaluate(&others, rows, out, &mut workspace.ledger)?;
-            workspace.give_back(others);
+        if held_out.span.len() == 1 {
+            let rows = self.folds.rows(held_out.span);
+            let counters = &mut workspace.counters;
+            self.driver
+                .evaluate(&*others, rows, held_out.outputs, counters)?;
+            match held_out.models {
+                Some(models) => models[0] = Some(others),
+                None => workspace.release(others),
+            }
             return Ok(());
         }
-        let mut parts = self.cut(span, out);
+        let mut parts = self.cut(held_out);
         self.each(&mut parts, workspace, &|part, workspace| {
-            part.own = self.learn(part.span.clone(), workspace)?;
+            part.own = self.learn(part.held_out.span.clone(), workspace)?;
             Ok(())
         })?;
         self.complement(others, &mut parts, workspace)?;
-        self.each(
-            &mut parts,
-            workspace,
-            &|part, workspace| match part.others.take() {
-                Some(others) => self.solve(others, part.span.clone(), part.out, workspace),
-                None => Ok(()),
-            },
-        )
+        self.each(&mut parts, workspace, &|part, workspace| {
+            let Some(others) = part.others.take() else {
+                return Ok(());
+            };
+            let HeldOut {
+                span,
+                outputs,
+                models,
+            } = &mut part.held_out;
+            let held_out = HeldOut {
+                span: span.clone(),
+                outputs,
+                models: models.as_deref_mut(),
+            };
+            self.solve(others, held_out, workspace)
+        })
     }
 
     /// A model of the rows of a part, where one is of use.
-    fn learn(&self, span: Range<usize>, workspace: &mut Workspace<L>) -> Result<Option<L>> {
+    fn learn(
+        &self,
+        span: Range<usize>,
+        workspace: &mut Workspace,
+    ) -> Result<Option<Box<dyn Learner>>> {
         if self.is_fed(span.clone()) {
             return Ok(None);
         }
-        let mut model = workspace.lend(self.learner)?;
-        workspace.ledger.cost.fits += 1;
-        self.feed(&mut model, span, workspace)?;
+        let mut model = workspace.copy(self.learner)?;
+        workspace.counters.cost.fits += 1;
+        self.update(&mut *model, span, workspace)?;
         Ok(Some(model))
     }
 
@@ -178,77 +241,87 @@ impl<D: Samples + ?Sized, L: Learner<D> + Mergeable> Engine<'_, D, L> {
     /// and the parts before it.
     fn complement(
         &self,
-        outside: L,
-        parts: &mut [Part<'_, L>],
-        workspace: &mut Workspace<L>,
+        outside: Box<dyn Learner>,
+        parts: &mut [Part<'_>],
+        workspace: &mut Workspace,
     ) -> Result<()> {
         let mut after = outside;
         for part in parts[1..].iter_mut().rev() {
-            part.others = Some(workspace.lend(&after)?);
-            workspace.ledger.cost.copies += 1;
-            self.absorb(&mut after, part, workspace)?;
+            part.others = Some(workspace.copy(&*after)?);
+            workspace.counters.cost.copies += 1;
+            self.absorb(&mut *after, part, workspace)?;
         }
         parts[0].others = Some(after);
 
         let mut before = if let Some(own) = parts[0].own.take() {
             own
         } else {
-            let mut model = workspace.lend(self.learner)?;
-            workspace.ledger.cost.fits += 1;
-            self.absorb(&mut model, &parts[0], workspace)?;
+            let mut model = workspace.copy(self.learner)?;
+            workspace.counters.cost.fits += 1;
+            self.absorb(&mut *model, &parts[0], workspace)?;
             model
         };
         let last = parts.len() - 1;
         for (index, part) in parts.iter_mut().enumerate().skip(1) {
             if let Some(others) = &mut part.others {
-                self.merge(others, &before, workspace)?;
+                self.merge(&mut **others, &*before, workspace)?;
             }
             if index < last {
-                self.absorb(&mut before, part, workspace)?;
+                self.absorb(&mut *before, part, workspace)?;
             }
             if let Some(own) = part.own.take() {
-                workspace.give_back(own);
+                workspace.release(own);
             }
         }
-        workspace.give_back(before);
+        workspace.release(before);
         Ok(())
     }
 
-    /// Teaches `model` the rows of a part.
+    /// Adds the rows of a part to `model`.
     fn absorb(
         &self,
-        model: &mut L,
-        part: &Part<'_, L>,
-        workspace: &mut Workspace<L>,
+        model: &mut dyn Learner,
+        part: &Part<'_>,
+        workspace: &mut Workspace,
     ) -> Result<()> {
         match &part.own {
-            Some(own) => self.merge(model, own, workspace),
-            None => self.feed(model, part.span.clone(), workspace),
+            Some(own) => self.merge(model, &**own, workspace),
+            None => self.update(model, part.held_out.span.clone(), workspace),
         }
     }
 
-    fn merge(&self, model: &mut L, other: &L, workspace: &mut Workspace<L>) -> Result<()> {
-        workspace.ledger.cost.merges += 1;
+    fn merge(
+        &self,
+        model: &mut dyn Learner,
+        other: &dyn Learner,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        workspace.counters.cost.merges += 1;
         model.merge(other)?;
-        // Rows are reported where they are fed and evaluated; between them there may be many mergers.
+        // Rows are reported where they are learnt and evaluated; many merges may lie between them.
         self.monitor.check()
     }
 
-    fn feed(&self, model: &mut L, span: Range<usize>, workspace: &mut Workspace<L>) -> Result<()> {
-        let phase = Phase {
+    fn update(
+        &self,
+        model: &mut dyn Learner,
+        span: Range<usize>,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        let batch = Batch {
             rows: [self.folds.rows(span.clone())],
             key: span,
         };
-        self.feeder
-            .feed(model, &phase, &mut Forget, &mut workspace.ledger)
+        self.driver
+            .update(model, &batch, None, &mut workspace.counters)
     }
 
     /// Does `work` for each part, on several threads where that is worth it.
     fn each(
         &self,
-        parts: &mut [Part<'_, L>],
-        workspace: &mut Workspace<L>,
-        work: &(impl Fn(&mut Part<'_, L>, &mut Workspace<L>) -> Result<()> + Sync),
+        parts: &mut [Part<'_>],
+        workspace: &mut Workspace,
+        work: &(impl Fn(&mut Part<'_>, &mut Workspace) -> Result<()> + Sync),
     ) -> Result<()> {
         if parts.len() == 1 || !self.is_worth_a_thread(parts) {
             return parts.iter_mut().try_for_each(|part| work(part, workspace));
@@ -256,36 +329,50 @@ impl<D: Samples + ?Sized, L: Learner<D> + Mergeable> Engine<'_, D, L> {
         // What has not begun when the caller cancels must not begin.
         self.monitor.check()?;
         let (left, right) = parts.split_at_mut(parts.len() / 2);
-        self.pool.fork(
+        self.pool.join(
             workspace,
             |workspace| self.each(left, workspace, work),
             |workspace| self.each(right, workspace, work),
         )
     }
 
-    fn is_worth_a_thread(&self, parts: &[Part<'_, L>]) -> bool {
-        let span = parts[0].span.start..parts[parts.len() - 1].span.end;
-        let merged = span.len() as f64 * self.effort.copy;
-        self.is_parallel && self.n_rows(span) * self.effort.update + merged >= GRAIN
+    fn is_worth_a_thread(&self, parts: &[Part<'_>]) -> bool {
+        let last = &parts[parts.len() - 1].held_out.span;
+        let span = parts[0].held_out.span.start..last.end;
+        let merged = span.len() as f64 * self.cost_model.copy;
+        self.is_parallel && self.n_rows(span) * self.cost_model.update + merged >= MIN_THREAD_VALUES
     }
 
     /// Whether feeding the rows of a part twice is cheaper than a model and two mergers.
     fn is_fed(&self, span: Range<usize>) -> bool {
-        self.n_rows(span) * self.effort.update <= 2.0 * self.effort.copy
+        self.n_rows(span) * self.cost_model.update <= 2.0 * self.cost_model.copy
     }
 
     fn n_rows(&self, span: Range<usize>) -> f64 {
         self.folds.range(span).len() as f64
     }
 
-    fn cut<'a>(&self, span: Range<usize>, mut out: &'a mut [f64]) -> Vec<Part<'a, L>> {
+    fn cut<'h>(&self, held_out: HeldOut<'h>) -> Vec<Part<'h>> {
+        let HeldOut {
+            span,
+            mut outputs,
+            mut models,
+        } = held_out;
         let part = |span: Range<usize>| {
-            let size = self.folds.range(span.clone()).len() * self.learner.n_outputs();
+            let n_outputs = self.folds.range(span.clone()).len() * self.learner.n_outputs();
             let here;
-            (here, out) = std::mem::take(&mut out).split_at_mut(size);
+            (here, outputs) = std::mem::take(&mut outputs).split_at_mut(n_outputs);
+            let own_models = models.take().map(|all| {
+                let (own, rest) = all.split_at_mut(span.len());
+                models = Some(rest);
+                own
+            });
             Part {
-                span,
-                out: here,
+                held_out: HeldOut {
+                    span,
+                    outputs: here,
+                    models: own_models,
+                },
                 own: None,
                 others: None,
             }
@@ -294,7 +381,7 @@ impl<D: Samples + ?Sized, L: Learner<D> + Mergeable> Engine<'_, D, L> {
     }
 
     /// The parts of a span, which has more than one fold.
-    fn spans(&self, span: Range<usize>) -> impl ExactSizeIterator<Item = Range<usize>> + use<D, L> {
+    fn spans(&self, span: Range<usize>) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
         let n_parts = span.len().min(self.max_parts);
         (0..n_parts).map(move |part| {
             let at = |part| span.start + part * span.len() / n_parts;

@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 
 use bytemuck::Pod;
 
-use super::{HugePageBuffer, Layout, Row, ask_ahead};
+use super::{HugePageBuffer, Layout, Row, prefetch_ahead};
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Result};
 
@@ -94,53 +94,23 @@ impl<'a, I: Index> Csr<'a, I> {
             n_features,
         })
     }
-}
 
-impl<I: Index> Layout for Csr<'_, I> {
-    type Row<'r>
-        = CsrRow<'r, I>
-    where
-        Self: 'r;
-
-    type Store = CsrStore<I>;
-
-    type View<'s> = Csr<'s, I>;
-
-    type Features = CsrFeatures<I>;
-
-    fn n_rows(&self) -> usize {
-        self.indptr.len() - 1
-    }
-
-    fn n_features(&self) -> usize {
-        self.n_features
-    }
-
-    #[inline(always)]
-    fn row(&self, index: usize) -> CsrRow<'_, I> {
-        let range = self.indptr[index].offset()..self.indptr[index + 1].offset();
-        CsrRow {
-            indices: &self.indices[range.clone()],
-            values: &self.values[range],
-        }
-    }
-
-    fn n_stored(&self) -> usize {
-        self.values.len()
-    }
-
-    fn gather<'s>(&self, order: &[usize], store: &'s mut CsrStore<I>) -> Csr<'s, I> {
-        let CsrStore {
+    /// Copies the rows at `order`, in that order, into `buffer`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub(crate) fn gather<'s>(&self, order: &[usize], buffer: &'s mut CsrBuffer<I>) -> Csr<'s, I> {
+        let CsrBuffer {
             indptr,
             indices,
             values,
-        } = store;
+        } = buffer;
         indptr.clear();
         indices.clear();
         values.clear();
         indptr.push(I::from_offset(0));
         for (position, &row) in order.iter().enumerate() {
-            ask_ahead(self, order, position);
+            prefetch_ahead(self, order, position);
             let row = self.row(row);
             indices.extend_from_slice(row.indices);
             values.extend_from_slice(row.values);
@@ -154,7 +124,9 @@ impl<I: Index> Layout for Csr<'_, I> {
         }
     }
 
-    fn stored_features(&self) -> Option<CsrFeatures<I>> {
+    /// Indices that number only the features stored in some row, in their order; `None` unless those
+    /// are less than half of all features.
+    pub(crate) fn compact_indices(&self) -> Option<CompactIndices<I>> {
         let mut stored = vec![0_u64; self.n_features.div_ceil(WORD)];
         for j in self.indices {
             stored[j.offset() / WORD] |= 1 << (j.offset() % WORD);
@@ -175,18 +147,50 @@ impl<I: Index> Layout for Csr<'_, I> {
             before: &before,
             out: &mut indices,
         });
-        Some(CsrFeatures {
+        Some(CompactIndices {
             indices,
             n_features,
         })
     }
 
-    fn with_features<'s>(&'s self, features: Option<&'s CsrFeatures<I>>) -> Csr<'s, I> {
-        features.map_or(*self, |features| Csr {
-            indices: &features.indices,
-            n_features: features.n_features,
+    /// The same rows with other indices of their features.
+    pub(crate) fn with_indices<'s>(&self, compact: &'s CompactIndices<I>) -> Csr<'s, I>
+    where
+        'a: 's,
+    {
+        Csr {
+            indices: &compact.indices,
+            n_features: compact.n_features,
             ..*self
-        })
+        }
+    }
+}
+
+impl<I: Index> Layout for Csr<'_, I> {
+    type Row<'r>
+        = CsrRow<'r, I>
+    where
+        Self: 'r;
+
+    fn n_rows(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    #[inline(always)]
+    fn row(&self, index: usize) -> CsrRow<'_, I> {
+        let range = self.indptr[index].offset()..self.indptr[index + 1].offset();
+        CsrRow {
+            indices: &self.indices[range.clone()],
+            values: &self.values[range],
+        }
+    }
+
+    fn n_stored(&self) -> usize {
+        self.values.len()
     }
 }
 
@@ -218,20 +222,20 @@ impl<I: Index> WithSimd for Renumber<'_, I> {
 
 /// The indices of [`Csr`] rows among the features that are stored in some row.
 #[derive(Debug)]
-pub struct CsrFeatures<I> {
+pub(crate) struct CompactIndices<I> {
     indices: HugePageBuffer<I>,
     n_features: usize,
 }
 
 /// Owns a copy of [`Csr`] rows.
 #[derive(Debug)]
-pub struct CsrStore<I> {
+pub(crate) struct CsrBuffer<I> {
     indptr: Vec<I>,
     indices: Vec<I>,
     values: Vec<f64>,
 }
 
-impl<I> Default for CsrStore<I> {
+impl<I> Default for CsrBuffer<I> {
     fn default() -> Self {
         Self {
             indptr: Vec::new(),

@@ -1,12 +1,12 @@
-//! Dense rows: one C-contiguous block.
+//! Dense rows: a C-contiguous matrix.
 
-use std::convert::Infallible;
+use ndarray::ArrayView2;
 
-use super::{HugePageBuffer, Layout, Row, ask_ahead};
+use super::{HugePageBuffer, Layout, Row, prefetch_ahead};
 use crate::runtime::simd::{self, Simd};
 use crate::{Error, Result};
 
-/// `n_rows × n_features` values, row after row.
+/// `n_rows × n_features` values in row-major order.
 #[derive(Clone, Copy, Debug)]
 pub struct Dense<'a> {
     values: &'a [f64],
@@ -15,19 +15,41 @@ pub struct Dense<'a> {
 }
 
 impl<'a> Dense<'a> {
-    /// Wraps `values`, which hold `n_rows` rows of `n_features` each.
-    pub fn new(values: &'a [f64], n_rows: usize, n_features: usize) -> Result<Self> {
-        match n_rows.checked_mul(n_features) {
-            Some(expected) if expected == values.len() => Ok(Self {
+    /// The rows of a C-contiguous matrix.
+    pub fn new(x: ArrayView2<'a, f64>) -> Result<Self> {
+        let (n_rows, n_features) = x.dim();
+        match x.to_slice() {
+            Some(values) => Ok(Self {
                 values,
                 n_rows,
                 n_features,
             }),
-            expected => Err(Error::Shape {
-                what: "X",
-                expected: expected.unwrap_or(usize::MAX),
-                found: values.len(),
+            None => Err(Error::Parameter {
+                name: "X",
+                rule: "C-contiguous",
+                value: format!("strides {:?}", x.strides()),
             }),
+        }
+    }
+
+    /// Copies the rows at `order`, in that order, into `buffer`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub(crate) fn gather<'s>(&self, order: &[usize], buffer: &'s mut HugePageBuffer) -> Dense<'s> {
+        let n_values = order.len() * self.n_features;
+        if buffer.len() < n_values {
+            *buffer = HugePageBuffer::new(n_values);
+        }
+        let targets = buffer.chunks_exact_mut(self.n_features.max(1));
+        for (position, (target, &row)) in targets.zip(order).enumerate() {
+            prefetch_ahead(self, order, position);
+            target.copy_from_slice(self.row(row));
+        }
+        Dense {
+            values: &buffer[..n_values],
+            n_rows: order.len(),
+            n_features: self.n_features,
         }
     }
 }
@@ -37,12 +59,6 @@ impl Layout for Dense<'_> {
         = &'r [f64]
     where
         Self: 'r;
-
-    type Store = HugePageBuffer;
-
-    type View<'s> = Dense<'s>;
-
-    type Features = Infallible;
 
     fn n_rows(&self) -> usize {
         self.n_rows
@@ -64,32 +80,6 @@ impl Layout for Dense<'_> {
 
     fn n_stored(&self) -> usize {
         self.values.len()
-    }
-
-    fn gather<'s>(&self, order: &[usize], store: &'s mut HugePageBuffer) -> Dense<'s> {
-        let n_values = order.len() * self.n_features;
-        if store.len() < n_values {
-            *store = HugePageBuffer::new(n_values);
-        }
-        let places = store.chunks_exact_mut(self.n_features.max(1));
-        for (position, (place, &row)) in places.zip(order).enumerate() {
-            ask_ahead(self, order, position);
-            place.copy_from_slice(self.row(row));
-        }
-        Dense {
-            values: &store[..n_values],
-            n_rows: order.len(),
-            n_features: self.n_features,
-        }
-    }
-
-    /// Dense rows store every feature.
-    fn stored_features(&self) -> Option<Infallible> {
-        None
-    }
-
-    fn with_features<'s>(&'s self, _: Option<&'s Infallible>) -> Dense<'s> {
-        *self
     }
 }
 

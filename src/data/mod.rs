@@ -1,17 +1,25 @@
-//! Rows of a data set: dense or CSR, borrowed from the caller, behind one trait.
+//! Data sets: dense or CSR rows, borrowed from the caller, with targets and weights.
 //!
-//! An algorithm is written once, against [`Layout`] and [`Row`], and compiled for each layout. Rows
-//! are checked when they are wrapped, so the loops inside have nothing left to check.
+//! A [`Dataset`] is what engines and learners receive; it is validated when it is made. Kernels are
+//! written once, against [`Layout`] and [`Row`], and compiled for each layout.
 
+#[cfg(any(test, feature = "python"))]
+mod compact;
 mod csr;
+mod dataset;
 mod dense;
 mod examples;
 mod huge_pages;
 
-pub use csr::{Csr, CsrFeatures, CsrRow, CsrStore, Index};
+pub use csr::{Csr, CsrRow, Index};
+pub use dataset::{Dataset, Rows};
 pub use dense::Dense;
-pub use examples::{Ahead, Examples, Gathered, Targets};
+pub use examples::{Examples, Prefetched, Targets};
 pub use huge_pages::HugePageBuffer;
+
+#[cfg(feature = "python")]
+pub(crate) use compact::CompactFeatures;
+pub(crate) use dataset::{DatasetBuffer, external_rows, with_layout};
 
 use std::ops::Range;
 
@@ -21,27 +29,12 @@ use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::runtime::threads::is_parallel;
 use crate::{Error, Monitor, Result};
 
-/// Anything that has samples to hold out, numbered from 0.
-pub trait Samples: Sync {
-    /// How many samples.
-    fn n_samples(&self) -> usize;
-}
-
-/// A data set seen row by row.
-pub trait Layout: Sync {
+/// Rows in one layout: what kernels are generic over.
+pub trait Layout: Copy + Sync {
     /// One row, borrowed.
     type Row<'a>: Row
     where
         Self: 'a;
-
-    /// What owns a copy of rows.
-    type Store: Default + Send + Sync;
-
-    /// Rows of the same layout, borrowed from a [`Layout::Store`].
-    type View<'s>: for<'t> Layout<Store = Self::Store, View<'t> = Self::View<'t>>;
-
-    /// The features that are stored in some row.
-    type Features: Send + Sync;
 
     /// How many rows.
     fn n_rows(&self) -> usize;
@@ -68,26 +61,14 @@ pub trait Layout: Sync {
     /// How many values are stored in all.
     fn n_stored(&self) -> usize;
 
-    /// Copies the rows at `order`, in that order, to where others may have been before.
-    ///
-    /// # Panics
-    /// When there is no such row.
-    fn gather<'s>(&self, order: &[usize], store: &'s mut Self::Store) -> Self::View<'s>;
-
-    /// The features that are stored in some row, if they are less than half of them.
-    fn stored_features(&self) -> Option<Self::Features>;
-
-    /// The same rows, numbering only `features`, in their order; without them the rows as they are.
-    fn with_features<'s>(&'s self, features: Option<&'s Self::Features>) -> Self::View<'s>;
-
     /// An [`Error::Value`] naming the first NaN or infinity, if there is one.
     fn check_finite(&self, monitor: &Monitor) -> Result<()>
     where
         Self: Sized,
     {
-        let mut blocks = 0..self.n_rows().div_ceil(BLOCK);
+        let mut blocks = 0..self.n_rows().div_ceil(POLL_ROWS);
         let wrong = |block: usize| {
-            let rows = block * BLOCK..self.n_rows().min((block + 1) * BLOCK);
+            let rows = block * POLL_ROWS..self.n_rows().min((block + 1) * POLL_ROWS);
             monitor.check().and_then(|()| check_block(self, rows)).err()
         };
         let first = if is_parallel() {
@@ -99,27 +80,19 @@ pub trait Layout: Sync {
     }
 }
 
-/// How many rows ahead of its use the beginning of a row is asked for, so that its address is
-/// translated when the rest is asked for. (Layout that lie scattered are on a page of their own each;
-/// asked for all at once, their lines would all wait for the translation.)
-const FAR_AHEAD: usize = 32;
+/// How many rows ahead the first cache line of a row is prefetched, so that its address is translated
+/// when the rest is: scattered rows lie on a page of their own each.
+const TLB_DISTANCE: usize = 32;
 
-/// How many rows ahead of its use the whole of a row is asked for: more than the machine can wait for
-/// at once, and few enough to be there still.
-const AHEAD: usize = 16;
+/// How many rows ahead a whole row is prefetched: more than the outstanding misses of a core, few
+/// enough to stay in the cache until they are used.
+const PREFETCH_DISTANCE: usize = 16;
 
-/// Rows that need not be asked for: whoever reads so few has most often just read them.
-const FEW: usize = 512;
+/// Batches of at most this many rows are not prefetched: most of them have just been read.
+const PREFETCH_MIN_ROWS: usize = 512;
 
-/// Stored values of all rows, of 8 bytes each, that some cache may hold: 32 MB.
-const CACHED: usize = 1 << 22;
-
-/// Stored values of so many rows that whoever reads them reads most of the rows, or has not read
-/// them for a while: 4 MB.
-const MANY: f64 = (1 << 19) as f64;
-
-/// Rows that are checked between two looks at the monitor.
-const BLOCK: usize = 4096;
+/// Rows checked between two polls of the monitor.
+const POLL_ROWS: usize = 4096;
 
 /// An error that names the first value among `rows` that is not finite.
 fn check_block(rows: &impl Layout, range: Range<usize>) -> Result<()> {
@@ -157,13 +130,13 @@ impl<R: Layout> WithSimd for FirstOverflow<'_, R> {
     }
 }
 
-/// Asks for what is to be read soon, before the row at `order[position]` is read.
+/// Prefetches what is read soon after the row at `order[position]`.
 #[inline(always)]
-fn ask_ahead(rows: &impl Layout, order: &[usize], position: usize) {
-    if let Some(&row) = order.get(position + FAR_AHEAD) {
+fn prefetch_ahead(rows: &impl Layout, order: &[usize], position: usize) {
+    if let Some(&row) = order.get(position + TLB_DISTANCE) {
         rows.row(row).prefetch_start();
     }
-    if let Some(&row) = order.get(position + AHEAD) {
+    if let Some(&row) = order.get(position + PREFETCH_DISTANCE) {
         rows.row(row).prefetch();
     }
 }
@@ -195,9 +168,9 @@ pub trait Row: Copy {
     /// How many values are stored: what a pass over this row costs.
     fn n_stored(self) -> usize;
 
-    /// Asks for the row to be brought into the cache.
+    /// Prefetches the row.
     fn prefetch(self);
 
-    /// Asks for the beginning of the row only, and so for the translation of its address.
+    /// Prefetches the first cache line of the row, and with it the translation of its address.
     fn prefetch_start(self);
 }

@@ -1,31 +1,31 @@
-//! Naive Bayes of counts and of presence: multinomial, complement and Bernoulli.
+//! Discrete naive Bayes: multinomial, complement and Bernoulli.
 //!
 //! # Problem
 //! A class has seen rows of weight W, and in them the weight Nⱼ of feature j, T = Σⱼ Nⱼ in all;
 //! all other classes together have seen Mⱼ and U = Σⱼ Mⱼ. With d features and the smoothing α, the
 //! output of the class is k + Σⱼ eⱼ·tⱼ, where
 //!
-//! | [`Events`] | event eⱼ | term tⱼ | constant k |
+//! | [`EventModel`] | event eⱼ | term tⱼ | constant k |
 //! |---|---|---|---|
-//! | `Counts` | xⱼ | ln (Nⱼ + α)/(T + αd) | ln prior |
+//! | `Multinomial` | xⱼ | ln (Nⱼ + α)/(T + αd) | ln prior |
 //! | `Complement` | xⱼ | −ln (Mⱼ + α)/(U + αd) | 0 |
-//! | `Presence` | 1 if xⱼ > threshold | ln (Nⱼ + α)/(W − Nⱼ + α) | ln prior + Σⱼ ln (W − Nⱼ + α)/(W + 2α) |
+//! | `Bernoulli` | 1 if xⱼ > threshold | ln (Nⱼ + α)/(W − Nⱼ + α) | ln prior + Σⱼ ln (W − Nⱼ + α)/(W + 2α) |
 //!
-//! `Counts` and `Presence` are joint log likelihoods (multinomial, Bernoulli). `Complement` is a
+//! `Multinomial` and `Bernoulli` are joint log likelihoods. `Complement` is a
 //! score; with `norm` the terms of a class are divided by the sum of their absolute values.
 //!
 //! # Cost
-//! | operation | numbers |
+//! | operation | values |
 //! |---|---|
-//! | feed a row | stored values of the row |
+//! | update with a row | stored values of the row |
 //! | evaluate m rows | min(m × stored values of a row, features) × classes logarithms |
-//! | the same, `Presence` or `norm` | features × classes more numbers to read, about a tenth as many logarithms |
+//! | the same, `Bernoulli` or `norm` | features × classes more values to read, about a tenth as many logarithms |
 //! | copy, merge | features × classes |
 //!
-//! So the leaves of leave-one-out cost what their row stores with `Counts`, but all features with
-//! `Presence`, because there a row also tells by what it lacks.
+//! So the leaves of leave-one-out cost what their row stores with `Multinomial`, but all features
+//! with `Bernoulli`, where the absence of a feature is an event, too.
 //!
-//! Outputs: one a class; −∞ for a class of which nothing was seen.
+//! Outputs: one per class; −∞ for a class without rows.
 //!
 //! # References
 //! A. McCallum, K. Nigam, *A comparison of event models for naive Bayes text classification*,
@@ -33,123 +33,191 @@
 //! J. Teevan, D. R. Karger, *Tackling the poor assumptions of naive Bayes text classifiers*, ICML
 //! (2003), section 3.
 
-use super::logs::LogSum;
+use ndarray::{Array1, Array2};
+use serde::Deserialize;
+
+use super::learner::{CostModel, Fitted, Learner};
+use super::log_sum::LogSum;
 use super::priors::Priors;
-use crate::data::{Examples, Layout, Row};
-use crate::merge::Mergeable;
-use crate::tree::{Effort, Flat, Learner, Undo};
+use super::state::State;
+use super::undo::{Undo, UndoLog};
+use super::with_undo;
+use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::{Error, Result};
 
 /// What of a row is counted, and how counts become outputs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Events {
-    /// Multinomial: a value is a number of events.
-    Counts,
-    /// As `Counts`, with each class told by all the others.
-    Complement {
-        /// Whether the terms of a class are normalised.
-        norm: bool,
-    },
-    /// Bernoulli: a value is an event when it is above the threshold.
-    Presence {
-        /// The threshold, not negative: a zero is no event.
-        above: f64,
-    },
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum EventModel {
+    /// A value is a number of events.
+    #[default]
+    Multinomial,
+    /// As multinomial, with the parameters of each class from all the others.
+    Complement,
+    /// A value is one event when it is above a threshold.
+    Bernoulli,
 }
 
-/// How naive Bayes of counts learns.
-#[derive(Clone, Debug, PartialEq)]
+/// Hyper-parameters of [`DiscreteNaiveBayes`].
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct DiscreteNbOptions {
     /// What is counted.
-    pub events: Events,
+    pub event_model: EventModel,
     /// What is added to every count.
     pub alpha: f64,
-    /// Priors of the classes; `Complement` has no use for them.
+    /// Priors of the classes; the complement event model does not use them.
     pub priors: Priors,
+    /// Whether the terms of a class are normalised, by the complement event model.
+    pub norm: bool,
+    /// The threshold of the Bernoulli event model, not negative: a zero is no event.
+    pub binarize: f64,
 }
 
-/// Naive Bayes of counts or presence.
+impl Default for DiscreteNbOptions {
+    fn default() -> Self {
+        Self {
+            event_model: EventModel::Multinomial,
+            alpha: 1.0,
+            priors: Priors::Counted,
+            norm: false,
+            binarize: 0.0,
+        }
+    }
+}
+
+impl DiscreteNbOptions {
+    /// The number of events of a value.
+    #[inline(always)]
+    fn count(&self, value: f64) -> f64 {
+        match self.event_model {
+            EventModel::Bernoulli if value > self.binarize => 1.0,
+            EventModel::Bernoulli => 0.0,
+            EventModel::Multinomial | EventModel::Complement => value,
+        }
+    }
+}
+
+/// Multinomial, complement or Bernoulli naive Bayes.
 ///
-/// State: for each feature N, one a class; then T and W, one a class each.
+/// State: one vector per class with N of each feature; scalars: T of each class, then W of each.
 #[derive(Clone, Debug)]
-pub struct DiscreteNb {
+pub struct DiscreteNaiveBayes {
     options: DiscreteNbOptions,
     n_features: usize,
     n_classes: usize,
-    state: Vec<f64>,
+    state: State,
 }
 
-impl DiscreteNb {
+impl DiscreteNaiveBayes {
     /// A model of `n_classes` classes that has learnt nothing.
     pub fn new(options: DiscreteNbOptions, n_features: usize, n_classes: usize) -> Result<Self> {
         super::check_positive("alpha", options.alpha)?;
-        if let Events::Presence { above } = options.events {
-            super::check_not_negative("binarize", above)?;
-        }
+        super::check_not_negative("binarize", options.binarize)?;
         options.priors.check(n_classes)?;
+        let vectors = (0..n_classes).map(|_| vec![0.0; n_features]);
         Ok(Self {
             options,
             n_features,
             n_classes,
-            state: vec![0.0; (n_features + 2) * n_classes],
+            state: State::new(vectors, vec![0.0; 2 * n_classes]),
         })
     }
 
     /// The weight of each class.
     pub fn class_weights(&self) -> &[f64] {
-        self.parts().2
+        self.totals().1
     }
 
-    /// The weight of each feature's events: for each feature, one number a class.
-    pub fn feature_weights(&self) -> &[f64] {
-        self.parts().0
+    /// The weight of each feature's events in each class: one row per class.
+    pub fn feature_weights(&self) -> Array2<f64> {
+        Array2::from_shape_fn((self.n_classes, self.n_features), |(class, feature)| {
+            self.state.vector(class)[feature]
+        })
     }
 
-    /// N, T and W.
-    fn parts(&self) -> (&[f64], &[f64], &[f64]) {
-        let (counts, tail) = self.state.split_at(self.n_features * self.n_classes);
-        let (totals, weights) = tail.split_at(self.n_classes);
-        (counts, totals, weights)
+    /// T and W of each class.
+    fn totals(&self) -> (&[f64], &[f64]) {
+        self.state.scalars().split_at(self.n_classes)
     }
-}
 
-impl Events {
-    /// What `value` counts for.
+    /// The weight of a feature in all classes but one.
     #[inline(always)]
-    fn count(self, value: f64) -> f64 {
-        match self {
-            Self::Presence { above } if value > above => 1.0,
-            Self::Presence { .. } => 0.0,
-            Self::Counts | Self::Complement { .. } => value,
+    fn rest(&self, feature: usize, class: usize) -> f64 {
+        let counts = (0..self.n_classes).map(|class| self.state.vector(class)[feature]);
+        sum_of_others(counts, class)
+    }
+
+    fn learn<X: Layout, U: Undo>(
+        &mut self,
+        data: &Examples<'_, X>,
+        rows: &[usize],
+        undo: &mut U,
+    ) -> Result<()> {
+        data.check_features(self.n_features)?;
+        let codes = data.classes(self.n_classes)?;
+        let Self {
+            options,
+            n_classes,
+            state,
+            ..
+        } = self;
+        if !rows.is_empty() {
+            undo.save_all(*n_classes, 0, state.scalars());
         }
+        for index in data.prefetched(rows) {
+            let (class, weight) = (codes[index] as usize, data.weight(index));
+            let (counts, totals) = state.parts_mut(class);
+            for (feature, value) in data.rows().row(index).entries() {
+                let count = weight * options.count(value);
+                if count < 0.0 {
+                    return Err(Error::Value {
+                        place: format!("X[{index}, {feature}]"),
+                        value,
+                        rule: "Negative values in data are not counts",
+                    });
+                }
+                if count > 0.0 {
+                    undo.save(class, feature, counts[feature]);
+                    counts[feature] += count;
+                    totals[class] += count;
+                }
+            }
+            totals[*n_classes + class] += weight;
+        }
+        Ok(())
     }
 }
 
 /// What turns counts into outputs.
+#[derive(Debug)]
 struct Terms<'a> {
-    model: &'a DiscreteNb,
-    /// k, one a class.
+    model: &'a DiscreteNaiveBayes,
+    /// k of each class.
     constants: Vec<f64>,
     /// The part of a class's terms that is the same for all features, and what they are
     /// multiplied with.
     common: Vec<[f64; 2]>,
-    /// All terms, where they were worth writing down.
+    /// All terms, where more values are evaluated than there are features.
     table: Option<Vec<f64>>,
 }
 
 impl<'a> Terms<'a> {
     /// For rows that store `n_stored` values in all.
-    fn new(model: &'a DiscreteNb, n_stored: usize) -> Self {
-        let (_, totals, weights) = model.parts();
+    fn new(model: &'a DiscreteNaiveBayes, n_stored: usize) -> Self {
+        let (totals, weights) = model.totals();
         let (d, alpha) = (model.n_features as f64, model.options.alpha);
-        let common = |class: usize| match model.options.events {
-            Events::Counts => [(totals[class] + alpha * d).ln(), 1.0],
-            Events::Complement { .. } => [(rest(totals, class) + alpha * d).ln(), -1.0],
-            Events::Presence { .. } => [0.0, 1.0],
+        let common = |class: usize| match model.options.event_model {
+            EventModel::Multinomial => [(totals[class] + alpha * d).ln(), 1.0],
+            EventModel::Complement => [
+                (sum_of_others(totals.iter().copied(), class) + alpha * d).ln(),
+                -1.0,
+            ],
+            EventModel::Bernoulli => [0.0, 1.0],
         };
         let mut constants = model.options.priors.logs(weights);
-        if let Events::Complement { .. } = model.options.events {
-            // A score, not a likelihood: all that matters is who was seen.
+        if let EventModel::Complement = model.options.event_model {
+            // A score, not a likelihood: without priors.
             for (constant, weight) in constants.iter_mut().zip(weights) {
                 *constant = if *weight > 0.0 {
                     0.0
@@ -173,26 +241,23 @@ impl<'a> Terms<'a> {
 
     /// What needs a sum over all features.
     fn sum_features(&mut self) {
-        let (counts, _, weights) = self.model.parts();
+        let (_, weights) = self.model.totals();
         let (d, alpha) = (self.model.n_features as f64, self.model.options.alpha);
-        let n_classes = self.model.n_classes;
-        match self.model.options.events {
-            Events::Counts | Events::Complement { norm: false } => {}
-            Events::Complement { norm: true } => {
+        match self.model.options.event_model {
+            EventModel::Multinomial => {}
+            EventModel::Complement if !self.model.options.norm => {}
+            EventModel::Complement => {
                 for (class, [common, factor]) in self.common.iter_mut().enumerate() {
-                    let others = counts.chunks_exact(n_classes);
-                    let others = others.map(|counts| rest(counts, class) + alpha);
+                    let features = 0..self.model.n_features;
+                    let others = features.map(|j| self.model.rest(j, class) + alpha);
                     *factor = 1.0 / (others.collect::<LogSum>().value() - d * *common);
                 }
             }
-            Events::Presence { .. } => {
-                let mut absent = vec![LogSum::EMPTY; n_classes];
-                for counts in counts.chunks_exact(n_classes) {
-                    for ((absent, weight), count) in absent.iter_mut().zip(weights).zip(counts) {
-                        absent.add((weight - count).max(0.0) + alpha);
-                    }
-                }
-                for ((k, absent), weight) in self.constants.iter_mut().zip(absent).zip(weights) {
+            EventModel::Bernoulli => {
+                for (class, (k, weight)) in self.constants.iter_mut().zip(weights).enumerate() {
+                    let counts = self.model.state.vector(class).iter();
+                    let absent = counts.map(|count| (weight - count).max(0.0) + alpha);
+                    let absent = absent.collect::<LogSum>();
                     *k += absent.value() - d * (weight + 2.0 * alpha).ln();
                 }
             }
@@ -209,15 +274,15 @@ impl<'a> Terms<'a> {
     /// t of a class and feature.
     #[inline(always)]
     fn term(&self, feature: usize, class: usize) -> f64 {
-        let (counts, _, weights) = self.model.parts();
-        let counts = &counts[feature * self.model.n_classes..][..self.model.n_classes];
+        let (_, weights) = self.model.totals();
+        let count = || self.model.state.vector(class)[feature];
         let alpha = self.model.options.alpha;
-        let ratio = match self.model.options.events {
-            Events::Counts => counts[class] + alpha,
-            Events::Complement { .. } => rest(counts, class) + alpha,
-            Events::Presence { .. } => {
-                let absent = (weights[class] - counts[class]).max(0.0);
-                (counts[class] + alpha) / (absent + alpha)
+        let ratio = match self.model.options.event_model {
+            EventModel::Multinomial => count() + alpha,
+            EventModel::Complement => self.model.rest(feature, class) + alpha,
+            EventModel::Bernoulli => {
+                let absent = (weights[class] - count()).max(0.0);
+                (count() + alpha) / (absent + alpha)
             }
         };
         let [common, factor] = self.common[class];
@@ -228,7 +293,7 @@ impl<'a> Terms<'a> {
         let n_classes = out.len();
         out.copy_from_slice(&self.constants);
         for (feature, value) in row.entries() {
-            let events = self.model.options.events.count(value);
+            let events = self.model.options.count(value);
             if events == 0.0 {
                 continue;
             }
@@ -246,93 +311,86 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// The weight of a feature in all classes but one.
+/// The sum over all classes but one.
 #[inline(always)]
-fn rest(counts: &[f64], class: usize) -> f64 {
-    counts[..class].iter().sum::<f64>() + counts[class + 1..].iter().sum::<f64>()
+fn sum_of_others(values: impl Iterator<Item = f64> + Clone, class: usize) -> f64 {
+    values.clone().take(class).sum::<f64>() + values.skip(class + 1).sum::<f64>()
 }
 
-impl Flat for DiscreteNb {
+impl Learner for DiscreteNaiveBayes {
     fn n_outputs(&self) -> usize {
         self.n_classes
     }
 
-    fn state(&self) -> &[f64] {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut [f64] {
-        &mut self.state
-    }
-
-    fn may_be_infinite(&self) -> bool {
-        true
-    }
-}
-
-impl<R: Layout> Learner<Examples<'_, R>> for DiscreteNb {
-    fn effort(&self, data: &Examples<'_, R>) -> Effort {
-        let touched = data.stored_per_row();
-        Effort {
+    fn cost_model(&self, data: &Dataset<'_>) -> CostModel {
+        let touched = data.mean_nnz();
+        CostModel {
             update: touched,
             copy: self.state.len() as f64,
             undo: Some(touched),
-            indivisible: false,
+            atomic_batches: false,
         }
     }
 
-    fn learn<U: Undo>(
+    fn update(
         &mut self,
-        data: &Examples<'_, R>,
+        data: &Dataset<'_>,
         rows: &[usize],
-        undo: &mut U,
+        undo: Option<&mut UndoLog>,
     ) -> Result<()> {
-        data.check_features(self.n_features)?;
-        let codes = data.classes(self.n_classes)?;
-        let (events, n_classes) = (self.options.events, self.n_classes);
-        let (counts, tail) = self.state.split_at_mut(self.n_features * n_classes);
-        undo.save_all(counts.len(), tail);
-        for index in data.ahead(rows) {
-            let (class, weight) = (codes[index] as usize, data.weight(index));
-            for (feature, value) in data.rows().row(index).entries() {
-                let count = weight * events.count(value);
-                if count < 0.0 {
-                    return Err(Error::Value {
-                        place: format!("X[{index}, {feature}]"),
-                        value,
-                        rule: "Negative values in data are not counts",
-                    });
-                }
-                if count > 0.0 {
-                    let slot = feature * n_classes + class;
-                    undo.save(slot, counts[slot]);
-                    counts[slot] += count;
-                    tail[class] += count;
-                }
+        with_layout!(data, |data| with_undo!(undo, |undo| {
+            self.learn(data, rows, undo)
+        }))
+    }
+
+    fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
+        with_layout!(data, |data| {
+            data.check_features(self.n_features)?;
+            let row = |index| data.rows().row(index);
+            let terms = Terms::new(self, rows.iter().map(|&index| row(index).n_stored()).sum());
+            let outs = out.chunks_exact_mut(self.n_classes);
+            for (index, out) in data.prefetched(rows).zip(outs) {
+                terms.evaluate(row(index), out);
             }
-            tail[n_classes + class] += weight;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn evaluate(&self, data: &Examples<'_, R>, rows: &[usize], out: &mut [f64]) -> Result<()> {
-        data.check_features(self.n_features)?;
-        let row = |index| data.rows().row(index);
-        let terms = Terms::new(self, rows.iter().map(|&index| row(index).n_stored()).sum());
-        for (index, out) in data.ahead(rows).zip(out.chunks_exact_mut(self.n_classes)) {
-            terms.evaluate(row(index), out);
-        }
-        Ok(())
+    fn min_evaluation_rows(&self, data: &Dataset<'_>) -> usize {
+        super::rows_worth(self.n_features as f64, data.mean_nnz())
     }
 
-    fn batch(&self, data: &Examples<'_, R>) -> usize {
-        super::rows_worth(self.n_features as f64, data.stored_per_row())
+    fn outputs_may_be_infinite(&self) -> bool {
+        true
     }
-}
 
-impl Mergeable for DiscreteNb {
-    fn merge(&mut self, other: &Self) -> Result<()> {
-        super::add(&mut self.state, &other.state);
-        Ok(())
+    fn fork(&self) -> Result<Box<dyn Learner>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    fn is_mergeable(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, other: &dyn Learner) -> Result<()> {
+        super::add_state(&mut self.state, other)
+    }
+
+    fn fitted(&self) -> Result<Fitted> {
+        let weights = Array1::from(self.class_weights().to_vec());
+        let priors = self.options.priors.logs(self.class_weights());
+        Ok(vec![
+            ("feature_count_", self.feature_weights().into_dyn()),
+            ("class_count_", weights.into_dyn()),
+            ("class_log_prior_", Array1::from(priors).into_dyn()),
+        ])
     }
 }

@@ -5,16 +5,16 @@
 //! weight) of the rows seen, and ε = `reg_covar`.
 //!
 //! # Method
-//! *Diagonal*: a [moments cell](super::moments) a feature. *Full*: the [scatter](super::scatter)
-//! of the features, and a Cholesky factor made anew at each evaluation, so that no error builds up
-//! from one fold to the next.
+//! *Diagonal*: the [moments](super::moments) of each feature. *Full*: the [scatter](super::scatter)
+//! of the features, and a Cholesky factor computed at each evaluation, so that no error accumulates
+//! from fold to fold.
 //!
 //! # Cost
 //! For p features:
 //!
 //! | operation | diagonal | full |
 //! |---|---|---|
-//! | feed a row | 3 × stored values of the row | p²/2 |
+//! | update with a row | 3 × stored values of the row | p²/2 |
 //! | evaluate m rows | p + m × stored values of a row | p³/6 + m·p²/2 multiplications |
 //! | copy, merge | 3p | p²/2 |
 //!
@@ -23,26 +23,34 @@
 //!
 //! Outputs: one, the log density.
 
-use super::moments::{self, Cell, Normals, Total};
-use super::scatter::{About, Scatter, expand};
+use ndarray::Array1;
+use serde::Deserialize;
+
+use super::learner::{CostModel, Fitted, Learner, same_type};
+use super::moments::{self, DiagonalGaussians, Moments, TotalWeight};
+use super::scatter::{Centering, Scatter, densify};
+use super::state::State;
 use super::triangle;
-use crate::data::{Examples, Layout, Row};
-use crate::merge::Mergeable;
+use super::undo::{Undo, UndoLog};
+use super::with_undo;
+use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::runtime::simd::{self, Simd, WithSimd};
-use crate::tree::{Effort, Flat, Learner, Undo};
 use crate::{Error, Result};
 
-/// What is known of how features vary together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The shape of the covariance.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
 pub enum Covariance {
-    /// Everything.
+    /// Any covariance.
+    #[default]
     Full,
-    /// Nothing: features are independent.
+    /// Independent features.
     Diagonal,
 }
 
-/// How a Gaussian density learns.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Hyper-parameters of [`GaussianDensity`].
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct GaussianDensityOptions {
     /// The shape of the covariance.
     pub covariance: Covariance,
@@ -50,28 +58,38 @@ pub struct GaussianDensityOptions {
     pub reg_covar: f64,
 }
 
+impl Default for GaussianDensityOptions {
+    fn default() -> Self {
+        Self {
+            covariance: Covariance::Full,
+            reg_covar: 1e-6,
+        }
+    }
+}
+
 /// A normal distribution.
 ///
-/// State: a cell a feature and the weight of all rows (diagonal), or a scatter (full).
+/// State: one vector with the moments of each feature and one scalar, the weight of all rows (diagonal),
+/// or one vector with a scatter (full).
 #[derive(Clone, Debug)]
 pub struct GaussianDensity {
     options: GaussianDensityOptions,
     n_features: usize,
-    state: Vec<f64>,
+    state: State,
 }
 
 impl GaussianDensity {
-    /// A density that has seen nothing.
+    /// A density without rows.
     pub fn new(options: GaussianDensityOptions, n_features: usize) -> Result<Self> {
         super::check_not_negative("reg_covar", options.reg_covar)?;
         let mut density = Self {
             options,
             n_features,
-            state: vec![],
+            state: State::default(),
         };
         density.state = match options.covariance {
-            Covariance::Full => vec![0.0; density.scatter().len()],
-            Covariance::Diagonal => vec![0.0; 3 * n_features + 1],
+            Covariance::Full => State::new([vec![0.0; density.scatter().len()]], vec![]),
+            Covariance::Diagonal => State::new([vec![0.0; 3 * n_features]], vec![0.0]),
         };
         Ok(density)
     }
@@ -79,7 +97,7 @@ impl GaussianDensity {
     /// The mean.
     pub fn mean(&self) -> Vec<f64> {
         match self.options.covariance {
-            Covariance::Full => self.scatter().means(&self.state).to_vec(),
+            Covariance::Full => self.scatter().means(self.state.vector(0)).to_vec(),
             Covariance::Diagonal => self.moments().map(|(mean, _)| mean).collect(),
         }
     }
@@ -88,8 +106,8 @@ impl GaussianDensity {
     pub fn covariance(&self) -> Vec<f64> {
         match self.options.covariance {
             Covariance::Full => {
-                let weight = self.state[0];
-                let sums = self.scatter().triangle(&self.state).iter();
+                let weight = self.state.vector(0)[0];
+                let sums = self.scatter().triangle(self.state.vector(0)).iter();
                 sums.map(|s| if weight > 0.0 { s / weight } else { 0.0 })
                     .collect()
             }
@@ -100,20 +118,20 @@ impl GaussianDensity {
     fn scatter(&self) -> Scatter {
         Scatter {
             n: self.n_features,
-            about: About::Means,
+            centering: Centering::Means,
         }
     }
 
-    /// The cells and the weight of the diagonal form.
-    fn cells(&self) -> (&[Cell], f64) {
-        let (cells, total) = self.state.split_at(3 * self.n_features);
-        (cells.as_chunks().0, total[0])
+    /// The moments of the features and the weight of the diagonal form.
+    fn diagonal(&self) -> (&[Moments], f64) {
+        (self.state.vector(0).as_chunks().0, self.state.scalars()[0])
     }
 
+    /// Means and variances of the diagonal form.
     fn moments(&self) -> impl Iterator<Item = (f64, f64)> {
-        let (cells, weight) = self.cells();
-        let total = Total::new(weight);
-        cells.iter().map(move |cell| total.mean_variance(cell))
+        let (moments, weight) = self.diagonal();
+        let total = TotalWeight::new(weight);
+        moments.iter().map(move |m| total.mean_variance(m))
     }
 
     fn singular(&self) -> Error {
@@ -125,37 +143,10 @@ impl GaussianDensity {
     }
 }
 
-impl Flat for GaussianDensity {
-    fn n_outputs(&self) -> usize {
-        1
-    }
-
-    fn state(&self) -> &[f64] {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut [f64] {
-        &mut self.state
-    }
-}
-
-impl<R: Layout> Learner<Examples<'_, R>> for GaussianDensity {
-    fn effort(&self, data: &Examples<'_, R>) -> Effort {
-        let touched = match self.options.covariance {
-            Covariance::Full => self.state.len() as f64,
-            Covariance::Diagonal => 3.0 * data.stored_per_row(),
-        };
-        Effort {
-            update: touched,
-            copy: self.state.len() as f64,
-            undo: Some(touched),
-            indivisible: false,
-        }
-    }
-
-    fn learn<U: Undo>(
+impl GaussianDensity {
+    fn learn<X: Layout, U: Undo>(
         &mut self,
-        data: &Examples<'_, R>,
+        data: &Examples<'_, X>,
         rows: &[usize],
         undo: &mut U,
     ) -> Result<()> {
@@ -163,25 +154,27 @@ impl<R: Layout> Learner<Examples<'_, R>> for GaussianDensity {
         if rows.is_empty() {
             return Ok(());
         }
+        let scatter = self.scatter();
+        let (vector, total) = self.state.parts_mut(0);
         match self.options.covariance {
             Covariance::Full => {
-                undo.save_all(0, &self.state);
-                simd::dispatch(Feed {
-                    model: self,
+                undo.save_all(0, 0, vector);
+                simd::dispatch(Update {
+                    scatter,
+                    vector,
                     data,
                     rows,
                 });
             }
             Covariance::Diagonal => {
-                let (cells, total) = self.state.split_at_mut(3 * self.n_features);
-                undo.save_all(cells.len(), total);
-                let cells = cells.as_chunks_mut().0;
-                for index in data.ahead(rows) {
+                undo.save_all(1, 0, total);
+                let moments: &mut [Moments] = vector.as_chunks_mut().0;
+                for index in data.prefetched(rows) {
                     let weight = data.weight(index);
                     if weight > 0.0 {
                         for (feature, value) in data.rows().row(index).entries() {
-                            undo.save_all(3 * feature, &cells[feature]);
-                            moments::add(&mut cells[feature], value, weight);
+                            undo.save_all(0, 3 * feature, &moments[feature]);
+                            moments::add(&mut moments[feature], value, weight);
                         }
                         total[0] += weight;
                     }
@@ -190,53 +183,138 @@ impl<R: Layout> Learner<Examples<'_, R>> for GaussianDensity {
         }
         Ok(())
     }
+}
 
-    fn evaluate(&self, data: &Examples<'_, R>, rows: &[usize], out: &mut [f64]) -> Result<()> {
-        data.check_features(self.n_features)?;
-        let defined = match self.options.covariance {
-            Covariance::Full => simd::dispatch(Evaluate {
-                model: self,
-                data,
-                rows,
-                out,
-            }),
-            Covariance::Diagonal => {
-                let (cells, total) = self.cells();
-                Normals::new(cells, 1, &[total], self.options.reg_covar).map(|normals| {
-                    for (index, out) in data.ahead(rows).zip(out.chunks_exact_mut(1)) {
-                        normals.log_densities(data.rows().row(index), self.n_features, out);
-                    }
-                })
-            }
-        };
-        defined.ok_or_else(|| self.singular())
+impl Learner for GaussianDensity {
+    fn n_outputs(&self) -> usize {
+        1
     }
 
-    fn batch(&self, data: &Examples<'_, R>) -> usize {
+    fn cost_model(&self, data: &Dataset<'_>) -> CostModel {
+        let touched = match self.options.covariance {
+            Covariance::Full => self.state.len() as f64,
+            Covariance::Diagonal => 3.0 * data.mean_nnz(),
+        };
+        CostModel {
+            update: touched,
+            copy: self.state.len() as f64,
+            undo: Some(touched),
+            atomic_batches: false,
+        }
+    }
+
+    fn update(
+        &mut self,
+        data: &Dataset<'_>,
+        rows: &[usize],
+        undo: Option<&mut UndoLog>,
+    ) -> Result<()> {
+        with_layout!(data, |data| with_undo!(undo, |undo| {
+            self.learn(data, rows, undo)
+        }))
+    }
+
+    fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
+        with_layout!(data, |data| {
+            data.check_features(self.n_features)?;
+            let defined = match self.options.covariance {
+                Covariance::Full => simd::dispatch(Evaluate {
+                    model: self,
+                    data,
+                    rows,
+                    out,
+                }),
+                Covariance::Diagonal => {
+                    let (moments, total) = self.diagonal();
+                    let gaussians =
+                        DiagonalGaussians::new(&[moments], &[total], self.options.reg_covar);
+                    gaussians.map(|gaussians| {
+                        for (index, out) in data.prefetched(rows).zip(out.chunks_exact_mut(1)) {
+                            gaussians.log_densities(data.rows().row(index), self.n_features, out);
+                        }
+                    })
+                }
+            };
+            defined.ok_or_else(|| self.singular())
+        })
+    }
+
+    fn min_evaluation_rows(&self, data: &Dataset<'_>) -> usize {
         let p = self.n_features as f64;
         match self.options.covariance {
             Covariance::Full => super::rows_worth(p, 3.0),
-            Covariance::Diagonal => super::rows_worth(p, data.stored_per_row()),
+            Covariance::Diagonal => super::rows_worth(p, data.mean_nnz()),
         }
+    }
+
+    fn fork(&self) -> Result<Box<dyn Learner>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    fn is_mergeable(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, other: &dyn Learner) -> Result<()> {
+        let other: &Self = same_type(other)?;
+        let scatter = self.scatter();
+        let (vector, total) = self.state.parts_mut(0);
+        match self.options.covariance {
+            Covariance::Full => simd::dispatch(Merge {
+                scatter,
+                vector,
+                other: other.state.vector(0),
+            }),
+            Covariance::Diagonal => {
+                let (others, other_total) = other.diagonal();
+                for (moments, other) in vector.as_chunks_mut().0.iter_mut().zip(others) {
+                    moments::merge(moments, other);
+                }
+                total[0] += other_total;
+            }
+        }
+        Ok(())
+    }
+
+    fn fitted(&self) -> Result<Fitted> {
+        let n = self.n_features;
+        let covariance = self.covariance();
+        let covariance = match self.options.covariance {
+            Covariance::Full => triangle::to_square(&covariance, n).into_dyn(),
+            Covariance::Diagonal => Array1::from(covariance).into_dyn(),
+        };
+        Ok(vec![
+            ("mean_", Array1::from(self.mean()).into_dyn()),
+            ("covariance_", covariance),
+        ])
     }
 }
 
-struct Feed<'a, 'd, R> {
-    model: &'a mut GaussianDensity,
-    data: &'a Examples<'d, R>,
+struct Update<'a, 'd, X> {
+    scatter: Scatter,
+    vector: &'a mut [f64],
+    data: &'a Examples<'d, X>,
     rows: &'a [usize],
 }
 
-impl<R: Layout> WithSimd for Feed<'_, '_, R> {
+impl<X: Layout> WithSimd for Update<'_, '_, X> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let scatter = self.model.scatter();
+        let Self { scatter, data, .. } = self;
         let mut z = vec![0.0; scatter.n];
-        for index in self.data.ahead(self.rows) {
-            expand(self.data.rows().row(index), &mut z);
-            scatter.add(simd, &mut self.model.state, &mut z, self.data.weight(index));
+        for index in data.prefetched(self.rows) {
+            densify(data.rows().row(index), &mut z);
+            scatter.add(simd, self.vector, &mut z, data.weight(index));
         }
     }
 }
@@ -260,10 +338,10 @@ impl<R: Layout> WithSimd for Evaluate<'_, '_, R> {
         triangle::factor(simd, &mut l, n)?;
         let logs: f64 = triangle::diagonal(&l, n).map(f64::ln).sum();
         let constant = -0.5 * n as f64 * std::f64::consts::TAU.ln() - logs;
-        let means = model.scatter().means(&model.state);
+        let means = model.scatter().means(model.state.vector(0));
         let mut z = vec![0.0; n];
-        for (index, out) in data.ahead(self.rows).zip(self.out) {
-            expand(data.rows().row(index), &mut z);
+        for (index, out) in data.prefetched(self.rows).zip(self.out) {
+            densify(data.rows().row(index), &mut z);
             simd::axpy(simd, -1.0, means, &mut z);
             triangle::forward(simd, &l, &mut z);
             *out = constant - 0.5 * simd::dot(simd, &z, &z);
@@ -272,32 +350,17 @@ impl<R: Layout> WithSimd for Evaluate<'_, '_, R> {
     }
 }
 
-struct Merge<'a>(&'a mut GaussianDensity, &'a GaussianDensity);
+struct Merge<'a> {
+    scatter: Scatter,
+    vector: &'a mut [f64],
+    other: &'a [f64],
+}
 
 impl WithSimd for Merge<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self(model, other) = self;
-        let scatter = model.scatter();
-        scatter.merge(simd, &mut model.state, &other.state);
-    }
-}
-
-impl Mergeable for GaussianDensity {
-    fn merge(&mut self, other: &Self) -> Result<()> {
-        match self.options.covariance {
-            Covariance::Full => simd::dispatch(Merge(self, other)),
-            Covariance::Diagonal => {
-                let (cells, total) = self.state.split_at_mut(3 * self.n_features);
-                let (other_cells, other_total) = other.cells();
-                for (cell, other) in cells.as_chunks_mut().0.iter_mut().zip(other_cells) {
-                    moments::merge(cell, other);
-                }
-                total[0] += other_total;
-            }
-        }
-        Ok(())
+        self.scatter.merge(simd, self.vector, self.other);
     }
 }

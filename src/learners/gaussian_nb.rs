@@ -5,47 +5,62 @@
 //! normal. Means, variances and (unless given) priors are those of the rows seen, by weight.
 //!
 //! # Method
-//! One [moments cell](super::moments) a class and feature. ε is `var_smoothing` times the largest
+//! One cell of [moments](super::moments) per class and feature. ε is `var_smoothing` times the largest
 //! variance of a feature over all rows seen. scikit-learn takes that variance without weights and
-//! from the rows of `fit`; here another cell a feature keeps it for the rows seen so far, so that
-//! any way of feeding the rows gives what `fit` gives for all of them at once, to rounding. Hence
-//! a row of weight 0 still has a say in ε, and only there.
+//! from the rows of `fit`; here one more cell per feature keeps it for the rows seen so far, so that
+//! any sequence of updates gives what `fit` gives for all of them at once, to rounding. Hence
+//! a row of weight 0 counts in ε, and only there.
 //!
 //! # Cost
-//! | operation | numbers |
+//! | operation | values |
 //! |---|---|
-//! | feed a row | 6 × stored values of the row |
+//! | update with a row | 6 × stored values of the row |
 //! | evaluate m rows | features × classes, plus m × stored values of a row × classes |
-//! | copy, merge | 3 × features × (classes + 1) |
+//! | copy, merge | 3 × features × (classes + 1); a fork and an update copy those of the classes updated |
 //!
-//! Outputs: the joint log likelihood, one a class; −∞ for a class of which nothing was seen.
+//! Outputs: one per class, its joint log likelihood; −∞ for a class without rows.
 
-use super::moments::{self, Cell, Normals, Total};
+use ndarray::{Array1, Array2};
+use serde::Deserialize;
+
+use super::learner::{CostModel, Fitted, Learner, same_type};
+use super::moments::{self, DiagonalGaussians, Moments, TotalWeight};
 use super::priors::Priors;
-use crate::data::{Examples, Layout, Row};
-use crate::merge::Mergeable;
-use crate::tree::{Effort, Flat, Learner, Undo};
+use super::state::State;
+use super::undo::{Undo, UndoLog};
+use super::with_undo;
+use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::{Error, Result};
 
-/// How Gaussian naive Bayes learns.
-#[derive(Clone, Debug, PartialEq)]
+/// Hyper-parameters of [`GaussianNb`].
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct GaussianNbOptions {
-    /// What is added to every variance, as a share of the largest variance of a feature.
+    /// What is added to every variance, as a fraction of the largest variance of a feature.
     pub var_smoothing: f64,
     /// Priors of the classes.
     pub priors: Priors,
 }
 
+impl Default for GaussianNbOptions {
+    fn default() -> Self {
+        Self {
+            var_smoothing: 1e-9,
+            priors: Priors::Counted,
+        }
+    }
+}
+
 /// Gaussian naive Bayes.
 ///
-/// State: for each feature a cell a class, and one of all rows without weights; then the weight of
-/// each class and the number of rows.
+/// State: one vector per class with the moments of each feature, and one of all rows without weights;
+/// scalars: the weight of each class and the number of rows.
 #[derive(Clone, Debug)]
 pub struct GaussianNb {
     options: GaussianNbOptions,
     n_features: usize,
     n_classes: usize,
-    state: Vec<f64>,
+    state: State,
 }
 
 impl GaussianNb {
@@ -53,17 +68,18 @@ impl GaussianNb {
     pub fn new(options: GaussianNbOptions, n_features: usize, n_classes: usize) -> Result<Self> {
         super::check_not_negative("var_smoothing", options.var_smoothing)?;
         options.priors.check(n_classes)?;
+        let vectors = (0..=n_classes).map(|_| vec![0.0; 3 * n_features]);
         Ok(Self {
             options,
             n_features,
             n_classes,
-            state: vec![0.0; (3 * n_features + 1) * (n_classes + 1)],
+            state: State::new(vectors, vec![0.0; n_classes + 1]),
         })
     }
 
     /// The weight of each class.
     pub fn class_weights(&self) -> &[f64] {
-        &self.parts().1[..self.n_classes]
+        &self.state.scalars()[..self.n_classes]
     }
 
     /// Mean and variance of each feature of a class, without ε.
@@ -71,127 +87,160 @@ impl GaussianNb {
     /// # Panics
     /// When there is no such class.
     pub fn moments(&self, class: usize) -> Vec<(f64, f64)> {
-        let (cells, totals) = self.parts();
-        let total = Total::new(totals[class]);
-        cells
-            .chunks_exact(self.stride())
-            .map(|cells| total.mean_variance(&cells[class]))
-            .collect()
+        let total = TotalWeight::new(self.state.scalars()[class]);
+        let moments = self.vector(class).iter();
+        moments.map(|m| total.mean_variance(m)).collect()
     }
 
     /// ε, which is added to every variance.
     pub fn epsilon(&self) -> f64 {
-        let (cells, totals) = self.parts();
-        let everything = cells.iter().skip(self.n_classes).step_by(self.stride());
-        let total = Total::new(totals[self.n_classes]);
-        let variances = everything.map(|cell| total.mean_variance(cell).1);
-        self.options.var_smoothing * variances.fold(0.0, f64::max)
+        let variances = self.moments(self.n_classes).into_iter();
+        let largest = variances.map(|(_, variance)| variance).fold(0.0, f64::max);
+        self.options.var_smoothing * largest
     }
 
-    /// Cells a feature.
-    fn stride(&self) -> usize {
-        self.n_classes + 1
+    /// The moments of each feature of a class, or of all rows.
+    fn vector(&self, class: usize) -> &[Moments] {
+        self.state.vector(class).as_chunks().0
     }
 
-    fn parts(&self) -> (&[Cell], &[f64]) {
-        let (cells, totals) = self.state.split_at(3 * self.n_features * self.stride());
-        (cells.as_chunks().0, totals)
-    }
-}
-
-impl Flat for GaussianNb {
-    fn n_outputs(&self) -> usize {
-        self.n_classes
-    }
-
-    fn state(&self) -> &[f64] {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut [f64] {
-        &mut self.state
-    }
-
-    fn may_be_infinite(&self) -> bool {
-        true
-    }
-}
-
-impl<R: Layout> Learner<Examples<'_, R>> for GaussianNb {
-    fn effort(&self, data: &Examples<'_, R>) -> Effort {
-        let touched = 6.0 * data.stored_per_row();
-        Effort {
-            update: touched,
-            copy: self.state.len() as f64,
-            undo: Some(touched),
-            indivisible: false,
-        }
-    }
-
-    fn learn<U: Undo>(
+    fn learn<X: Layout, U: Undo>(
         &mut self,
-        data: &Examples<'_, R>,
+        data: &Examples<'_, X>,
         rows: &[usize],
         undo: &mut U,
     ) -> Result<()> {
         data.check_features(self.n_features)?;
         let codes = data.classes(self.n_classes)?;
-        let stride = self.stride();
-        let (cells, totals) = self.state.split_at_mut(3 * self.n_features * stride);
-        undo.save_all(cells.len(), totals);
-        let cells = cells.as_chunks_mut().0;
-        let mut add = |place: usize, value: f64, weight: f64| {
-            let cell: &mut Cell = &mut cells[place];
-            undo.save_all(3 * place, cell);
-            moments::add(cell, value, weight);
-        };
-        for index in data.ahead(rows) {
+        let n_classes = self.n_classes;
+        if !rows.is_empty() {
+            undo.save_all(n_classes + 1, 0, self.state.scalars());
+        }
+        for index in data.prefetched(rows) {
             let (class, weight) = (codes[index] as usize, data.weight(index));
-            for (feature, value) in data.rows().row(index).entries() {
+            for (vector, weight) in [(class, weight), (n_classes, 1.0)] {
+                let (values, totals) = self.state.parts_mut(vector);
+                totals[vector] += weight;
                 if weight > 0.0 {
-                    add(feature * stride + class, value, weight);
+                    let moments: &mut [Moments] = values.as_chunks_mut().0;
+                    for (feature, value) in data.rows().row(index).entries() {
+                        undo.save_all(vector, 3 * feature, &moments[feature]);
+                        moments::add(&mut moments[feature], value, weight);
+                    }
                 }
-                add(feature * stride + stride - 1, value, 1.0);
-            }
-            totals[class] += weight;
-            totals[stride - 1] += 1.0;
-        }
-        Ok(())
-    }
-
-    fn evaluate(&self, data: &Examples<'_, R>, rows: &[usize], out: &mut [f64]) -> Result<()> {
-        data.check_features(self.n_features)?;
-        let weights = self.class_weights();
-        let normals = Normals::new(self.parts().0, self.stride(), weights, self.epsilon())
-            .ok_or_else(|| Error::Parameter {
-                name: "var_smoothing",
-                rule: "large enough to make every variance of the training rows positive",
-                value: self.options.var_smoothing.to_string(),
-            })?;
-        let priors = self.options.priors.logs(weights);
-        for (index, out) in data.ahead(rows).zip(out.chunks_exact_mut(self.n_classes)) {
-            normals.log_densities(data.rows().row(index), self.n_features, out);
-            for (out, prior) in out.iter_mut().zip(&priors) {
-                *out += prior;
             }
         }
         Ok(())
-    }
-
-    fn batch(&self, data: &Examples<'_, R>) -> usize {
-        super::rows_worth(self.n_features as f64, data.stored_per_row())
     }
 }
 
-impl Mergeable for GaussianNb {
-    fn merge(&mut self, other: &Self) -> Result<()> {
-        let n_cells = 3 * self.n_features * self.stride();
-        let (cells, totals) = self.state.split_at_mut(n_cells);
-        let (other_cells, _) = other.parts();
-        for (cell, other) in cells.as_chunks_mut().0.iter_mut().zip(other_cells) {
-            moments::merge(cell, other);
+impl Learner for GaussianNb {
+    fn n_outputs(&self) -> usize {
+        self.n_classes
+    }
+
+    fn cost_model(&self, data: &Dataset<'_>) -> CostModel {
+        let touched = 6.0 * data.mean_nnz();
+        CostModel {
+            update: touched,
+            copy: self.state.len() as f64,
+            undo: Some(touched),
+            atomic_batches: false,
         }
-        super::add(totals, &other.state[n_cells..]);
+    }
+
+    fn update(
+        &mut self,
+        data: &Dataset<'_>,
+        rows: &[usize],
+        undo: Option<&mut UndoLog>,
+    ) -> Result<()> {
+        with_layout!(data, |data| with_undo!(undo, |undo| {
+            self.learn(data, rows, undo)
+        }))
+    }
+
+    fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
+        with_layout!(data, |data| {
+            data.check_features(self.n_features)?;
+            let weights = self.class_weights();
+            let moments: Vec<_> = (0..self.n_classes)
+                .map(|class| self.vector(class))
+                .collect();
+            let gaussians =
+                DiagonalGaussians::new(&moments, weights, self.epsilon()).ok_or_else(|| {
+                    Error::Parameter {
+                        name: "var_smoothing",
+                        rule: "large enough to make every variance of the training rows positive",
+                        value: self.options.var_smoothing.to_string(),
+                    }
+                })?;
+            let priors = self.options.priors.logs(weights);
+            let outs = out.chunks_exact_mut(self.n_classes);
+            for (index, out) in data.prefetched(rows).zip(outs) {
+                gaussians.log_densities(data.rows().row(index), self.n_features, out);
+                for (out, prior) in out.iter_mut().zip(&priors) {
+                    *out += prior;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn min_evaluation_rows(&self, data: &Dataset<'_>) -> usize {
+        super::rows_worth(self.n_features as f64, data.mean_nnz())
+    }
+
+    fn outputs_may_be_infinite(&self) -> bool {
+        true
+    }
+
+    fn fork(&self) -> Result<Box<dyn Learner>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    fn is_mergeable(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, other: &dyn Learner) -> Result<()> {
+        let other: &Self = same_type(other)?;
+        for class in 0..=self.n_classes {
+            let moments = self.state.vector_mut(class).as_chunks_mut().0;
+            for (moments, other) in moments.iter_mut().zip(other.vector(class)) {
+                moments::merge(moments, other);
+            }
+        }
+        super::add(self.state.scalars_mut(), other.state.scalars());
         Ok(())
+    }
+
+    fn fitted(&self) -> Result<Fitted> {
+        let shape = (self.n_classes, self.n_features);
+        let (mut means, mut variances) = (Array2::zeros(shape), Array2::zeros(shape));
+        let epsilon = self.epsilon();
+        for class in 0..self.n_classes {
+            for (feature, (mean, variance)) in self.moments(class).into_iter().enumerate() {
+                means[[class, feature]] = mean;
+                variances[[class, feature]] = variance + epsilon;
+            }
+        }
+        let weights = self.class_weights();
+        let priors = self.options.priors.logs(weights).into_iter().map(f64::exp);
+        Ok(vec![
+            ("theta_", means.into_dyn()),
+            ("var_", variances.into_dyn()),
+            ("epsilon_", Array1::from(vec![epsilon]).into_dyn()),
+            ("class_count_", Array1::from(weights.to_vec()).into_dyn()),
+            ("class_prior_", priors.collect::<Array1<f64>>().into_dyn()),
+        ])
     }
 }

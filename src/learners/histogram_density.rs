@@ -5,44 +5,67 @@
 //!
 //! > pⱼ(x) = (weight in the bin of x + α) / ((weight of all rows + αB) × width of the bin),
 //!
-//! and pⱼ(x) = 0 outside the edges: ln p = −∞. What was seen outside stays in the weight of all
-//! rows, so that the mass inside is what was seen inside. Edges are fixed beforehand and the same
-//! in every fold: edges drawn from the data would know the rows held out.
+//! and pⱼ(x) = 0 outside the edges: ln p = −∞. Rows outside stay in the weight of all rows, so that
+//! the mass inside the edges is that of the rows inside. Edges are fixed beforehand and the same
+//! in every fold: edges computed from the data would depend on the rows held out.
 //!
 //! # Method
 //! Only stored values are counted. The other rows have a zero there: their weight is that of all
 //! rows less that of the rows that store the feature.
 //!
 //! # Cost
-//! | operation | numbers |
+//! | operation | values |
 //! |---|---|
-//! | feed a row | stored values of the row (× log2 B to find the bin) |
+//! | update with a row | stored values of the row (× log2 B to find the bin) |
 //! | evaluate m rows | m × 2 × stored values of a row, plus features where some row is not full |
 //! | copy, merge | bins of all features |
 
 use std::sync::Arc;
 
-use crate::data::{Examples, Layout, Row};
-use crate::merge::Mergeable;
-use crate::tree::{Effort, Flat, Learner, Undo};
+use serde::Deserialize;
+
+use super::learner::{CostModel, Learner};
+use super::state::State;
+use super::undo::{Undo, UndoLog};
+use super::with_undo;
+use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::{Error, Result};
+
+/// Hyper-parameters of [`HistogramDensity`].
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+pub struct HistogramOptions {
+    /// Increasing edges of the bins of each feature.
+    pub edges: Vec<Vec<f64>>,
+    /// α, which is added to the weight of every bin.
+    pub smoothing: f64,
+}
+
+impl Default for HistogramOptions {
+    fn default() -> Self {
+        Self {
+            edges: Vec::new(),
+            smoothing: 1.0,
+        }
+    }
+}
 
 /// A density of independent features.
 ///
-/// State: for each feature the weight in each bin and the weight of the rows that store it; then
-/// the weight of all rows.
+/// State: one vector with, for each feature, the weight in each bin and the weight of the rows that store
+/// it; one scalar, the weight of all rows.
 #[derive(Clone, Debug)]
 pub struct HistogramDensity {
     grid: Arc<[Bins]>,
     smoothing: f64,
-    state: Vec<f64>,
+    state: State,
 }
 
 /// The bins of a feature.
 #[derive(Debug)]
 struct Bins {
     edges: Vec<f64>,
-    /// Where its numbers begin.
+    /// Where its weights begin.
     start: usize,
     /// The bin of the values that are not stored.
     zero: Option<usize>,
@@ -77,9 +100,12 @@ impl Bins {
 }
 
 impl HistogramDensity {
-    /// A density that has seen nothing: increasing edges for each feature, and α, which is not
-    /// negative.
-    pub fn new(edges: &[Vec<f64>], smoothing: f64) -> Result<Self> {
+    /// A density without rows; α is not negative.
+    pub fn new(options: &HistogramOptions) -> Result<Self> {
+        let HistogramOptions {
+            ref edges,
+            smoothing,
+        } = *options;
         super::check_not_negative("smoothing", smoothing)?;
         let mut start = 0;
         let mut grid = Vec::with_capacity(edges.len());
@@ -99,13 +125,13 @@ impl HistogramDensity {
         Ok(Self {
             grid: grid.into(),
             smoothing,
-            state: vec![0.0; start + 1],
+            state: State::new([vec![0.0; start]], vec![0.0]),
         })
     }
 
     /// The weight of all rows.
     pub fn weight(&self) -> f64 {
-        self.state[self.state.len() - 1]
+        self.state.scalars()[0]
     }
 
     /// The density of a feature in each of its bins.
@@ -124,7 +150,7 @@ impl HistogramDensity {
         let Some(bin) = bin else {
             return 0.0;
         };
-        let counts = &self.state[bins.start..][..bins.edges.len()];
+        let counts = &self.state.vector(0)[bins.start..][..bins.edges.len()];
         let (counts, stored) = counts.split_at(bins.len());
         let zeros = if bins.zero == Some(bin) {
             (self.weight() - stored[0]).max(0.0)
@@ -176,54 +202,28 @@ impl LogDensity {
     }
 }
 
-impl Flat for HistogramDensity {
-    fn n_outputs(&self) -> usize {
-        1
-    }
-
-    fn state(&self) -> &[f64] {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut [f64] {
-        &mut self.state
-    }
-
-    fn may_be_infinite(&self) -> bool {
-        true
-    }
-}
-
-impl<R: Layout> Learner<Examples<'_, R>> for HistogramDensity {
-    fn effort(&self, data: &Examples<'_, R>) -> Effort {
-        let touched = 2.0 * data.stored_per_row();
-        Effort {
-            update: touched,
-            copy: self.state.len() as f64,
-            undo: Some(touched),
-            indivisible: false,
-        }
-    }
-
-    fn learn<U: Undo>(
+impl HistogramDensity {
+    fn learn<X: Layout, U: Undo>(
         &mut self,
-        data: &Examples<'_, R>,
+        data: &Examples<'_, X>,
         rows: &[usize],
         undo: &mut U,
     ) -> Result<()> {
         data.check_features(self.grid.len())?;
-        let n_counts = self.state.len() - 1;
-        let (counts, all) = self.state.split_at_mut(n_counts);
-        undo.save_all(counts.len(), all);
-        for index in data.ahead(rows) {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (counts, all) = self.state.parts_mut(0);
+        undo.save_all(1, 0, all);
+        for index in data.prefetched(rows) {
             let weight = data.weight(index);
             for (feature, value) in data.rows().row(index).entries() {
                 let bins = &self.grid[feature];
                 let stored = bins.start + bins.len();
-                undo.save(stored, counts[stored]);
+                undo.save(0, stored, counts[stored]);
                 counts[stored] += weight;
                 if let Some(bin) = bins.find(value) {
-                    undo.save(bins.start + bin, counts[bins.start + bin]);
+                    undo.save(0, bins.start + bin, counts[bins.start + bin]);
                     counts[bins.start + bin] += weight;
                 }
             }
@@ -231,40 +231,86 @@ impl<R: Layout> Learner<Examples<'_, R>> for HistogramDensity {
         }
         Ok(())
     }
-
-    fn evaluate(&self, data: &Examples<'_, R>, rows: &[usize], out: &mut [f64]) -> Result<()> {
-        let n_features = self.grid.len();
-        data.check_features(n_features)?;
-        let mut zeros = None;
-        for (index, out) in data.ahead(rows).zip(out) {
-            let row = data.rows().row(index);
-            let is_full = row.n_stored() == n_features;
-            let mut sum = if is_full {
-                LogDensity::default()
-            } else {
-                *zeros.get_or_insert_with(|| self.zeros())
-            };
-            for (feature, value) in row.entries() {
-                let bins = &self.grid[feature];
-                if !is_full {
-                    sum.add(self.density(bins, bins.zero), -1.0);
-                }
-                sum.add(self.density(bins, bins.find(value)), 1.0);
-            }
-            *out = sum.value();
-        }
-        Ok(())
-    }
-
-    fn batch(&self, data: &Examples<'_, R>) -> usize {
-        super::rows_worth(self.grid.len() as f64, data.stored_per_row())
-    }
 }
 
-impl Mergeable for HistogramDensity {
-    fn merge(&mut self, other: &Self) -> Result<()> {
-        super::add(&mut self.state, &other.state);
-        Ok(())
+impl Learner for HistogramDensity {
+    fn n_outputs(&self) -> usize {
+        1
+    }
+
+    fn cost_model(&self, data: &Dataset<'_>) -> CostModel {
+        let touched = 2.0 * data.mean_nnz();
+        CostModel {
+            update: touched,
+            copy: self.state.len() as f64,
+            undo: Some(touched),
+            atomic_batches: false,
+        }
+    }
+
+    fn update(
+        &mut self,
+        data: &Dataset<'_>,
+        rows: &[usize],
+        undo: Option<&mut UndoLog>,
+    ) -> Result<()> {
+        with_layout!(data, |data| with_undo!(undo, |undo| {
+            self.learn(data, rows, undo)
+        }))
+    }
+
+    fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
+        with_layout!(data, |data| {
+            let n_features = self.grid.len();
+            data.check_features(n_features)?;
+            let mut zeros = None;
+            for (index, out) in data.prefetched(rows).zip(out) {
+                let row = data.rows().row(index);
+                let is_full = row.n_stored() == n_features;
+                let mut sum = if is_full {
+                    LogDensity::default()
+                } else {
+                    *zeros.get_or_insert_with(|| self.zeros())
+                };
+                for (feature, value) in row.entries() {
+                    let bins = &self.grid[feature];
+                    if !is_full {
+                        sum.add(self.density(bins, bins.zero), -1.0);
+                    }
+                    sum.add(self.density(bins, bins.find(value)), 1.0);
+                }
+                *out = sum.value();
+            }
+            Ok(())
+        })
+    }
+
+    fn min_evaluation_rows(&self, data: &Dataset<'_>) -> usize {
+        super::rows_worth(self.grid.len() as f64, data.mean_nnz())
+    }
+
+    fn outputs_may_be_infinite(&self) -> bool {
+        true
+    }
+
+    fn fork(&self) -> Result<Box<dyn Learner>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    fn is_mergeable(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, other: &dyn Learner) -> Result<()> {
+        super::add_state(&mut self.state, other)
     }
 }
 

@@ -1,49 +1,83 @@
-//! Incremental learners, one a file, each a [`Learner`](crate::tree::Learner).
+//! Incremental learners, one per file, and their contract with the engines.
 //!
-//! | learner | outputs a row | minds the order of rows | [merges](crate::merge) |
+//! | learner | outputs per row | depends on the order of rows | [merges](crate::merge) |
 //! |---|---|---|---|
 //! | [`Linear`]: [`Pegasos`], [`LeastSquaresSgd`], [`LogisticSgd`], [`Perceptron`], [`PassiveAggressive`] | decision values or predictions | yes | no |
-//! | [`GaussianNb`], [`DiscreteNb`] | joint log likelihood of each class | no | yes |
+//! | [`GaussianNb`], [`DiscreteNaiveBayes`] | joint log likelihood of each class | no | yes |
 //! | [`GaussianDensity`], [`HistogramDensity`] | log density | no | yes |
 //! | [`OnlineKMeans`] | squared distance to each centre | yes | no |
 //! | [`RecursiveLeastSquares`] | predictions | no | no |
-//! | [`LeastSquaresStatistics`] | predictions | no | yes |
+//! | [`RidgeStatistics`] | predictions | no | yes |
+//!
+//! The contract: [`Learner`] and its laws, the copy-on-write [`State`], the [`UndoLog`], training
+//! batches and their [`Order`], several candidates as one learner ([`CandidateSet`]), and the
+//! registry of all learners by name ([`build`]).
 
+mod batch;
+mod candidates;
 mod discrete_nb;
 mod gaussian_density;
 mod gaussian_nb;
 mod histogram_density;
-mod least_squares;
-mod least_squares_statistics;
+mod learner;
+mod least_squares_sgd;
 mod linear;
-mod logistic;
-mod logs;
+mod log_sum;
+mod logistic_sgd;
 mod moments;
 mod online_kmeans;
+mod parameters;
 mod passive_aggressive;
 mod pegasos;
 mod perceptron;
 mod priors;
 mod recursive_least_squares;
+mod registry;
+mod ridge_statistics;
 mod scatter;
+mod state;
 mod triangle;
+mod undo;
 
-pub use discrete_nb::{DiscreteNb, DiscreteNbOptions, Events};
+pub use batch::Order;
+pub use candidates::CandidateSet;
+pub use discrete_nb::{DiscreteNaiveBayes, DiscreteNbOptions, EventModel};
 pub use gaussian_density::{Covariance, GaussianDensity, GaussianDensityOptions};
 pub use gaussian_nb::{GaussianNb, GaussianNbOptions};
-pub use histogram_density::HistogramDensity;
-pub use least_squares::{LeastSquaresOptions, LeastSquaresSgd};
-pub use least_squares_statistics::{LeastSquaresStatistics, RidgeOptions};
-pub use linear::{Linear, Norm, Rule, Seen, Step};
-pub use logistic::{LogisticOptions, LogisticSgd};
-pub use online_kmeans::OnlineKMeans;
-pub use passive_aggressive::{Correction, PassiveAggressive, PassiveAggressiveOptions};
+pub use histogram_density::{HistogramDensity, HistogramOptions};
+pub use learner::{CostModel, Fitted, LeafBlock, Learner};
+pub use least_squares_sgd::{LeastSquaresOptions, LeastSquaresSgd};
+pub use linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
+pub use logistic_sgd::{LogisticOptions, LogisticSgd};
+pub use online_kmeans::{KMeansOptions, OnlineKMeans};
+pub use parameters::{Parameter, Parameters};
+pub use passive_aggressive::{PassiveAggressive, PassiveAggressiveOptions, Variant};
 pub use pegasos::{Pegasos, PegasosOptions};
 pub use perceptron::{Perceptron, PerceptronOptions};
 pub use priors::Priors;
 pub use recursive_least_squares::RecursiveLeastSquares;
+pub use registry::{LEARNERS, build, ignores_absent_features};
+pub use ridge_statistics::{RidgeOptions, RidgeStatistics};
+pub use state::State;
+pub use undo::{NoUndo, Undo, UndoLog};
+
+pub(crate) use batch::Batch;
 
 use crate::{Error, Result};
+
+/// Evaluates `$body` with `$undo` bound to an undo log, or to [`NoUndo`] where there is none.
+macro_rules! with_undo {
+    ($log:expr, |$undo:ident| $body:expr) => {
+        match $log {
+            None => {
+                let $undo = &mut $crate::learners::NoUndo;
+                $body
+            }
+            Some($undo) => $body,
+        }
+    };
+}
+use with_undo;
 
 /// [`Error::Parameter`] unless `value` is positive and finite.
 fn check_positive(name: &'static str, value: f64) -> Result<()> {
@@ -69,10 +103,10 @@ fn check_not_negative(name: &'static str, value: f64) -> Result<()> {
     check_domain(valid, name, "finite and not negative", value)
 }
 
-/// How many rows of `per_row` numbers are worth `numbers`.
+/// The number of rows of `values_per_row` values that cost as much as `values`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, and saturating
-fn rows_worth(numbers: f64, per_row: f64) -> usize {
-    (numbers / per_row.max(1.0)).max(1.0) as usize
+fn rows_worth(values: f64, values_per_row: f64) -> usize {
+    (values / values_per_row.max(1.0)).max(1.0) as usize
 }
 
 /// a ← a + b.
@@ -80,4 +114,14 @@ fn add(a: &mut [f64], b: &[f64]) {
     for (a, b) in a.iter_mut().zip(b) {
         *a += b;
     }
+}
+
+/// Adds the state of a model of the same shape.
+fn add_state(state: &mut State, other: &dyn Learner) -> Result<()> {
+    let other = other.state();
+    for index in 0..state.n_vectors() {
+        add(state.vector_mut(index), other.vector(index));
+    }
+    add(state.scalars_mut(), other.scalars());
+    Ok(())
 }

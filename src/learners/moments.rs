@@ -1,7 +1,7 @@
-//! Weighted means and variances of features, with zeros that nobody stores.
+//! Weighted means and variances of features, including zeros that are not stored.
 //!
 //! # Method
-//! A [`Cell`] holds weight s, mean m and sum of squared deviations q of the values that rows
+//! [`Moments`] hold weight s, mean m and sum of squared deviations q of the values that rows
 //! *store* for a feature. The rows have weight W in all, so zeros have W − s, and together
 //!
 //! > mean = s·m/W,  variance = (q + m²·s·(W − s)/W)/W.
@@ -12,33 +12,33 @@
 //! # References
 //! D. H. D. West, *Updating mean and variance estimates: an improved method*, Communications of
 //! the ACM 22 (1979), for one value; T. F. Chan, G. H. Golub, R. J. LeVeque, *Algorithms for
-//! computing the sample variance*, The American Statistician 37 (1983), eq. 2.1, for two cells.
+//! computing the sample variance*, The American Statistician 37 (1983), eq. 2.1, for two sets of rows.
 
-use super::logs::LogSum;
+use super::log_sum::LogSum;
 use crate::data::Row;
 
 /// Weight, mean and sum of squared deviations of the stored values of a feature.
-pub(super) type Cell = [f64; 3];
+pub(super) type Moments = [f64; 3];
 
-/// Takes in a value of positive weight.
+/// Adds a value of positive weight.
 #[inline(always)]
-pub(super) fn add(cell: &mut Cell, value: f64, weight: f64) {
-    let [stored, mean, squares] = *cell;
+pub(super) fn add(moments: &mut Moments, value: f64, weight: f64) {
+    let [stored, mean, squares] = *moments;
     let total = stored + weight;
     let deviation = value - mean;
     let step = deviation * weight / total;
-    *cell = [total, mean + step, squares + stored * deviation * step];
+    *moments = [total, mean + step, squares + stored * deviation * step];
 }
 
-/// Takes in what another cell of the same feature has seen of other rows.
+/// Adds the moments of the same feature over other rows.
 #[inline(always)]
-pub(super) fn merge(cell: &mut Cell, other: &Cell) {
-    let [stored, mean, squares] = *cell;
+pub(super) fn merge(moments: &mut Moments, other: &Moments) {
+    let [stored, mean, squares] = *moments;
     let total = stored + other[0];
     if total > 0.0 {
         let deviation = other[1] - mean;
         let step = deviation * other[0] / total;
-        *cell = [
+        *moments = [
             total,
             mean + step,
             squares + other[2] + stored * deviation * step,
@@ -46,22 +46,22 @@ pub(super) fn merge(cell: &mut Cell, other: &Cell) {
     }
 }
 
-/// The weight of all rows, ready to be divided by: for no weight, all quotients are 0.
+/// The weight of all rows and its inverse; 0 for no weight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Total {
+pub(super) struct TotalWeight {
     weight: f64,
     inverse: f64,
 }
 
-impl Total {
+impl TotalWeight {
     pub(super) fn new(weight: f64) -> Self {
         let inverse = if weight > 0.0 { 1.0 / weight } else { 0.0 };
         Self { weight, inverse }
     }
 
-    /// Mean and variance of a feature over all rows, zeros and all.
+    /// Mean and variance of a feature over all rows, zeros included.
     #[inline(always)]
-    pub(super) fn mean_variance(self, &[stored, mean, squares]: &Cell) -> (f64, f64) {
+    pub(super) fn mean_variance(self, &[stored, mean, squares]: &Moments) -> (f64, f64) {
         let zeros = (self.weight - stored).max(0.0);
         let share = stored * self.inverse;
         (
@@ -73,7 +73,7 @@ impl Total {
 
 /// Independent normal distributions of the features, one set of them for each output.
 #[derive(Debug)]
-pub(super) struct Normals {
+pub(super) struct DiagonalGaussians {
     /// For each feature and output: mean and 1/variance.
     parameters: Vec<[f64; 2]>,
     /// For each output: −½·Σ ln(2π·variance).
@@ -82,44 +82,40 @@ pub(super) struct Normals {
     zeros: Vec<f64>,
 }
 
-impl Normals {
-    /// From `cells` (for each feature, one an output and perhaps more), the weight of each output
-    /// and what is added to each variance. `None` when a variance is 0 even so.
-    pub(super) fn new(cells: &[Cell], stride: usize, totals: &[f64], extra: f64) -> Option<Self> {
+impl DiagonalGaussians {
+    /// From the moments of the features of each output, the weight of each output and what is added to
+    /// each variance. `None` when a variance is 0 even so.
+    pub(super) fn new(moments: &[&[Moments]], totals: &[f64], extra: f64) -> Option<Self> {
         let n_outputs = totals.len();
-        let n_features = cells.len() / stride;
+        let n_features = moments[0].len();
         let mut parameters = vec![[0.0; 2]; n_features * n_outputs];
-        let mut sums: Vec<(Total, LogSum, f64)> = totals
-            .iter()
-            .map(|&total| (Total::new(total), LogSum::EMPTY, 0.0))
-            .collect();
-        let by_feature = parameters.chunks_exact_mut(n_outputs);
-        for (cells, parameters) in cells.chunks_exact(stride).zip(by_feature) {
-            for ((total, determinant, zeros), (cell, parameter)) in
-                sums.iter_mut().zip(cells.iter().zip(parameters))
-            {
-                let (mean, mut variance) = total.mean_variance(cell);
+        let (mut constants, mut zeros) = (Vec::new(), Vec::new());
+        let unit = n_features as f64 * std::f64::consts::TAU.ln();
+        for (output, (moments, &weight)) in moments.iter().zip(totals).enumerate() {
+            let total = TotalWeight::new(weight);
+            let (mut determinant, mut squares) = (LogSum::EMPTY, 0.0);
+            let by_feature = parameters[output..].iter_mut().step_by(n_outputs);
+            for (moments, parameter) in moments.iter().zip(by_feature) {
+                let (mean, mut variance) = total.mean_variance(moments);
                 variance += extra;
                 if variance <= 0.0 {
-                    if total.weight > 0.0 {
+                    if weight > 0.0 {
                         return None;
                     }
-                    variance = 1.0; // of a class that was never seen: any will do
+                    variance = 1.0; // any value will do for a class without rows
                 }
                 let precision = 1.0 / variance;
                 *parameter = [mean, precision];
-                *zeros += mean * mean * precision;
+                squares += mean * mean * precision;
                 determinant.add(variance);
             }
+            constants.push(-0.5 * (unit + determinant.value()));
+            zeros.push(squares);
         }
-        let unit = n_features as f64 * std::f64::consts::TAU.ln();
         Some(Self {
             parameters,
-            constants: sums
-                .iter()
-                .map(|(_, determinant, _)| -0.5 * (unit + determinant.value()))
-                .collect(),
-            zeros: sums.iter().map(|(_, _, zeros)| *zeros).collect(),
+            constants,
+            zeros,
         })
     }
 

@@ -6,7 +6,7 @@
 //! # Method
 //! MacQueen's: the first k distinct rows are the first centres; from then on a row goes to its
 //! nearest centre (the first of them, if several are equally near), which moves to the mean of its
-//! rows. A row of weight 0 is as good as absent. There is no chance in it.
+//! rows. A row of weight 0 has no effect. The algorithm is deterministic.
 //!
 //! Centre c is kept as the weight W and the sum s of its rows, with ‖s‖², so that a row costs what it
 //! stores:
@@ -17,122 +17,154 @@
 //! together. Two rows are distinct when their squared distance is above 1e-12 of that.
 //!
 //! # Cost
-//! | operation | numbers |
+//! | operation | values |
 //! |---|---|
-//! | feed or evaluate a row | stored values of the row × centres |
-//! | copy | (features + 2) × centres |
+//! | update with or evaluate a row | stored values of the row × centres |
+//! | copy | (features + 2) × centres; a fork and an update copy the centres that moved |
 //!
 //! Outputs: the squared distance to each centre, ∞ for those that have no row yet. The smallest is
-//! the row's loss, and its place the row's cluster.
+//! the row's loss, its index the row's cluster.
 //!
 //! # References
 //! J. MacQueen, *Some methods for classification and analysis of multivariate observations*, Fifth
 //! Berkeley Symposium (1967), section 3.
 
-use crate::Result;
-use crate::data::{Examples, Layout, Row};
-use crate::runtime::simd::{self, Simd, WithSimd};
-use crate::tree::{Effort, Flat, Learner, Undo};
+use ndarray::Array2;
+use serde::Deserialize;
 
-/// Rows nearer than this share of their squared norms are one row.
-const SAME: f64 = 1e-12;
+use super::learner::{CostModel, Fitted, Learner};
+use super::state::State;
+use super::undo::{Undo, UndoLog};
+use super::with_undo;
+use crate::Result;
+use crate::data::{Dataset, Examples, Layout, Row, with_layout};
+use crate::runtime::simd::{self, Simd, WithSimd};
+
+/// Rows whose squared distance is below this fraction of their squared norms are the same row.
+const MIN_RELATIVE_DISTANCE: f64 = 1e-12;
+
+/// Hyper-parameters of [`OnlineKMeans`].
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields)]
+pub struct KMeansOptions {
+    /// The number of centres.
+    pub n_clusters: usize,
+}
+
+impl Default for KMeansOptions {
+    fn default() -> Self {
+        Self { n_clusters: 8 }
+    }
+}
 
 /// k-means, one row at a time.
 ///
-/// State: s of each centre; then W and ‖s‖² of each. Centres get their first rows in order.
+/// State: one vector per centre, s; scalars: W and ‖s‖² of each. Centres get their first rows in order.
 #[derive(Clone, Debug)]
 pub struct OnlineKMeans {
     n_features: usize,
     n_clusters: usize,
-    state: Vec<f64>,
+    state: State,
 }
 
 impl OnlineKMeans {
-    /// `n_clusters` centres without rows.
-    pub fn new(n_clusters: usize, n_features: usize) -> Result<Self> {
+    /// Centres without rows.
+    pub fn new(options: KMeansOptions, n_features: usize) -> Result<Self> {
+        let n_clusters = options.n_clusters;
         super::check_domain(
             n_clusters > 0,
             "n_clusters",
             "at least 1",
             n_clusters as f64,
         )?;
+        let vectors = (0..n_clusters).map(|_| vec![0.0; n_features]);
         Ok(Self {
             n_features,
             n_clusters,
-            state: vec![0.0; (n_features + 2) * n_clusters],
+            state: State::new(vectors, vec![0.0; 2 * n_clusters]),
         })
     }
 
     /// The centres that have rows, each with the weight of its rows.
     pub fn centres(&self) -> Vec<(Vec<f64>, f64)> {
-        let (sums, sizes) = self.state.split_at(self.n_features * self.n_clusters);
-        let centre = |(centre, size): (usize, &[f64])| {
-            let sum = &sums[centre * self.n_features..][..self.n_features];
-            (sum.iter().map(|s| s / size[0]).collect(), size[0])
+        let sizes = self.state.scalars().chunks_exact(2).map(|size| size[0]);
+        let centre = |(centre, size): (usize, f64)| {
+            let sum = self.state.vector(centre).iter();
+            (sum.map(|s| s / size).collect(), size)
         };
-        let seen = sizes.chunks_exact(2).take_while(|size| size[0] > 0.0);
+        let seen = sizes.take_while(|&size| size > 0.0);
         seen.enumerate().map(centre).collect()
     }
 }
 
-impl Flat for OnlineKMeans {
+impl Learner for OnlineKMeans {
     fn n_outputs(&self) -> usize {
         self.n_clusters
     }
 
-    fn state(&self) -> &[f64] {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut [f64] {
-        &mut self.state
-    }
-
-    fn may_be_infinite(&self) -> bool {
-        true
-    }
-
-    fn narrowed(&self, from: usize, to: usize) -> Option<Self> {
-        (from == self.n_features).then(|| Self::new(self.n_clusters, to).ok())?
-    }
-}
-
-impl<R: Layout> Learner<Examples<'_, R>> for OnlineKMeans {
-    fn effort(&self, data: &Examples<'_, R>) -> Effort {
-        let stored = data.stored_per_row();
-        Effort {
+    fn cost_model(&self, data: &Dataset<'_>) -> CostModel {
+        let stored = data.mean_nnz();
+        CostModel {
             update: stored * (self.n_clusters + 1) as f64,
             copy: self.state.len() as f64,
             undo: Some(stored + 2.0),
-            indivisible: false,
+            atomic_batches: false,
         }
     }
 
-    fn learn<U: Undo>(
+    fn update(
         &mut self,
-        data: &Examples<'_, R>,
+        data: &Dataset<'_>,
         rows: &[usize],
-        undo: &mut U,
+        undo: Option<&mut UndoLog>,
     ) -> Result<()> {
-        data.check_features(self.n_features)?;
-        simd::dispatch(Feed {
-            model: self,
-            data,
-            rows,
-            undo,
-        });
-        Ok(())
+        with_layout!(data, |data| {
+            data.check_features(self.n_features)?;
+            let model = self;
+            with_undo!(undo, |undo| simd::dispatch(Update {
+                model,
+                data,
+                rows,
+                undo,
+            }));
+            Ok(())
+        })
     }
 
-    fn evaluate(&self, data: &Examples<'_, R>, rows: &[usize], out: &mut [f64]) -> Result<()> {
-        data.check_features(self.n_features)?;
-        simd::dispatch(Evaluate {
-            model: self,
-            data,
-            rows,
-            out,
-        });
-        Ok(())
+    fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
+        with_layout!(data, |data| {
+            data.check_features(self.n_features)?;
+            simd::dispatch(Evaluate {
+                model: self,
+                data,
+                rows,
+                out,
+            });
+            Ok(())
+        })
+    }
+
+    fn outputs_may_be_infinite(&self) -> bool {
+        true
+    }
+
+    fn fork(&self) -> Result<Box<dyn Learner>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    fn fitted(&self) -> Result<Fitted> {
+        let centres = self.centres();
+        let shape = (centres.len(), self.n_features);
+        let array = Array2::from_shape_fn(shape, |(centre, feature)| centres[centre].0[feature]);
+        Ok(vec![("cluster_centers_", array.into_dyn())])
     }
 }
 
@@ -142,23 +174,21 @@ fn squared_distance(product: f64, norm: f64, size: &[f64]) -> f64 {
     (norm - 2.0 * product / size[0] + size[1] / (size[0] * size[0])).max(0.0)
 }
 
-struct Feed<'a, 'd, R, U> {
+struct Update<'a, 'd, R, U> {
     model: &'a mut OnlineKMeans,
     data: &'a Examples<'d, R>,
     rows: &'a [usize],
     undo: &'a mut U,
 }
 
-impl<R: Layout, U: Undo> WithSimd for Feed<'_, '_, R, U> {
+impl<R: Layout, U: Undo> WithSimd for Update<'_, '_, R, U> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { model, data, .. } = self;
-        let n_features = model.n_features;
-        let n_sums = n_features * model.n_clusters;
-        let (sums, sizes) = model.state.split_at_mut(n_sums);
-        for index in data.ahead(self.rows) {
+        let n_clusters = model.n_clusters;
+        for index in data.prefetched(self.rows) {
             let (row, weight) = (data.rows().row(index), data.weight(index));
             if weight <= 0.0 {
                 continue;
@@ -166,26 +196,27 @@ impl<R: Layout, U: Undo> WithSimd for Feed<'_, '_, R, U> {
             let norm = row.squared_norm(simd);
             // The nearest centre, its distance and ⟨x, s⟩; or the first without rows.
             let (mut nearest, mut least, mut product) = (0, f64::INFINITY, 0.0);
+            let sizes = model.state.scalars();
             for (centre, size) in sizes.chunks_exact(2).enumerate() {
                 if size[0] <= 0.0 {
                     let of = &sizes[2 * nearest..];
-                    if least > SAME * (norm + of[1] / (of[0] * of[0])) || centre == 0 {
+                    if least > MIN_RELATIVE_DISTANCE * (norm + of[1] / (of[0] * of[0]))
+                        || centre == 0
+                    {
                         (nearest, product) = (centre, 0.0);
                     }
                     break;
                 }
-                let sum = &sums[centre * n_features..][..n_features];
-                let with = row.dot(simd, sum);
+                let with = row.dot(simd, model.state.vector(centre));
                 let distance = squared_distance(with, norm, size);
                 if distance < least {
                     (nearest, least, product) = (centre, distance, with);
                 }
             }
-            let start = nearest * n_features;
-            let sum = &mut sums[start..start + n_features];
+            let (sum, sizes) = model.state.parts_mut(nearest);
             let size = &mut sizes[2 * nearest..][..2];
-            self.undo.save_row(row, start, sum);
-            self.undo.save_all(n_sums + 2 * nearest, size);
+            self.undo.save_row(row, nearest, 0, sum);
+            self.undo.save_all(n_clusters, 2 * nearest, size);
             row.axpy(simd, weight, sum);
             size[0] += weight;
             size[1] += weight * (2.0 * product + weight * norm);
@@ -206,14 +237,13 @@ impl<R: Layout> WithSimd for Evaluate<'_, '_, R> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { model, data, .. } = self;
-        let n_features = model.n_features;
-        let (sums, sizes) = model.state.split_at(n_features * model.n_clusters);
+        let sizes = model.state.scalars();
         let outs = self.out.chunks_exact_mut(model.n_clusters);
-        for (index, out) in data.ahead(self.rows).zip(outs) {
+        for (index, out) in data.prefetched(self.rows).zip(outs) {
             let row = data.rows().row(index);
             let norm = row.squared_norm(simd);
             for (centre, (out, size)) in out.iter_mut().zip(sizes.chunks_exact(2)).enumerate() {
-                let sum = &sums[centre * n_features..][..n_features];
+                let sum = model.state.vector(centre);
                 *out = if size[0] > 0.0 {
                     squared_distance(row.dot(simd, sum), norm, size)
                 } else {

@@ -15,66 +15,83 @@
 //! algorithms*, Journal of Machine Learning Research 7 (2006), figure 1.
 
 use super::check_positive;
-use super::linear::{Linear, Norm, Rule, Seen, Step};
+use serde::Deserialize;
+
+use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
 use crate::Result;
 
 /// A passive-aggressive classifier.
 pub type PassiveAggressive = Linear<PassiveAggressiveOptions>;
 
-/// How far a row is corrected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Correction {
-    /// Fully, but by C at most: PA-I.
-    Bounded,
-    /// Less than fully, and the nearer to it the larger C: PA-II.
-    Damped,
+/// How the size of a step is limited.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub enum Variant {
+    /// PA-I: the step corrects the row fully, but is at most C.
+    #[default]
+    #[serde(rename = "PA-I")]
+    PaI,
+    /// PA-II: a quadratic penalty; the larger C, the nearer to a full correction.
+    #[serde(rename = "PA-II")]
+    PaII,
 }
 
 /// How [`PassiveAggressive`] learns.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct PassiveAggressiveOptions {
-    /// C, the aggressiveness.
-    pub aggressiveness: f64,
-    /// How far a row is corrected.
-    pub correction: Correction,
+    /// The aggressiveness.
+    #[serde(rename = "C")]
+    pub c: f64,
+    /// How the size of a step is limited.
+    pub variant: Variant,
     /// Whether there is a constant feature.
-    pub intercept: bool,
+    pub fit_intercept: bool,
 }
 
-impl Rule for PassiveAggressiveOptions {
-    type Numbers = [f64; 0];
+impl Default for PassiveAggressiveOptions {
+    fn default() -> Self {
+        Self {
+            c: 1.0,
+            variant: Variant::PaI,
+            fit_intercept: true,
+        }
+    }
+}
+
+impl UpdateRule for PassiveAggressiveOptions {
+    type Scalars = [f64; 0];
 
     fn check(&self) -> Result<()> {
-        check_positive("C", self.aggressiveness)
+        check_positive("C", self.c)
     }
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {
-        self.intercept
+        self.fit_intercept
     }
 
     #[inline(always)]
-    fn empty(&self) -> [f64; 0] {
+    fn init(&self) -> [f64; 0] {
         []
     }
 
     #[inline(always)]
-    fn step(&self, _: &mut [f64; 0], row: Seen<impl Norm>) -> Option<Step> {
+    fn step(&self, _: &mut [f64; 0], row: Observation<impl LazyNorm>) -> Option<Step> {
         let loss = 1.0 - row.target * row.product;
         if loss <= 0.0 {
             return None;
         }
-        let limit = self.aggressiveness * row.weight;
+        let limit = self.c * row.weight;
         // A row of zeros, or a weight of 0, divides by 0: the infinity that follows is meant.
-        let step = match self.correction {
-            Correction::Bounded => limit.min(loss / row.norm.squared()),
-            Correction::Damped => loss / (row.norm.squared() + 0.5 / limit),
+        let step = match self.variant {
+            Variant::PaI => limit.min(loss / row.norm.squared()),
+            Variant::PaII => loss / (row.norm.squared() + 0.5 / limit),
         };
         Some(Step::of(step * row.target))
     }
 
     #[inline(always)]
-    fn hypothesis(&self, _: &[f64; 0]) -> (f64, f64) {
+    fn combination(&self, _: &[f64; 0]) -> (f64, f64) {
         (1.0, 0.0)
     }
 }

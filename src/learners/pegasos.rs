@@ -5,7 +5,7 @@
 //!
 //! # Method
 //! Stochastic subgradient steps of length 1/(λT), where T is the weight seen so far, and the last
-//! hypothesis. With u = λTw the shrinking of w disappears and no step divides:
+//! iterate. With u = λTw the shrinking of w disappears and no step divides:
 //!
 //! > if y⟨u, x⟩ < λT then u ← u + s·y·x; T ← T + s.
 //!
@@ -13,7 +13,7 @@
 //! good as absent, and the scale of the weights does not matter. Unit weights give Pegasos as it
 //! was published.
 //!
-//! *Projection*, where wanted, keeps ‖w‖ ≤ 1/√λ after every step, which is ‖u‖² ≤ λT². It scales
+//! *Projection*, optional, keeps ‖w‖ ≤ 1/√λ after every step, which is ‖u‖² ≤ λT². It scales
 //! u, kept as a·v so that a step never costs more than its row; the product ⟨u, x⟩ updates ‖u‖².
 //!
 //! # References
@@ -21,31 +21,44 @@
 //! solver for SVM*, Mathematical Programming 127 (2011), figure 1.
 
 use super::check_positive;
-use super::linear::{Linear, Norm, Rule, Seen, Step};
+use serde::Deserialize;
+
+use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
 use crate::Result;
 
 /// A linear support vector machine.
 pub type Pegasos = Linear<PegasosOptions>;
 
 /// How [`Pegasos`] learns.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct PegasosOptions {
     /// λ, the strength of the regularisation.
     pub alpha: f64,
     /// Whether every step ends with a projection on the ball of radius 1/√λ.
     pub project: bool,
     /// Whether there is a constant feature.
-    pub intercept: bool,
+    pub fit_intercept: bool,
+}
+
+impl Default for PegasosOptions {
+    fn default() -> Self {
+        Self {
+            alpha: 1e-4,
+            project: false,
+            fit_intercept: false,
+        }
+    }
 }
 
 /// Below this the scale moves into the weights, long before 1/a could overflow.
-const SMALLEST_SCALE: f64 = 1e-100;
+const MIN_SCALE: f64 = 1e-100;
 
-impl Rule for PegasosOptions {
+impl UpdateRule for PegasosOptions {
     /// T; then, for the projection, a and ‖u‖².
-    type Numbers = [f64; 3];
+    type Scalars = [f64; 3];
 
-    const ACTIVITY: f64 = 0.25;
+    const STEP_RATE: f64 = 0.25;
 
     fn check(&self) -> Result<()> {
         check_positive("alpha", self.alpha)
@@ -53,20 +66,24 @@ impl Rule for PegasosOptions {
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {
-        self.intercept
+        self.fit_intercept
     }
 
     #[inline(always)]
-    fn empty(&self) -> [f64; 3] {
+    fn init(&self) -> [f64; 3] {
         [0.0, 1.0, 0.0]
     }
 
     #[inline(always)]
-    fn step(&self, [total, scale, norm]: &mut [f64; 3], row: Seen<impl Norm>) -> Option<Step> {
+    fn step(
+        &self,
+        [total, scale, norm]: &mut [f64; 3],
+        row: Observation<impl LazyNorm>,
+    ) -> Option<Step> {
         let before = *total;
         *total += row.weight;
         let margin = row.target * *scale * row.product;
-        // Nothing is right as long as nothing is known: the first margin is 0.
+        // The first row always makes a step: its margin is 0.
         let enough = if before > 0.0 {
             self.alpha * before
         } else {
@@ -90,7 +107,7 @@ impl Rule for PegasosOptions {
     }
 
     #[inline(always)]
-    fn hypothesis(&self, [total, scale, _]: &[f64; 3]) -> (f64, f64) {
+    fn combination(&self, [total, scale, _]: &[f64; 3]) -> (f64, f64) {
         if *total > 0.0 {
             (scale / (self.alpha * total), 0.0)
         } else {
@@ -99,15 +116,15 @@ impl Rule for PegasosOptions {
     }
 
     #[inline(always)]
-    fn fold(&self, [_, scale, _]: &mut [f64; 3]) -> Option<(f64, f64)> {
-        if *scale >= SMALLEST_SCALE {
+    fn rescale(&self, [_, scale, _]: &mut [f64; 3]) -> Option<(f64, f64)> {
+        if *scale >= MIN_SCALE {
             return None;
         }
         Some((0.0, std::mem::replace(scale, 1.0)))
     }
 }
 
-/// `value` if `sign` is negative or NaN, and 0 if not, without a branch: nobody could foresee it.
+/// `value` if `sign` is negative or NaN, and 0 if not, without a branch, which would be mispredicted.
 #[inline(always)]
 fn where_negative(sign: f64, value: f64) -> f64 {
     if sign.is_nan() {

@@ -1,4 +1,4 @@
-//! The perceptron: adds what it gets wrong.
+//! The perceptron: adds the rows it misclassifies.
 //!
 //! > if y⟨w, x⟩ ≤ 0 then w ← w + s·y·x.
 //!
@@ -6,23 +6,34 @@
 //! F. Rosenblatt, *The perceptron: a probabilistic model for information storage and organization
 //! in the brain*, Psychological Review 65 (1958).
 
-use super::linear::{Linear, Norm, Rule, Seen, Step};
+use serde::Deserialize;
+
+use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
 use crate::Result;
 
 /// A perceptron.
 pub type Perceptron = Linear<PerceptronOptions>;
 
 /// How [`Perceptron`] learns.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct PerceptronOptions {
     /// Whether there is a constant feature.
-    pub intercept: bool,
+    pub fit_intercept: bool,
 }
 
-impl Rule for PerceptronOptions {
-    type Numbers = [f64; 0];
+impl Default for PerceptronOptions {
+    fn default() -> Self {
+        Self {
+            fit_intercept: true,
+        }
+    }
+}
 
-    const ACTIVITY: f64 = 0.25;
+impl UpdateRule for PerceptronOptions {
+    type Scalars = [f64; 0];
+
+    const STEP_RATE: f64 = 0.25;
 
     fn check(&self) -> Result<()> {
         Ok(())
@@ -30,22 +41,22 @@ impl Rule for PerceptronOptions {
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {
-        self.intercept
+        self.fit_intercept
     }
 
     #[inline(always)]
-    fn empty(&self) -> [f64; 0] {
+    fn init(&self) -> [f64; 0] {
         []
     }
 
     #[inline(always)]
-    fn step(&self, _: &mut [f64; 0], row: Seen<impl Norm>) -> Option<Step> {
+    fn step(&self, _: &mut [f64; 0], row: Observation<impl LazyNorm>) -> Option<Step> {
         let is_mistake = row.target * row.product <= 0.0;
         is_mistake.then(|| Step::of(row.weight * row.target))
     }
 
     #[inline(always)]
-    fn hypothesis(&self, _: &[f64; 0]) -> (f64, f64) {
+    fn combination(&self, _: &[f64; 0]) -> (f64, f64) {
         (1.0, 0.0)
     }
 }

@@ -2,15 +2,25 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use crate::{Error, Result};
 
 /// The prior probabilities of the classes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(from = "Option<Vec<f64>>")]
 pub enum Priors {
-    /// Each class's share of the weight seen.
+    /// The fraction of the weight of each class.
+    #[default]
     Counted,
-    /// These, whatever was seen; one a class.
+    /// Given priors, one per class; none at all for equal priors.
     Given(Arc<[f64]>),
+}
+
+impl From<Option<Vec<f64>>> for Priors {
+    fn from(priors: Option<Vec<f64>>) -> Self {
+        priors.map_or(Self::Counted, |priors| Self::Given(priors.into()))
+    }
 }
 
 impl Priors {
@@ -26,6 +36,9 @@ impl Priors {
         let Self::Given(priors) = self else {
             return Ok(());
         };
+        if priors.is_empty() {
+            return Ok(());
+        }
         if priors.len() != n_classes {
             return Err(Error::Shape {
                 what: "priors",
@@ -53,6 +66,7 @@ impl Priors {
         let log = |(class, &weight): (usize, &f64)| match self {
             _ if weight <= 0.0 => f64::NEG_INFINITY,
             Self::Counted => weight.ln() - total.ln(),
+            Self::Given(priors) if priors.is_empty() => -(weights.len() as f64).ln(),
             Self::Given(priors) => priors[class].ln(),
         };
         weights.iter().enumerate().map(log).collect()

@@ -1,7 +1,7 @@
-//! Recursive least squares: ridge regression, always solved.
+//! Recursive least squares: ridge regression that keeps its solution up to date.
 //!
 //! # Problem
-//! That of [`LeastSquaresStatistics`](super::LeastSquaresStatistics), with α > 0.
+//! That of [`RidgeStatistics`](super::RidgeStatistics), with α > 0.
 //!
 //! # Method
 //! P = (Sₓₓ + αI)⁻¹ and β are kept. A row changes Sₓₓ by cδδᵀ (see `scatter`), so by Sherman and
@@ -15,15 +15,15 @@
 //!
 //! *Numerics.* After all rows β is the ridge solution whatever their order, up to rounding that
 //! grows with the number of rows and with the condition of Sₓₓ + αI: P begins as I/α, so an α far
-//! below the scale of Sₓₓ (times 1e-10, say) costs as many digits. `LeastSquaresStatistics` has
+//! below the scale of Sₓₓ (times 1e-10, say) costs as many digits. `RidgeStatistics` has
 //! no such loss.
 //!
 //! # Cost
 //! For p features and q outputs:
 //!
-//! | operation | numbers |
+//! | operation | values |
 //! |---|---|
-//! | feed a row | p² + pq, however sparse it is |
+//! | update with a row | p² + pq, however sparse it is |
 //! | evaluate m rows | pq, plus m × stored values of a row × q |
 //! | copy | p²/2 + pq |
 //!
@@ -32,27 +32,33 @@
 //! element of a given matrix*, Annals of Mathematical Statistics 21 (1950); in this form, S. Haykin,
 //! *Adaptive filter theory*, chapter on recursive least squares.
 
-use super::least_squares_statistics::{Predict, RidgeOptions};
-use super::scatter::expand;
-use super::triangle;
+use ndarray::Array1;
+
+use super::learner::{CostModel, Fitted, Learner};
+use super::linear::linear_attributes;
+use super::ridge_statistics::{Predict, RidgeOptions};
+use super::scatter::densify;
+use super::state::State;
+use super::undo::{Undo, UndoLog};
+use super::{triangle, with_undo};
 use crate::Result;
-use crate::data::{Examples, Layout};
+use crate::data::{Dataset, Examples, Layout, with_layout};
 use crate::runtime::simd::{self, Simd, WithSimd};
-use crate::tree::{Effort, Flat, Learner, Undo};
 
 /// Ridge regression that keeps its solution.
 ///
-/// State: the weight and the means of (x, y); the triangle of P; β, one output after the other.
+/// State: one vector, the triangle of P followed by β of each output; scalars: the weight and the means
+/// of (x, y).
 #[derive(Clone, Debug)]
 pub struct RecursiveLeastSquares {
     options: RidgeOptions,
     n_features: usize,
     n_outputs: usize,
-    state: Vec<f64>,
+    state: State,
 }
 
 impl RecursiveLeastSquares {
-    /// A regression of `n_outputs` numbers that has seen nothing; α is positive.
+    /// A regression of `n_outputs` values that has learnt nothing; α is positive.
     pub fn new(options: RidgeOptions, n_features: usize, n_outputs: usize) -> Result<Self> {
         super::check_positive("alpha", options.alpha)?;
         super::check_domain(
@@ -61,69 +67,43 @@ impl RecursiveLeastSquares {
             "at least 1",
             n_outputs as f64,
         )?;
-        let mut inverse = vec![0.0; triangle::len(n_features)];
-        triangle::add_diagonal(&mut inverse, n_features, 1.0 / options.alpha);
-        let mut state = vec![0.0; 1 + n_features + n_outputs];
-        state.extend(inverse);
-        state.resize(state.len() + n_features * n_outputs, 0.0);
+        let mut vector = vec![0.0; triangle::len(n_features)];
+        triangle::add_diagonal(&mut vector, n_features, 1.0 / options.alpha);
+        vector.resize(vector.len() + n_features * n_outputs, 0.0);
         Ok(Self {
             options,
             n_features,
             n_outputs,
-            state,
+            state: State::new([vector], vec![0.0; 1 + n_features + n_outputs]),
         })
     }
 
     /// The weights and the intercept of each output.
-    pub fn hypotheses(&self) -> Vec<(Vec<f64>, f64)> {
+    pub fn weights(&self) -> Vec<(Array1<f64>, f64)> {
         let (p, q) = (self.n_features, self.n_outputs);
-        let (x_means, y_means) = self.state[1..=p + q].split_at(p);
-        let weights = &self.state[self.state.len() - p * q..];
+        let (x_means, y_means) = self.state.scalars()[1..].split_at(p);
+        let vector = self.state.vector(0);
+        let weights = &vector[vector.len() - p * q..];
         let outputs = y_means.iter().enumerate().map(|(output, y_mean)| {
             let weights = weights[output * p..][..p].to_vec();
             let shift: f64 = weights.iter().zip(x_means).map(|(w, x)| w * x).sum();
-            (weights, y_mean - shift)
+            (weights.into(), y_mean - shift)
         });
         outputs.collect()
     }
-}
 
-impl Flat for RecursiveLeastSquares {
-    fn n_outputs(&self) -> usize {
-        self.n_outputs
-    }
-
-    fn state(&self) -> &[f64] {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut [f64] {
-        &mut self.state
-    }
-}
-
-impl<R: Layout> Learner<Examples<'_, R>> for RecursiveLeastSquares {
-    fn effort(&self, _: &Examples<'_, R>) -> Effort {
-        let touched = self.state.len() as f64;
-        Effort {
-            update: 2.0 * touched,
-            copy: touched,
-            undo: Some(touched),
-            indivisible: false,
-        }
-    }
-
-    fn learn<U: Undo>(
+    fn learn<X: Layout, U: Undo>(
         &mut self,
-        data: &Examples<'_, R>,
+        data: &Examples<'_, X>,
         rows: &[usize],
         undo: &mut U,
     ) -> Result<()> {
         data.check_features(self.n_features)?;
         let values = data.values(self.n_outputs)?;
         if !rows.is_empty() {
-            undo.save_all(0, &self.state);
-            simd::dispatch(Feed {
+            undo.save_all(0, 0, self.state.vector(0));
+            undo.save_all(1, 0, self.state.scalars());
+            simd::dispatch(Update {
                 model: self,
                 data,
                 values,
@@ -132,45 +112,93 @@ impl<R: Layout> Learner<Examples<'_, R>> for RecursiveLeastSquares {
         }
         Ok(())
     }
+}
 
-    fn evaluate(&self, data: &Examples<'_, R>, rows: &[usize], out: &mut [f64]) -> Result<()> {
-        data.check_features(self.n_features)?;
-        simd::dispatch(Predict {
-            hypotheses: &self.hypotheses(),
-            data,
-            rows,
-            out,
-        });
-        Ok(())
+impl Learner for RecursiveLeastSquares {
+    fn n_outputs(&self) -> usize {
+        self.n_outputs
     }
 
-    fn batch(&self, data: &Examples<'_, R>) -> usize {
-        super::rows_worth(self.n_features as f64, data.stored_per_row())
+    fn cost_model(&self, _: &Dataset<'_>) -> CostModel {
+        let touched = self.state.len() as f64;
+        CostModel {
+            update: 2.0 * touched,
+            copy: touched,
+            undo: Some(touched),
+            atomic_batches: false,
+        }
+    }
+
+    fn update(
+        &mut self,
+        data: &Dataset<'_>,
+        rows: &[usize],
+        undo: Option<&mut UndoLog>,
+    ) -> Result<()> {
+        with_layout!(data, |data| with_undo!(undo, |undo| {
+            self.learn(data, rows, undo)
+        }))
+    }
+
+    fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
+        with_layout!(data, |data| {
+            data.check_features(self.n_features)?;
+            simd::dispatch(Predict {
+                weights: &self.weights(),
+                data,
+                rows,
+                out,
+            });
+            Ok(())
+        })
+    }
+
+    fn min_evaluation_rows(&self, data: &Dataset<'_>) -> usize {
+        super::rows_worth(self.n_features as f64, data.mean_nnz())
+    }
+
+    fn fork(&self) -> Result<Box<dyn Learner>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    fn fitted(&self) -> Result<Fitted> {
+        Ok(linear_attributes(
+            self.weights().into_iter(),
+            self.n_features,
+        ))
     }
 }
 
-struct Feed<'a, 'd, R> {
+struct Update<'a, 'd, R> {
     model: &'a mut RecursiveLeastSquares,
     data: &'a Examples<'d, R>,
     values: &'a [f64],
     rows: &'a [usize],
 }
 
-impl<R: Layout> WithSimd for Feed<'_, '_, R> {
+impl<R: Layout> WithSimd for Update<'_, '_, R> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { model, data, .. } = self;
         let (p, q) = (model.n_features, model.n_outputs);
-        let (head, rest) = model.state.split_at_mut(1 + p + q);
-        let (inverse, weights) = rest.split_at_mut(triangle::len(p));
+        let centering = model.options.centering();
+        let (vector, head) = model.state.parts_mut(0);
+        let (inverse, weights) = vector.split_at_mut(triangle::len(p));
         let (mut z, mut g) = (vec![0.0; p + q], vec![0.0; p]);
-        for index in data.ahead(self.rows) {
-            expand(data.rows().row(index), &mut z);
+        for index in data.prefetched(self.rows) {
+            densify(data.rows().row(index), &mut z);
             z[p..].copy_from_slice(&self.values[index * q..][..q]);
-            let about = model.options.about();
-            let weight = about.take(head, &mut z, data.weight(index));
+            let weight = centering.absorb(head, &mut z, data.weight(index));
             if weight <= 0.0 {
                 continue;
             }

@@ -14,18 +14,17 @@ use super::triangle;
 use crate::data::Row;
 use crate::runtime::simd::Simd;
 
-/// Whether sums are taken about the means.
+/// What sums of squares are taken about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum Centering {
     Means,
     Zero,
 }
 
-impl About {
-    /// Takes a row into `head`, which holds W and the means, and turns it into δ. Gives the weight
-    /// with which δδᵀ counts.
+impl Centering {
+    /// Adds a row to `head`, which holds W and the means, and turns it into δ. Returns the weight of δδᵀ.
     #[inline(always)]
-    pub(super) fn take(self, head: &mut [f64], z: &mut [f64], weight: f64) -> f64 {
+    pub(super) fn absorb(self, head: &mut [f64], z: &mut [f64], weight: f64) -> f64 {
         let (total, means) = head.split_at_mut(1);
         let before = total[0];
         total[0] += weight;
@@ -41,50 +40,50 @@ impl About {
     }
 }
 
-/// W, the means and the triangle of S for `n` variables, as one slice of numbers.
+/// W, the means and the triangle of S for `n` variables, as one slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scatter {
     pub(super) n: usize,
-    pub(super) about: About,
+    pub(super) centering: Centering,
 }
 
 impl Scatter {
-    /// How many numbers.
+    /// The number of values.
     pub(super) fn len(self) -> usize {
         1 + self.n + triangle::len(self.n)
     }
 
     /// The means; zeros where sums are taken about zero.
-    pub(super) fn means(self, numbers: &[f64]) -> &[f64] {
-        &numbers[1..=self.n]
+    pub(super) fn means(self, values: &[f64]) -> &[f64] {
+        &values[1..=self.n]
     }
 
     /// The triangle of S.
-    pub(super) fn triangle(self, numbers: &[f64]) -> &[f64] {
-        &numbers[1 + self.n..]
+    pub(super) fn triangle(self, values: &[f64]) -> &[f64] {
+        &values[1 + self.n..]
     }
 
-    /// Takes in a row, which is overwritten.
+    /// Adds a row, which is overwritten.
     #[inline(always)]
-    pub(super) fn add<S: Simd>(self, simd: S, numbers: &mut [f64], z: &mut [f64], weight: f64) {
-        let (head, triangle) = numbers.split_at_mut(1 + self.n);
-        let weight = self.about.take(head, z, weight);
+    pub(super) fn add<S: Simd>(self, simd: S, values: &mut [f64], z: &mut [f64], weight: f64) {
+        let (head, triangle) = values.split_at_mut(1 + self.n);
+        let weight = self.centering.absorb(head, z, weight);
         triangle::rank_one(simd, triangle, weight, z);
     }
 
-    /// Takes in what others have seen of other rows.
+    /// Adds the scatter of other rows.
     #[inline(always)]
-    pub(super) fn merge<S: Simd>(self, simd: S, numbers: &mut [f64], others: &[f64]) {
+    pub(super) fn merge<S: Simd>(self, simd: S, values: &mut [f64], others: &[f64]) {
         // The other means, with all their weight, are a row like any other.
         let mut z = self.means(others).to_vec();
-        self.add(simd, numbers, &mut z, others[0]);
-        super::add(&mut numbers[1 + self.n..], self.triangle(others));
+        self.add(simd, values, &mut z, others[0]);
+        super::add(&mut values[1 + self.n..], self.triangle(others));
     }
 }
 
-/// Writes a row into `z`, which may be longer, zeros and all.
+/// Writes a row into `z`, which may be longer, with its zeros.
 #[inline(always)]
-pub(super) fn expand<R: Row>(row: R, z: &mut [f64]) {
+pub(super) fn densify<R: Row>(row: R, z: &mut [f64]) {
     z.fill(0.0);
     for (feature, value) in row.entries() {
         z[feature] = value;

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use ndarray::Array2;
+
 use crate::runtime::simd::{self, Simd};
 
 /// Numbers in the triangle of a symmetric matrix of `n` rows.
@@ -16,6 +18,11 @@ pub(super) fn len(n: usize) -> usize {
 #[inline(always)]
 fn row(i: usize) -> Range<usize> {
     len(i)..len(i + 1)
+}
+
+/// The whole matrix of a triangle.
+pub(super) fn to_square(a: &[f64], n: usize) -> Array2<f64> {
+    Array2::from_shape_fn((n, n), |(i, j)| a[len(i.max(j)) + i.min(j)])
 }
 
 /// A ← A + c·vvᵀ, at a cost of what v has that is not zero × its length / 2.

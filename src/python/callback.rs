@@ -1,32 +1,24 @@
-//! A Python model as a learner: TreeCV calls back for every copy, update and evaluation.
+//! A Python model as a learner: engines call back for every fork, update and evaluation.
 
 use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use crate::data::Samples;
-use crate::tree::{Effort, Learner, Log, Model, Undo};
+use crate::data::Dataset;
+use crate::learners::{CostModel, Learner, State, UndoLog};
 use crate::{Error, Result};
 
-/// What a call into Python costs, in numbers that native code would read meanwhile.
-const CALL: f64 = 1e5;
+/// Cost of a call into Python, in values that native code reads meanwhile.
+const CALL_COST: f64 = 1e5;
 
-/// A Python model, and the object that knows how to handle it.
+/// A Python model, and the object that updates, copies and evaluates it. The handler holds the data.
 #[derive(Debug)]
 pub(super) struct Callback {
     handler: Arc<Py<PyAny>>,
     model: Py<PyAny>,
-}
-
-/// The data of a handler: it has them itself, and is told row numbers.
-#[derive(Debug)]
-pub(super) struct Everything(pub(super) usize);
-
-impl Samples for Everything {
-    fn n_samples(&self) -> usize {
-        self.0
-    }
+    /// Empty: the state is in the Python model.
+    state: State,
 }
 
 impl Callback {
@@ -34,6 +26,7 @@ impl Callback {
         Self {
             handler: Arc::new(handler),
             model,
+            state: State::default(),
         }
     }
 
@@ -56,44 +49,42 @@ impl Callback {
     }
 }
 
-impl Model for Callback {
-    /// None: the handler keeps the answers.
+impl Learner for Callback {
+    /// None: the handler keeps the outputs.
     fn n_outputs(&self) -> usize {
         0
     }
 
-    fn copy(&self) -> Result<Self> {
-        Ok(Self {
-            handler: Arc::clone(&self.handler),
-            model: self.call("copy", None)?,
-        })
-    }
-
-    fn copy_from(&mut self, source: &Self) -> Result<()> {
-        self.model = source.call("copy", None)?;
-        Ok(())
-    }
-
-    fn save(&self, _: &mut Log) {}
-
-    fn revert(&mut self, _: &mut Log, _: usize) {}
-}
-
-impl Learner<Everything> for Callback {
-    fn effort(&self, _: &Everything) -> Effort {
-        Effort {
-            update: CALL,
-            copy: CALL,
+    fn cost_model(&self, _: &Dataset<'_>) -> CostModel {
+        CostModel {
+            update: CALL_COST,
+            copy: CALL_COST,
             undo: None,
-            indivisible: true,
+            atomic_batches: true,
         }
     }
 
-    fn learn<U: Undo>(&mut self, _: &Everything, rows: &[usize], _: &mut U) -> Result<()> {
+    fn update(&mut self, _: &Dataset<'_>, rows: &[usize], _: Option<&mut UndoLog>) -> Result<()> {
         self.call("update", Some(rows)).map(drop)
     }
 
-    fn evaluate(&self, _: &Everything, rows: &[usize], _: &mut [f64]) -> Result<()> {
+    fn evaluate(&self, _: &Dataset<'_>, rows: &[usize], _: &mut [f64]) -> Result<()> {
         self.call("evaluate", Some(rows)).map(drop)
+    }
+
+    fn fork(&self) -> Result<Box<dyn Learner>> {
+        Ok(Box::new(Self {
+            handler: Arc::clone(&self.handler),
+            model: self.call("copy", None)?,
+            state: State::default(),
+        }))
+    }
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut State {
+        &mut self.state
     }
 }

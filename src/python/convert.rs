@@ -4,12 +4,12 @@ use numpy::{
     IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::Result;
-use crate::data::{Csr, Dense, Examples, Index, Layout};
+use crate::data::{Csr, Dataset, Dense, Examples, Index, Layout, Rows};
 
 /// Rows as the facade passes them: a C-contiguous float64 array or a scipy CSR matrix.
 ///
@@ -73,12 +73,20 @@ impl<'py> FromPyObject<'_, 'py> for RowsArg<'py> {
     }
 }
 
+impl RowsArg<'_> {
+    /// The core's view of these rows.
+    pub(super) fn rows(&self) -> PyResult<Rows<'_>> {
+        Ok(match self {
+            Self::Dense(array) => Rows::Dense(dense(array)?),
+            Self::Csr32(matrix) => Rows::Csr32(matrix.rows()?),
+            Self::Csr64(matrix) => Rows::Csr64(matrix.rows()?),
+        })
+    }
+}
+
 /// The core's view of a dense array.
 pub(super) fn dense<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<Dense<'a>> {
-    let values = array
-        .as_slice()
-        .map_err(|_| PyValueError::new_err("X must be C-contiguous"))?;
-    Ok(Dense::new(values, array.shape()[0], array.shape()[1])?)
+    Ok(Dense::new(array.as_array())?)
 }
 
 /// What is to be learnt of each row, as the facade passes it.
@@ -124,6 +132,20 @@ impl<'py> FromPyObject<'_, 'py> for ExamplesArg<'py> {
 }
 
 impl ExamplesArg<'_> {
+    /// The core's view of these examples.
+    pub(super) fn dataset(&self) -> PyResult<Dataset<'_>> {
+        let data = Dataset::new(self.rows.rows()?);
+        let data = match &self.targets {
+            TargetsArg::None => data,
+            TargetsArg::Classes(codes) => data.with_classes(codes.as_array(), self.n_classes)?,
+            TargetsArg::Values(values) => data.with_values(values.as_array())?,
+        };
+        match &self.weights {
+            None => Ok(data),
+            Some(weights) => Ok(data.with_weights(weights.as_array())?),
+        }
+    }
+
     /// The core's view of these examples, given its view of their rows.
     pub(super) fn view<R: Layout>(&self, rows: R) -> PyResult<Examples<'_, R>> {
         let examples = match &self.targets {

@@ -6,12 +6,11 @@ mod data;
 mod error;
 mod file;
 mod folds;
+mod incremental;
 mod learners;
 mod libsvm;
-mod native;
 mod run;
 mod svm;
-mod tree;
 mod virtual_cv;
 
 /// The native part of the Python package `onefold`.
@@ -30,13 +29,13 @@ mod _core {
     #[pymodule_export]
     use super::folds::{PyFolds, PySplits};
     #[pymodule_export]
+    use super::incremental::{callback_tree, incremental_cv};
+    #[pymodule_export]
     use super::learners::PyLearner;
     #[pymodule_export]
     use super::libsvm::{LibsvmReader, convert_libsvm, dump_libsvm, load_libsvm};
     #[pymodule_export]
     use super::svm::{svm_decide, svm_fit, svm_kfold, svm_vote};
-    #[pymodule_export]
-    use super::tree::{merge_cv, refit_cv, tree_cv, tree_walk};
     #[pymodule_export]
     use super::virtual_cv::{
         PyLeastSquares, virtual_diagnostics, virtual_errors, virtual_kernel_errors,

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::convert::{ExamplesArg, RowsArg, cost_by_name, dense, to_matrix, with_examples};
+use super::incremental::ResamplingArg;
 use super::run::run;
-use super::tree::ResamplingArg;
 use crate::data::Layout;
 use crate::folds::Resampling;
 use crate::svm::kernel::Kernel;

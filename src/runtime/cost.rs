@@ -5,7 +5,7 @@
 
 use std::ops::AddAssign;
 
-/// What an engine did to get its predictions. A counter that an engine has no use for stays 0.
+/// What an engine did to compute its outputs. Counters that do not apply to an engine stay 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Models trained from nothing.
@@ -14,11 +14,13 @@ pub struct Cost {
     pub rows_fed: u64,
     /// Held-out rows predicted.
     pub rows_evaluated: u64,
-    /// Whole models copied, also those of which only the outputs were ever written.
+    /// Models forked or copied, including those of which only the outputs were ever written.
     pub copies: u64,
+    /// Bytes of model vectors copied: by whole copies, or by writes to shared vectors.
+    pub bytes_copied: u64,
     /// Models merged into others.
     pub merges: u64,
-    /// Overwritten values saved for a way back.
+    /// Overwritten values saved in undo logs.
     pub undo_entries: u64,
     /// Most models alive at one time.
     pub peak_models: u64,
@@ -32,12 +34,13 @@ pub struct Cost {
 
 impl Cost {
     /// The counters of engines that feed rows to models, with their names.
-    pub fn of_models(&self) -> [(&'static str, u64); 7] {
+    pub fn of_models(&self) -> [(&'static str, u64); 8] {
         [
             ("fits", self.fits),
             ("rows_fed", self.rows_fed),
             ("rows_evaluated", self.rows_evaluated),
             ("copies", self.copies),
+            ("bytes_copied", self.bytes_copied),
             ("merges", self.merges),
             ("undo_entries", self.undo_entries),
             ("peak_models", self.peak_models),
@@ -56,6 +59,17 @@ impl Cost {
     }
 }
 
+impl Cost {
+    /// Without the counters that belong to all candidates of a pass together.
+    pub(crate) fn unshared(self) -> Self {
+        Self {
+            undo_entries: 0,
+            bytes_copied: 0,
+            ..self
+        }
+    }
+}
+
 impl AddAssign for Cost {
     /// Joins the cost of another part of the same work: counts add up, the peak is the larger.
     fn add_assign(&mut self, other: Self) {
@@ -63,6 +77,7 @@ impl AddAssign for Cost {
         self.rows_fed += other.rows_fed;
         self.rows_evaluated += other.rows_evaluated;
         self.copies += other.copies;
+        self.bytes_copied += other.bytes_copied;
         self.merges += other.merges;
         self.undo_entries += other.undo_entries;
         self.peak_models = self.peak_models.max(other.peak_models);

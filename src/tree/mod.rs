@@ -1,53 +1,53 @@
 //! TreeCV: k-fold cross-validation of incremental learners for at most log2(2k) trainings.
 //!
 //! # Problem
-//! The out-of-fold outputs of a learner for every sample: fold i is answered by a model that has
-//! learnt all folds but i. The standard method, [`refit`], trains k models on k − 1 folds each.
+//! The out-of-fold outputs of a learner for every sample: fold i is evaluated by a model that has
+//! learnt all folds but i. The standard method, [`refit`](crate::refit), trains k models on k − 1 folds
+//! each.
 //!
 //! # Method
-//! Algorithm 1 of the paper. A node of a binary tree has a span of folds and a model that has
-//! learnt all the others. The model learns the right half and goes on with the left half, and, once
-//! more from the same state, learns the left half and goes on with the right half. A span of one
-//! fold is evaluated. Rows are fed in another order than by refits: the result is the same for
-//! learners that do not mind the order, and within the learner's incremental stability for others
-//! (theorems 1 and 2). The theorems take samples to be exchangeable. A fold is answered by a model
-//! that has learnt the folds beside it last: rows whose neighbours are alike must be shuffled.
+//! Algorithm 1 of the paper (`recursion.rs`). A node of a binary tree has a span of folds and a model
+//! that has learnt all the others. The model learns the right half and descends to the left half, and,
+//! once more from the same state, learns the left half and descends to the right half. A span of one
+//! fold is evaluated. Rows are learnt in another order than by refits: the result is the same for
+//! learners whose result does not depend on the order, and within the learner's incremental stability
+//! for others (theorems 1 and 2). The theorems assume exchangeable samples: a fold is evaluated by a
+//! model that has learnt the neighbouring folds last, so rows whose neighbours are alike must be
+//! shuffled.
 //!
-//! A node needs its model twice. [`Strategy`] says whether it copies the model or keeps a log of
-//! what it overwrites; when the two halves go to two threads, as they do as long as a thread has
-//! nothing to do, the first to come copies. All of them
-//! and any number of threads give the same bits. The last nodes, of a few rows that are a fold each,
-//! a learner may do by itself ([`Learner::settle`]), with the same result to rounding.
+//! A node needs its model twice. [`Strategy`] says how: by a fork that shares memory until it is
+//! written, by a copy, or by a log of overwritten values. Where a thread is idle the two halves of a
+//! node run on two threads, one of them with a fork. All strategies and any number of threads give the
+//! same bits. Rows that no cache holds are streamed block by block (`blocks.rs`), again with the same
+//! bits. Nodes of a few rows that are a fold each may be solved in closed form
+//! ([`Learner::leave_one_out_block`]), with the same result to rounding.
 //!
 //! # Cost
 //! | | tree | refit |
 //! |---|---|---|
 //! | rows fed | n·log2 k for k a power of two, at most n·log2(2k) | n·(k − 1) |
-//! | copies | k − 1, fewer with a log | 0 |
+//! | forks or copies | k − 1, fewer with a log | 0 |
 //! | models in memory, one thread | ⌈log2 k⌉ + 1 | 1 |
 //!
-//! The counters of [`Cost`] are exact: `rows_fed`, `rows_evaluated` and `copies` by [`Strategy::Copy`]
-//! do not depend on threads. With a log every fork to another thread adds a copy. `peak_models` are
-//! all models that the engine ever made, since it keeps them for reuse: with t threads up to t times
-//! those of one, how many exactly is a matter of luck. In nodes that learners do by themselves rows
-//! and copies count as in all others, but what is copied there is a few numbers, and no model.
+//! The counters of [`Cost`] are exact: `rows_fed`, `rows_evaluated`, and `copies` of
+//! [`Strategy::Copy`] and [`Strategy::Share`] do not depend on threads. With a log every fork to another
+//! thread adds a copy. `peak_models` is the largest number of models in memory; with t threads it is at
+//! most t times that of one thread, and depends on their timing.
 //!
 //! # Example
 //! ```
-//! use onefold::data::{Dense, Examples};
+//! use ndarray::Array2;
 //! use onefold::learners::{Pegasos, PegasosOptions};
-//! use onefold::tree::{self, Options};
-//! use onefold::{Folds, Monitor};
+//! use onefold::tree::Tree;
+//! use onefold::{Dataset, Engine, Folds};
 //!
-//! let values: Vec<f64> = (0..32).map(|i| f64::from(i) - 15.5).collect();
-//! let codes: Vec<u32> = values.iter().map(|v| u32::from(*v > 0.0)).collect();
-//! let examples = Examples::classified(Dense::new(&values, 32, 1)?, &codes, 2)?;
-//! let options = PegasosOptions { alpha: 0.1, project: false, intercept: false };
-//! let learner = Pegasos::new(options, 1, 2)?;
+//! let x = Array2::from_shape_fn((32, 1), |(i, _)| i as f64 - 15.5);
+//! let y = x.column(0).mapv(|v| u32::from(v > 0.0));
+//! let data = Dataset::dense(x.view())?.with_classes(y.view(), 2)?;
+//! let learner = Pegasos::new(PegasosOptions::default(), 1, 2)?;
 //! let folds = Folds::contiguous(32, 8)?;
-//! let found =
-//!     tree::cross_validate(&learner, &examples, &folds, &Options::default(), &Monitor::new())?;
-//! assert_eq!(found.outputs.len(), 32);
+//! let found = Tree::default().cross_validate(&learner, &data, &folds)?;
+//! assert_eq!(found.outputs.dim(), (32, 1));
 //! assert_eq!(found.cost.rows_fed, 3 * 32); // n·log2 k; eight refits would feed 7 × 32
 //! # Ok::<(), onefold::Error>(())
 //! ```
@@ -56,115 +56,117 @@
 //! P. Joulani, A. György, C. Szepesvári, *Fast cross-validation for incremental learning*, IJCAI
 //! 2015.
 
-mod feeder;
-mod few;
-mod learner;
-mod narrow;
-mod order;
-mod pool;
+mod blocks;
 mod recursion;
-mod refit;
-mod several;
-mod spans;
-mod undo;
 
-pub use few::{Few, Student};
-pub use learner::{Effort, Flat, Learner, Model};
-pub use order::Order;
-pub use recursion::cross_validate;
-pub use refit::{refit, refit_examples};
-pub use several::Several;
-pub use spans::cross_validate_examples;
-pub use undo::{Forget, Log, Undo};
+use recursion::{Node, Plan, Subtree};
 
-// What any engine that feeds and evaluates models has a use for.
-pub(crate) use feeder::Feeder;
-pub(crate) use order::Phase;
-pub(crate) use pool::{Pool, Workspace};
-
-use crate::data::Samples;
-use crate::{Cost, Error, Resampling, Result};
+use crate::data::Dataset;
+use crate::engine::{
+    Driver, Engine, FoldModels, OutOfFold, ThreadPool, for_candidates, partition, with_models,
+};
+use crate::learners::{Learner, Order};
+use crate::{Cost, Folds, Monitor, Resampling, Result};
 
 /// How a node of the tree comes back to its model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// Whatever [`Effort`] says is cheaper: copies where much is fed, a log where little is.
+    /// The cheapest by the learner's [`CostModel`](crate::learners::CostModel): a log where little is
+    /// written, else a fork, or a copy where the model is small.
     #[default]
     Auto,
+    /// A fork: vectors are shared until they are written.
+    Share,
     /// A copy of the model.
     Copy,
     /// A log of overwritten values.
     Revert,
 }
 
-/// How the tree is walked. The strategy does not change the result.
+/// The TreeCV engine. The strategy does not change the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct Tree {
     /// How a node comes back to its model.
     pub strategy: Strategy,
-    /// The order of the rows within a training phase.
+    /// The order of the rows within a training batch.
     pub order: Order,
 }
 
-/// The outputs for held-out rows, and what they cost.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// `n_outputs` numbers for each held-out row, fold after fold.
-    pub outputs: Vec<f64>,
-    /// How many numbers there are for each row.
-    pub n_outputs: usize,
-    /// The work done.
-    pub cost: Cost,
-}
-
-impl Outcome {
-    /// From outputs of `model` in the order of the held-out rows, which must be finite unless the
-    /// model says otherwise.
-    pub(crate) fn new<M: Model, R: Resampling>(
-        outputs: Vec<f64>,
-        model: &M,
-        resampling: &R,
-        cost: Cost,
-    ) -> Result<Self> {
-        let n_outputs = model.n_outputs();
-        let infinite = model.may_be_infinite();
-        let is_bad = |output: &f64| output.is_nan() || output.is_infinite() && !infinite;
-        if let Some(bad) = outputs.iter().position(is_bad) {
-            return Err(not_finite(outputs[bad], bad / n_outputs, resampling));
-        }
-        Ok(Self {
-            outputs,
-            n_outputs,
-            cost,
+impl Engine<dyn Learner> for Tree {
+    fn out_of_fold(
+        &self,
+        candidates: &[&dyn Learner],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+    ) -> Result<Vec<OutOfFold>> {
+        let folds = partition(folds, "tree")?;
+        for_candidates(candidates, folds, |learner| {
+            self.run(learner, data, folds, None, monitor)
         })
     }
 }
 
-fn not_finite<R: Resampling>(value: f64, mut position: usize, resampling: &R) -> Error {
-    let mut fold = 0;
-    while position >= resampling.held_out(fold).len() {
-        position -= resampling.held_out(fold).len();
-        fold += 1;
+impl Tree {
+    /// [`Engine::out_of_fold`], with the fitted model of every fold. Models share memory as far as they
+    /// have vectors in common. Outputs are evaluated by these very models, without closed forms.
+    pub fn out_of_fold_with_models(
+        &self,
+        candidates: &[&dyn Learner],
+        data: &Dataset<'_>,
+        folds: &Folds,
+        monitor: &Monitor,
+    ) -> Result<Vec<(OutOfFold, FoldModels)>> {
+        let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
+        let found = for_candidates(candidates, folds, |learner| {
+            self.run(learner, data, folds, Some(&mut models), monitor)
+        })?;
+        with_models(found, models)
     }
-    let row = resampling.held_out(fold)[position];
-    Error::Value {
-        place: format!("the learner's output for sample {row} (fold {fold})"),
-        value,
-        rule: "outputs must be finite; perhaps the learner diverged, or X should be scaled",
-    }
-}
 
-pub(crate) fn check_samples<D: Samples + ?Sized>(
-    data: &D,
-    resampling: &impl Resampling,
-) -> Result<()> {
-    let (expected, found) = (data.n_samples(), resampling.n_samples());
-    if expected == found {
-        return Ok(());
+    /// Outputs in test order, and their cost.
+    fn run(
+        &self,
+        learner: &dyn Learner,
+        data: &Dataset<'_>,
+        folds: &Folds,
+        models: Option<&mut [Option<Box<dyn Learner>>]>,
+        monitor: &Monitor,
+    ) -> Result<(Vec<f64>, Cost)> {
+        data.check_samples(folds.n_samples())?;
+        let cost_model = learner.cost_model(data);
+        let pool = ThreadPool::new();
+        let tree = Subtree {
+            folds,
+            driver: Driver::new(data, &cost_model, self.order, monitor),
+            pool: &pool,
+            plan: Plan::new(&cost_model, self.strategy)?,
+            n_outputs: learner.n_outputs(),
+            rows: folds.rows(0..folds.len()),
+            first: 0,
+        };
+        let n_samples = folds.n_samples();
+        // Each row is evaluated once and learnt once per level; branches that end a level early are
+        // made up for at the end.
+        let n_levels = usize::BITS - (folds.len() - 1).leading_zeros();
+        let expected = (n_samples as u64) * u64::from(n_levels + 1);
+        monitor.expect(expected);
+        let mut outputs = vec![0.0; n_samples * tree.n_outputs];
+        pool.with(|workspace| {
+            let mut model = workspace.fork(learner)?;
+            workspace.counters.cost.fits += 1;
+            let root = Node {
+                span: 0..folds.len(),
+                outputs: &mut outputs,
+                models,
+                restore: false,
+            };
+            blocks::descend(&tree, &mut *model, root, workspace)?;
+            workspace.drop_fork(model);
+            Ok::<(), crate::Error>(())
+        })?;
+        let cost = pool.finish(&tree.driver)?;
+        monitor.advance(expected - cost.rows_fed - cost.rows_evaluated)?;
+        Ok((outputs, cost))
     }
-    Err(Error::Shape {
-        what: "samples of cv",
-        expected,
-        found,
-    })
 }

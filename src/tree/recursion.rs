@@ -1,369 +1,263 @@
-//! Algorithm 1.
+//! Algorithm 1 of the paper, with its ways back to the model of a node.
 
 use std::ops::Range;
 
-use super::feeder::{CACHE, Feeder};
-use super::few::Few;
-use super::learner::{Effort, Learner};
-use super::order::Phase;
-use super::pool::{Pool, Shared, Workspace};
-use super::undo::Forget;
-use super::{Options, Outcome, Strategy};
-use crate::data::Samples;
+use super::Strategy;
+use crate::data::Dataset;
+use crate::engine::{Driver, ThreadPool, Workspace};
+use crate::learners::{Batch, CostModel, LeafBlock, Learner};
+use crate::runtime::cache;
 use crate::runtime::threads::is_parallel;
-use crate::{Cost, Error, Folds, Monitor, Result};
+use crate::{Error, Folds, Result};
 
-/// Numbers a node must read before it is worth another thread.
-const GRAIN: f64 = (1 << 15) as f64;
+/// Values that a node must read to be worth another thread.
+const MIN_THREAD_VALUES: f64 = (1 << 15) as f64;
 
-/// What it costs to save a number and to put it back, in numbers copied within the cache.
-const LOG_PRICE: f64 = 8.0;
+/// Cost of saving and restoring a value, relative to copying one within the cache.
+const UNDO_COST: f64 = 8.0;
 
-/// What it costs to copy a number of a model that does not fit the cache, and whose copy may take
-/// memory that was never used before.
-const FAR_PRICE: f64 = 8.0;
+/// Cost of copying a value of a model that exceeds the cache, relative to one within the cache.
+const UNCACHED_COPY_COST: f64 = 8.0;
 
-/// Cross-validates `learner`, which has learnt nothing, by TreeCV: see the [module](super).
-pub fn cross_validate<D: Samples + ?Sized, L: Learner<D>>(
-    learner: &L,
-    data: &D,
-    folds: &Folds,
-    options: &Options,
-    monitor: &Monitor,
-) -> Result<Outcome> {
-    super::check_samples(data, folds)?;
-    let (outputs, cost) = run(learner, data, folds, options, monitor, None)?;
-    Outcome::new(outputs, learner, folds, cost)
+/// A subtree of TreeCV: folds, and the data that their rows are in.
+#[derive(Debug)]
+pub(super) struct Subtree<'a> {
+    pub(super) folds: &'a Folds,
+    pub(super) driver: Driver<'a>,
+    pub(super) pool: &'a ThreadPool,
+    pub(super) plan: Plan,
+    pub(super) n_outputs: usize,
+    /// The row of the data at each position in fold order, from position `first` on.
+    pub(super) rows: &'a [usize],
+    pub(super) first: usize,
 }
 
-/// The outputs in the order of the folds, and what they cost. Nodes that `below` is for go there.
-pub(super) fn run<D: Samples + ?Sized, L: Learner<D>>(
-    learner: &L,
-    data: &D,
-    folds: &Folds,
-    options: &Options,
-    monitor: &Monitor,
-    below: Option<&dyn Below<D, L>>,
-) -> Result<(Vec<f64>, Cost)> {
-    let effort = learner.effort(data);
-    let pool = Pool::new();
-    let tree = Tree {
-        folds,
-        rows: folds.rows(0..folds.len()),
-        first: 0,
-        feeder: Feeder::new(data, &effort, options.order, monitor),
-        limits: Limits::new(&effort, options.strategy)?,
-        effort,
-        n_outputs: learner.n_outputs(),
-        pool: &pool,
-        below,
-    };
-    let n_samples = folds.n_samples();
-    // Each row is evaluated once and fed once a level; the branches that end a level early make up
-    // for it at the end.
-    let levels = usize::BITS - (folds.len() - 1).leading_zeros();
-    let expected = (n_samples as u64) * u64::from(levels + 1);
-    monitor.expect(expected);
-    let mut outputs = vec![0.0; n_samples * tree.n_outputs];
-    tree.pool.with(|workspace| {
-        let mut root = workspace.lend(learner)?;
-        workspace.ledger.cost.fits += 1;
-        let span = 0..folds.len();
-        let node = Node {
-            span,
-            out: &mut outputs,
-            restore: false,
-        };
-        tree.descend(&mut root, node, workspace)
-    })?;
-    let cost = tree.pool.close(&tree.feeder)?;
-    monitor.advance(expected - cost.rows_fed - cost.rows_evaluated)?;
-    Ok((outputs, cost))
-}
-
-/// Everything that the nodes share.
-pub(super) struct Tree<'a, D: ?Sized, L> {
-    folds: &'a Folds,
-    /// The rows of the data that stand for those of the folds, beginning with the one at `first`.
-    rows: &'a [usize],
-    first: usize,
-    feeder: Feeder<'a, D, L>,
-    limits: Limits,
-    effort: Effort,
-    n_outputs: usize,
-    pool: &'a Pool<L>,
-    below: Option<&'a dyn Below<D, L>>,
-}
-
-/// Where nodes go that are better done on other data.
-pub(super) trait Below<D: ?Sized, L>: Sync {
-    /// Whether it is for nodes of so many rows in so many folds, that so many models wait for.
-    fn is_for(&self, n_rows: usize, n_folds: usize, n_waiting: usize) -> bool;
-
-    /// Does the work of [`Tree::descend`].
-    fn descend(
-        &self,
-        tree: &Tree<'_, D, L>,
-        model: &mut L,
-        node: Node<'_>,
-        workspace: &mut Workspace<L>,
-    ) -> Result<()>;
-}
-
-/// Folds that are still held out, and the room for their outputs.
+/// A node: consecutive folds that are still held out, and where their results go.
+#[derive(Debug)]
 pub(super) struct Node<'a> {
     pub(super) span: Range<usize>,
-    out: &'a mut [f64],
+    pub(super) outputs: &'a mut [f64],
+    /// Where the fitted model of each fold goes, if they are kept.
+    pub(super) models: Option<&'a mut [Option<Box<dyn Learner>>]>,
     /// Whether the model must leave the node as it came.
-    restore: bool,
+    pub(super) restore: bool,
 }
 
-/// A node below, with the folds to feed on the way there.
-struct Child<'a> {
-    node: Node<'a>,
-    fed: Range<usize>,
+/// A child node, and the folds its model learns on the way there: those of its sibling.
+#[derive(Debug)]
+pub(super) struct Child<'a> {
+    pub(super) node: Node<'a>,
+    pub(super) learns: Range<usize>,
 }
 
-/// How a node gets at the same model twice.
-#[derive(Clone, Copy)]
-enum Way {
-    /// One child gets a copy.
-    Copy,
-    /// The children take turns, and the first puts everything back.
-    Revert,
-    /// The children go to two threads, if there are two, and the first to come gets a copy.
-    Fork,
-}
-
-/// Which way to go, by the number of rows a node holds out: fork, then copy, then revert.
-#[derive(Clone, Copy)]
-struct Limits {
-    fork_from: f64,
-    revert_below: f64,
-}
-
-impl Limits {
-    fn new(effort: &Effort, strategy: Strategy) -> Result<Self> {
-        let price = if effort.copy > CACHE { FAR_PRICE } else { 1.0 };
-        let copy = price * effort.copy;
-        let fork_from = if is_parallel() {
-            // A fork may copy where a log would do. The rows are fed once a level, for many levels,
-            // so a copy that costs a few times their first feeding is worth another thread.
-            GRAIN.max(copy / 4.0) / effort.update.max(1.0)
-        } else {
-            f64::INFINITY
-        };
-        let revert_below = match (strategy, effort.undo) {
-            (Strategy::Copy, _) | (Strategy::Auto, None) => 0.0,
-            (Strategy::Auto, Some(undo)) => copy / (LOG_PRICE * undo),
-            (Strategy::Revert, Some(_)) => f64::INFINITY,
-            (Strategy::Revert, None) => {
-                return Err(Error::Parameter {
-                    name: "strategy",
-                    rule: "'auto' or 'copy' for a learner that keeps no undo log",
-                    value: "'revert'".into(),
-                });
-            }
-        };
-        Ok(Self {
-            fork_from,
-            revert_below,
-        })
-    }
-}
-
-impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
-    /// `model` has learnt every fold outside the node's span: fills in the outputs of the span.
+impl Subtree<'_> {
+    /// `model` has learnt every fold outside the node's span; writes the outputs of the span.
     pub(super) fn descend(
         &self,
-        model: &mut L,
+        model: &mut dyn Learner,
         mut node: Node<'_>,
-        workspace: &mut Workspace<L>,
+        workspace: &mut Workspace,
     ) -> Result<()> {
-        if node.span.len() == 1 && workspace.waiting.is_empty() {
-            let rows = self.rows(node.span);
-            return self
-                .feeder
-                .evaluate(model, rows, node.out, &mut workspace.ledger);
+        if node.span.len() == 1 {
+            return self.leaf(model, node, workspace);
         }
-        if let Some(below) = self.below
-            && below.is_for(
-                self.folds.range(node.span.clone()).len(),
-                node.span.len(),
-                workspace.waiting.len(),
-            )
-        {
-            return below.descend(self, model, node, workspace);
-        }
-        if workspace.waiting.is_empty() && self.settle(model, &mut node, workspace)? {
+        if self.leave_one_out_block(model, &mut node, workspace)? {
             return Ok(());
         }
-        let way = self.way(&node);
-        let waits = self.lets_wait(way, &node);
-        if !waits && !workspace.waiting.is_empty() {
-            return self.teach_and_descend(model, node, workspace);
-        }
         let restore = node.restore;
+        let branch = self.branch(&node);
         let [left, right] = self.split(node);
-        match way {
-            Way::Copy if waits => {
-                let twin = workspace.lend(model)?;
-                workspace.ledger.cost.copies += 1;
-                workspace.waiting.push(twin);
-                self.grow(model, left, workspace)?;
-                if let Some(mut twin) = workspace.waiting.pop() {
-                    self.descend(&mut twin, right.node, workspace)?;
-                    workspace.give_back(twin);
-                }
-                Ok(())
-            }
-            Way::Copy => {
-                let mut twin = workspace.lend(model)?;
-                workspace.ledger.cost.copies += 1;
-                let phases = [self.phase(left.fed), self.phase(right.fed)];
-                let [first, second] = &phases;
-                self.feeder.feed_both(
-                    [&mut twin, model],
-                    [first, second],
-                    &mut workspace.ledger,
+        match branch {
+            Branch::Duplicate => {
+                let mut twin = self.duplicate(model, workspace)?;
+                self.driver.update_pair(
+                    [&mut *twin, model],
+                    [&self.batch(left.learns), &self.batch(right.learns)],
+                    &mut workspace.counters,
                 )?;
-                self.descend(&mut twin, left.node, workspace)?;
-                workspace.give_back(twin);
+                self.descend(&mut *twin, left.node, workspace)?;
+                self.discard(twin, workspace);
                 self.descend(model, right.node, workspace)
             }
-            Way::Revert => {
-                self.visit(model, left, workspace)?;
+            Branch::Revert => {
+                self.descend_and_revert(model, left, workspace)?;
                 if restore {
-                    self.visit(model, right, workspace)
+                    self.descend_and_revert(model, right, workspace)
                 } else {
-                    self.grow(model, right, workspace)
+                    self.update_and_descend(model, right, workspace)
                 }
             }
-            Way::Fork => {
-                self.feeder.check()?;
-                let shared = Shared::new(model);
-                let go = |child, workspace: &mut Workspace<L>| {
-                    shared.with(workspace, |model, workspace| {
-                        self.grow(model, child, workspace)
-                    })
-                };
-                self.pool.fork(workspace, |w| go(left, w), |w| go(right, w))
-            }
+            Branch::Thread => self.on_two_threads(model, [left, right], workspace, &|m, c, w| {
+                self.update_and_descend(m, c, w)
+            }),
         }
     }
 
-    /// Whether a node of a few rows, each of which is a fold, was done by the learner itself. That
-    /// depends on the rows alone, and never on the way that would have been gone: results must not.
-    fn settle(&self, model: &L, node: &mut Node<'_>, workspace: &mut Workspace<L>) -> Result<bool> {
+    fn leaf(&self, model: &dyn Learner, node: Node<'_>, workspace: &mut Workspace) -> Result<()> {
+        if let Some(models) = node.models {
+            models[0] = Some(model.fork()?);
+        }
+        let rows = self.rows(node.span);
+        self.driver
+            .evaluate(model, rows, node.outputs, &mut workspace.counters)
+    }
+
+    /// Leave-one-out of a few rows in closed form, if the learner has one. That depends on the node
+    /// alone, never on strategies or threads: results must not.
+    fn leave_one_out_block(
+        &self,
+        model: &dyn Learner,
+        node: &mut Node<'_>,
+        workspace: &mut Workspace,
+    ) -> Result<bool> {
         let span = &node.span;
-        if span.len() > Few::MOST || self.folds.range(span.clone()).len() > span.len() {
+        let n_rows = self.folds.range(span.clone()).len();
+        if span.len() > LeafBlock::MAX_ROWS || n_rows > span.len() || node.models.is_some() {
             return Ok(false);
         }
-        let rows = self.rows(span.clone());
-        self.feeder
-            .settle(model, rows, span.start, node.out, &mut workspace.ledger)
+        let block = (self.rows(span.clone()), span.start);
+        self.driver
+            .leave_one_out_block(model, block, node.outputs, &mut workspace.counters)
     }
 
-    /// Whether the model of the second child learns the rows of the first child not now, but when the
-    /// walk comes to them.
-    fn lets_wait(&self, way: Way, node: &Node<'_>) -> bool {
-        self.below.is_some()
-            && self.feeder.may_wait()
-            && matches!(way, Way::Copy)
-            && node.span.len() > 1
-            && self.folds.range(node.span.clone()).len() > Few::MOST
-    }
-
-    /// Lets all models that wait learn the rows of the node, and descends: within it nobody waits for
-    /// them.
-    pub(super) fn teach_and_descend(
+    /// Updates the model with the sibling of a child, and descends to the child.
+    fn update_and_descend(
         &self,
-        model: &mut L,
-        node: Node<'_>,
-        workspace: &mut Workspace<L>,
+        model: &mut dyn Learner,
+        child: Child<'_>,
+        workspace: &mut Workspace,
     ) -> Result<()> {
-        let mut waiting = std::mem::take(&mut workspace.waiting);
-        let rows = self.rows(node.span.clone());
-        self.feeder
-            .feed_all(&mut waiting, rows, &mut workspace.ledger)?;
-        self.descend(model, node, workspace)?;
-        workspace.waiting = waiting;
-        Ok(())
-    }
-
-    /// Feeds the folds of a span for good.
-    fn learn(&self, model: &mut L, span: Range<usize>, workspace: &mut Workspace<L>) -> Result<()> {
-        let ledger = &mut workspace.ledger;
-        self.feeder
-            .feed(model, &self.phase(span), &mut Forget, ledger)
-    }
-
-    /// Feeds a child's folds for good, and descends.
-    fn grow(&self, model: &mut L, child: Child<'_>, workspace: &mut Workspace<L>) -> Result<()> {
-        self.learn(model, child.fed, workspace)?;
+        self.update(model, child.learns, workspace)?;
         self.descend(model, child.node, workspace)
     }
 
-    /// Feeds a child's folds, descends, and goes back.
-    fn visit(&self, model: &mut L, child: Child<'_>, workspace: &mut Workspace<L>) -> Result<()> {
-        let phase = self.phase(child.fed);
-        let Workspace { log, ledger, .. } = workspace;
-        let start = log.len();
-        // Never save more than there is.
-        if phase.len() as f64 * self.effort.undo.unwrap_or(0.0) >= self.effort.copy {
+    /// The same with a log, and reverts the update.
+    fn descend_and_revert(
+        &self,
+        model: &mut dyn Learner,
+        mut child: Child<'_>,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        let batch = self.batch(child.learns);
+        let Workspace { log, counters, .. } = workspace;
+        let mark = log.len();
+        if self.plan.saves_whole_model(batch.len()) {
             model.save(log);
-            self.feeder.feed(model, &phase, &mut Forget, ledger)?;
+            self.driver.update(model, &batch, None, counters)?;
         } else {
-            self.feeder.feed(model, &phase, log, ledger)?;
+            self.driver.update(model, &batch, Some(log), counters)?;
         }
-        ledger.cost.undo_entries += (log.len() - start) as u64;
-        let restored = Node {
-            restore: true,
-            ..child.node
-        };
-        self.descend(model, restored, workspace)?;
-        model.revert(&mut workspace.log, start);
+        counters.cost.undo_entries += (log.len() - mark) as u64;
+        child.node.restore = true;
+        self.descend(model, child.node, workspace)?;
+        model.revert(&mut workspace.log, mark);
         Ok(())
     }
 
-    fn way(&self, node: &Node<'_>) -> Way {
-        let rows = self.folds.range(node.span.clone()).len() as f64;
-        if node.restore {
-            Way::Revert
-        } else if rows >= self.limits.fork_from && self.pool.has_idle_thread() {
-            Way::Fork
-        } else if rows < self.limits.revert_below {
-            Way::Revert
+    /// Runs `work` for the two children on two threads, the left one on a fork of the model.
+    pub(super) fn on_two_threads(
+        &self,
+        model: &mut dyn Learner,
+        [left, right]: [Child<'_>; 2],
+        workspace: &mut Workspace,
+        work: &(dyn Fn(&mut dyn Learner, Child<'_>, &mut Workspace) -> Result<()> + Sync),
+    ) -> Result<()> {
+        self.driver.check()?;
+        workspace.counters.cost.copies += 1;
+        let mut twin = workspace.fork(model)?;
+        self.pool.join(
+            workspace,
+            |workspace| {
+                work(&mut *twin, left, workspace)?;
+                workspace.drop_fork(twin);
+                Ok(())
+            },
+            |workspace| work(model, right, workspace),
+        )
+    }
+
+    /// Updates a model with a span of folds.
+    pub(super) fn update(
+        &self,
+        model: &mut dyn Learner,
+        span: Range<usize>,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        let batch = self.batch(span);
+        self.driver
+            .update(model, &batch, None, &mut workspace.counters)
+    }
+
+    /// A second handle of a model: a fork, or a copy in a scratch model.
+    pub(super) fn duplicate(
+        &self,
+        model: &dyn Learner,
+        workspace: &mut Workspace,
+    ) -> Result<Box<dyn Learner>> {
+        workspace.counters.cost.copies += 1;
+        if self.plan.shares {
+            workspace.fork(model)
         } else {
-            Way::Copy
+            workspace.copy(model)
         }
     }
 
-    /// The two halves of a node.
-    fn split<'a>(&self, node: Node<'a>) -> [Child<'a>; 2] {
-        let middle = middle(&node.span);
+    /// Gives up what [`Subtree::duplicate`] made.
+    pub(super) fn discard(&self, model: Box<dyn Learner>, workspace: &mut Workspace) {
+        if self.plan.shares {
+            workspace.drop_fork(model);
+        } else {
+            workspace.release(model);
+        }
+    }
+
+    fn branch(&self, node: &Node<'_>) -> Branch {
+        let n_rows = self.folds.range(node.span.clone()).len() as f64;
+        if node.restore {
+            Branch::Revert
+        } else if n_rows >= self.plan.thread_from && self.pool.has_idle_thread() {
+            Branch::Thread
+        } else if n_rows < self.plan.revert_below {
+            Branch::Revert
+        } else {
+            Branch::Duplicate
+        }
+    }
+
+    /// The two halves of a node; the first is the larger: m = ⌊(s + e)/2⌋ of Algorithm 1, whose spans
+    /// include both ends.
+    pub(super) fn split<'n>(&self, node: Node<'n>) -> [Child<'n>; 2] {
         let Range { start, end } = node.span;
-        let size = self.folds.range(start..middle).len() * self.n_outputs;
-        let (left, right) = node.out.split_at_mut(size);
-        let child = |span, out, fed| Child {
+        let middle = start + node.span.len().div_ceil(2);
+        let n_left = self.folds.range(start..middle).len() * self.n_outputs;
+        let outputs = node.outputs.split_at_mut(n_left);
+        let models = match node.models {
+            None => (None, None),
+            Some(models) => {
+                let (left, right) = models.split_at_mut(middle - start);
+                (Some(left), Some(right))
+            }
+        };
+        let child = |span, outputs, models, learns| Child {
             node: Node {
                 span,
-                out,
+                outputs,
+                models,
                 restore: false,
             },
-            fed,
+            learns,
         };
         [
-            child(start..middle, left, middle..end),
-            child(middle..end, right, start..middle),
+            child(start..middle, outputs.0, models.0, middle..end),
+            child(middle..end, outputs.1, models.1, start..middle),
         ]
     }
 
-    /// No span is fed twice, so spans key the random orders.
-    fn phase(&self, fed: Range<usize>) -> Phase<'_, 1> {
-        Phase {
-            rows: [self.rows(fed.clone())],
-            key: fed,
+    /// The training batch of a span. No span is learnt twice, so spans key the random orders.
+    fn batch(&self, span: Range<usize>) -> Batch<'_, 1> {
+        Batch {
+            rows: [self.rows(span.clone())],
+            key: span,
         }
     }
 
@@ -373,40 +267,87 @@ impl<D: Samples + ?Sized, L: Learner<D>> Tree<'_, D, L> {
         &self.rows[start - self.first..end - self.first]
     }
 
-    /// The data.
-    pub(super) fn data(&self) -> &D {
-        self.feeder.data()
-    }
-
-    /// The same tree for nodes within `span`, whose rows stand at `rows` of `data`. Those that `below`
-    /// is for go there.
-    pub(super) fn within<'b, E: Samples>(
+    /// The subtree of a span whose rows are at `rows` of `data`.
+    pub(super) fn with_data<'b>(
         &'b self,
         span: Range<usize>,
-        data: &'b E,
+        data: &'b Dataset<'b>,
         rows: &'b [usize],
-        below: Option<&'b dyn Below<E, L>>,
-    ) -> Tree<'b, E, L>
-    where
-        L: Learner<E>,
-    {
-        Tree {
-            folds: self.folds,
+    ) -> Subtree<'b> {
+        Subtree {
+            driver: self.driver.with_data(data),
             rows,
             first: self.folds.range(span).start,
-            feeder: self.feeder.over(data),
-            limits: self.limits,
-            effort: self.effort,
-            n_outputs: self.n_outputs,
-            pool: self.pool,
-            below,
+            ..*self
         }
     }
 }
 
-/// Where a span is split into halves, the first of which is the larger: m = ⌊(s + e)/2⌋ of Algorithm
-/// 1, whose spans include both ends.
-#[inline(always)]
-pub(super) fn middle(span: &Range<usize>) -> usize {
-    span.start + span.len().div_ceil(2)
+/// How a node gets at its model twice.
+#[derive(Clone, Copy, Debug)]
+enum Branch {
+    /// One child gets a fork or a copy.
+    Duplicate,
+    /// The children take turns, and the first update is reverted.
+    Revert,
+    /// The children go to two threads, one of them with a fork.
+    Thread,
+}
+
+/// Which branch nodes take, by the number of rows they hold out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) thread_from: f64,
+    revert_below: f64,
+    /// Whether a duplicate shares its vectors.
+    shares: bool,
+    copy: f64,
+    undo: Option<f64>,
+}
+
+impl Plan {
+    pub(super) fn new(cost_model: &CostModel, strategy: Strategy) -> Result<Self> {
+        let CostModel { copy, undo, .. } = *cost_model;
+        let is_cached = copy <= cache::L2_VALUES;
+        let copy_cost = if is_cached {
+            copy
+        } else {
+            UNCACHED_COPY_COST * copy
+        };
+        let thread_from = if is_parallel() {
+            // Rows are learnt once per level, for many levels, so a copy that costs a few times their
+            // first update is worth another thread.
+            MIN_THREAD_VALUES.max(copy_cost / 4.0) / cost_model.update.max(1.0)
+        } else {
+            f64::INFINITY
+        };
+        let revert_below = match (strategy, undo) {
+            (Strategy::Copy | Strategy::Share, _) | (Strategy::Auto, None) => 0.0,
+            (Strategy::Auto, Some(undo)) => copy_cost / (UNDO_COST * undo),
+            (Strategy::Revert, Some(_)) => f64::INFINITY,
+            (Strategy::Revert, None) => {
+                return Err(Error::Parameter {
+                    name: "strategy",
+                    rule: "'auto', 'share' or 'copy' for a learner that keeps no undo log",
+                    value: "'revert'".into(),
+                });
+            }
+        };
+        Ok(Self {
+            thread_from,
+            revert_below,
+            shares: match strategy {
+                Strategy::Share => true,
+                Strategy::Copy => false,
+                Strategy::Auto | Strategy::Revert => undo.is_none() || !is_cached,
+            },
+            copy,
+            undo,
+        })
+    }
+
+    /// Whether a log of `n_rows` updates would be longer than the whole model.
+    fn saves_whole_model(&self, n_rows: usize) -> bool {
+        n_rows as f64 * self.undo.unwrap_or(0.0) >= self.copy
+    }
 }

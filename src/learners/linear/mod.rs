@@ -1,91 +1,99 @@
-//! What linear learners have in common: one pass over the rows, whatever the rule.
+//! Linear learners: one update loop for all loss rules.
 //!
-//! A linear learner answers ⟨w, x⟩ and learns by adding a multiple of x to a vector v:
+//! A linear learner predicts ⟨w, x⟩ and learns by adding a multiple of x to a vector v:
 //!
-//! > product ← ⟨v, x⟩; the [`Rule`] turns it into a step δ; v ← v + δ·x.
+//! > product ← ⟨v, x⟩; the [`UpdateRule`] turns it into a step δ; v ← v + δ·x.
 //!
-//! The hypothesis w is a multiple of v, so that a rule can shrink w or project it on a ball by
-//! touching one number. Rules that average their steps have a second vector c, with the sum of all
-//! hypotheses so far kept as α·v + c: a step that must not change that sum adds −α·δ·x to c, and
-//! the average, too, costs no more than the row.
+//! The weights w are a multiple of v, so that a rule can shrink w or project it on a ball by changing
+//! one scalar. Rules that average their iterates have a second vector c, with the sum of all iterates
+//! so far kept as α·v + c: a step that must not change that sum adds −α·δ·x to c, and the average, too,
+//! costs no more than the row.
 //!
 //! *Intercept*: the weight of a constant feature 1, treated as every other.
 //!
-//! *Several classes*: one against the rest, an output a class. Two classes need one output, which
+//! *Several classes*: one against the rest, one output per class. Two classes need one output, which
 //! is positive for the second class.
 //!
-//! | operation | numbers |
+//! *Sharing*: an output whose vector is shared with another model is copied at the first row that makes
+//! a step; until then it is only read.
+//!
+//! | operation | values |
 //! |---|---|
-//! | feed or evaluate a row | stored values of the row × outputs, twice when averaging |
+//! | update or evaluate a row | stored values of the row × outputs, twice when averaging |
+//! | fork | outputs |
 //! | copy | (features + 1) × outputs, twice when averaging |
 
-mod few;
-mod passes;
+mod kernels;
+mod leaf_block;
 mod vector;
 
 use std::fmt::Debug;
 
-use self::few::{LONGEST, Settle};
-use self::passes::{Evaluate, Feed, FeedBoth};
-use crate::data::{Examples, HugePageBuffer, Layout, Row};
+use ndarray::{Array1, Array2};
+use serde::de::DeserializeOwned;
+
+use self::kernels::{Evaluate, Update, UpdatePair};
+use self::leaf_block::{LeaveOneOut, MAX_FEATURES};
+use super::learner::{CostModel, Fitted, LeafBlock, Learner};
+use super::state::State;
+use super::undo::{NoUndo, UndoLog};
+use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::runtime::simd;
-use crate::tree::{Effort, Few, Flat, Learner, Undo};
 use crate::{Error, Result};
 
-/// How a linear learner answers to a row.
-pub trait Rule: Copy + Debug + Send + Sync {
-    /// The numbers an output keeps beside its vectors.
-    type Numbers: Copy + AsRef<[f64]> + AsMut<[f64]>;
+/// How a linear learner updates its weights with a row; its fields are the hyper-parameters.
+pub trait UpdateRule: Copy + Debug + DeserializeOwned + Send + Sync + 'static {
+    /// What an output keeps beside its vectors.
+    type Scalars: Copy + AsRef<[f64]> + AsMut<[f64]>;
 
-    /// Whether there is a second vector.
+    /// Whether there is a second vector, c.
     const AVERAGES: bool = false;
 
-    /// Whether the target is the sign of a class, and not a number.
+    /// Whether targets are the signs of classes, and not values.
     const CLASSIFIES: bool = true;
 
-    /// The share of rows that make it step, roughly.
-    const ACTIVITY: f64 = 1.0;
+    /// The fraction of rows that make a step, roughly.
+    const STEP_RATE: f64 = 1.0;
 
-    /// An error if a parameter is out of its domain.
+    /// An error if a hyper-parameter is out of its domain.
     fn check(&self) -> Result<()>;
 
     /// Whether there is a constant feature.
     fn has_intercept(&self) -> bool;
 
-    /// The numbers of an output that has learnt nothing.
-    fn empty(&self) -> Self::Numbers;
+    /// The scalars of an output that has learnt nothing.
+    fn init(&self) -> Self::Scalars;
 
     /// Learns from one row. A step of 0 and none are the same.
-    fn step(&self, numbers: &mut Self::Numbers, row: Seen<impl Norm>) -> Option<Step>;
+    fn step(&self, scalars: &mut Self::Scalars, row: Observation<impl LazyNorm>) -> Option<Step>;
 
-    /// (a, b) of the hypothesis w = a·v + b·c.
-    fn hypothesis(&self, numbers: &Self::Numbers) -> (f64, f64);
+    /// (a, b) of the weights w = a·v + b·c.
+    fn combination(&self, scalars: &Self::Scalars) -> (f64, f64);
 
-    /// Asked after every step: (a, b) if c ← c + a·v, then v ← b·v is due, for the sake of
-    /// precision.
+    /// Called after every step: (a, b) if c ← c + a·v, then v ← b·v is due to keep precision.
     #[inline(always)]
-    fn fold(&self, numbers: &mut Self::Numbers) -> Option<(f64, f64)> {
-        let _ = numbers;
+    fn rescale(&self, scalars: &mut Self::Scalars) -> Option<(f64, f64)> {
+        let _ = scalars;
         None
     }
 }
 
 /// What a rule sees of a row.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<N> {
+pub struct Observation<N> {
     /// ⟨v, x⟩.
     pub product: f64,
-    /// ±1, or the number to be learnt.
+    /// ±1, or the target value.
     pub target: f64,
     /// The row's weight.
     pub weight: f64,
-    /// Tells ‖x‖².
+    /// Computes ‖x‖².
     pub norm: N,
 }
 
-/// Tells ‖x‖², if it is asked. (Not a closure: those are not always compiled for the instructions
-/// that [`dispatch`](simd::dispatch) chose.)
-pub trait Norm {
+/// ‖x‖², computed on demand. (Not a closure: those are not always compiled for the instructions that
+/// [`dispatch`](simd::dispatch) chose.)
+pub trait LazyNorm {
     /// ‖x‖², with the constant feature.
     fn squared(self) -> f64;
 }
@@ -109,19 +117,19 @@ impl Step {
 
 /// A linear learner.
 ///
-/// State: a block for each output, made of v, of c where the rule averages, and of the rule's
-/// numbers. A vector ends with the intercept, if there is one.
+/// State: one vector per output, made of v and, where the rule averages, of c; the rule's scalars,
+/// output by output. A vector ends with the intercept, if there is one.
 #[derive(Clone, Debug)]
 pub struct Linear<R> {
     rule: R,
     n_features: usize,
     n_outputs: usize,
-    state: HugePageBuffer,
+    state: State,
 }
 
-impl<R: Rule> Linear<R> {
+impl<R: UpdateRule> Linear<R> {
     /// A learner that has learnt nothing, of `n_targets` classes or, if it does not classify, of as
-    /// many numbers a row.
+    /// many values per row.
     pub fn new(rule: R, n_features: usize, n_targets: usize) -> Result<Self> {
         rule.check()?;
         let n_outputs = match n_targets {
@@ -139,15 +147,11 @@ impl<R: Rule> Linear<R> {
             rule,
             n_features,
             n_outputs,
-            state: HugePageBuffer::new(0),
+            state: State::default(),
         };
-        let numbers = rule.empty();
-        model.state = HugePageBuffer::new(n_outputs * model.block_len());
-        for output in 0..n_outputs {
-            let end = (output + 1) * model.block_len();
-            let start = end - numbers.as_ref().len();
-            model.state[start..end].copy_from_slice(numbers.as_ref());
-        }
+        let len = model.width() * if R::AVERAGES { 2 } else { 1 };
+        let vectors = (0..n_outputs).map(|_| vec![0.0; len]);
+        model.state = State::new(vectors, rule.init().as_ref().repeat(n_outputs));
         Ok(model)
     }
 
@@ -155,47 +159,41 @@ impl<R: Rule> Linear<R> {
     ///
     /// # Panics
     /// When there is no such output.
-    pub fn hypothesis(&self, output: usize) -> (Vec<f64>, f64) {
-        let (v, c, numbers) = self.block(output);
-        let (a, b) = self.rule.hypothesis(&numbers);
+    pub fn weights(&self, output: usize) -> (Array1<f64>, f64) {
+        let (v, c, scalars) = self.output(output);
+        let (a, b) = self.rule.combination(&scalars);
         let mut w: Vec<f64> = v.iter().map(|v| a * v).collect();
         for (w, c) in w.iter_mut().zip(c) {
             *w += b * c;
         }
         let intercept = w.drain(self.n_features..).sum();
-        (w, intercept)
+        (w.into(), intercept)
     }
 
-    /// Numbers in a vector.
+    /// The length of v.
     #[inline(always)]
     fn width(&self) -> usize {
         self.n_features + usize::from(self.rule.has_intercept())
     }
 
-    /// Numbers in the vectors of one output.
+    /// v, c and the scalars of an output.
     #[inline(always)]
-    fn vectors_len(&self) -> usize {
-        self.width() * if R::AVERAGES { 2 } else { 1 }
+    fn output(&self, output: usize) -> (&[f64], &[f64], R::Scalars) {
+        let (v, c) = self.state.vector(output).split_at(self.width());
+        (v, c, self.scalars(output))
     }
 
-    /// Numbers in the block of one output.
+    /// The scalars of an output.
     #[inline(always)]
-    fn block_len(&self) -> usize {
-        self.vectors_len() + self.rule.empty().as_ref().len()
+    fn scalars(&self, output: usize) -> R::Scalars {
+        let mut scalars = self.rule.init();
+        let len = scalars.as_ref().len();
+        let stored = &self.state.scalars()[output * len..][..len];
+        scalars.as_mut().copy_from_slice(stored);
+        scalars
     }
 
-    /// v, c and the numbers of an output.
-    #[inline(always)]
-    fn block(&self, output: usize) -> (&[f64], &[f64], R::Numbers) {
-        let block = &self.state[output * self.block_len()..][..self.block_len()];
-        let (vectors, stored) = block.split_at(self.vectors_len());
-        let (v, c) = vectors.split_at(self.width());
-        let mut numbers = self.rule.empty();
-        numbers.as_mut().copy_from_slice(stored);
-        (v, c, numbers)
-    }
-
-    /// What `rows` of `data` have to be: an error unless they fit.
+    /// The targets of `data`: an error unless they and the rows fit the learner.
     #[inline]
     fn targets<'a, X: Layout>(&self, data: &Examples<'a, X>) -> Result<Targets<'a>> {
         data.check_features(self.n_features)?;
@@ -207,96 +205,147 @@ impl<R: Rule> Linear<R> {
     }
 }
 
-impl<R: Rule> Flat for Linear<R> {
+impl<R: UpdateRule> Learner for Linear<R> {
     fn n_outputs(&self) -> usize {
         self.n_outputs
     }
 
-    fn state(&self) -> &[f64] {
+    fn cost_model(&self, data: &Dataset<'_>) -> CostModel {
+        let vectors = if R::AVERAGES { 2.0 } else { 1.0 };
+        let touched = data.mean_nnz() * self.n_outputs as f64 * vectors;
+        CostModel {
+            update: touched,
+            copy: self.state.len() as f64,
+            undo: Some(touched * R::STEP_RATE),
+            atomic_batches: false,
+        }
+    }
+
+    fn update(
+        &mut self,
+        data: &Dataset<'_>,
+        rows: &[usize],
+        undo: Option<&mut UndoLog>,
+    ) -> Result<()> {
+        with_layout!(data, |data| {
+            let targets = self.targets(data)?;
+            let model = self;
+            match undo {
+                None => simd::dispatch(Update {
+                    model,
+                    data,
+                    targets,
+                    rows,
+                    undo: &mut NoUndo,
+                }),
+                Some(undo) => simd::dispatch(Update {
+                    model,
+                    data,
+                    targets,
+                    rows,
+                    undo,
+                }),
+            }
+            Ok(())
+        })
+    }
+
+    fn update_pair(
+        &mut self,
+        other: &mut dyn Learner,
+        data: &Dataset<'_>,
+        rows: [&[usize]; 2],
+    ) -> Result<()> {
+        let other: &mut dyn std::any::Any = other;
+        let Some(other) = other.downcast_mut::<Self>() else {
+            return Err(Error::Parameter {
+                name: "learner",
+                rule: "of the same type as the other",
+                value: "another".into(),
+            });
+        };
+        with_layout!(data, |data| {
+            let targets = self.targets(data)?;
+            simd::dispatch(UpdatePair {
+                models: [self, other],
+                data,
+                targets,
+                rows,
+            });
+            Ok(())
+        })
+    }
+
+    fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
+        with_layout!(data, |data| {
+            data.check_features(self.n_features)?;
+            simd::dispatch(Evaluate {
+                model: self,
+                data,
+                rows,
+                out,
+            });
+            Ok(())
+        })
+    }
+
+    fn leave_one_out_block(
+        &self,
+        data: &Dataset<'_>,
+        block: &mut LeafBlock<'_>,
+        out: &mut [f64],
+    ) -> Result<bool> {
+        with_layout!(data, |data| {
+            let targets = self.targets(data)?;
+            if R::AVERAGES || !stores_all(data) || self.n_features > MAX_FEATURES {
+                return Ok(false);
+            }
+            Ok(simd::dispatch(LeaveOneOut {
+                model: self,
+                data,
+                targets,
+                block,
+                out,
+            }))
+        })
+    }
+
+    fn fork(&self) -> Result<Box<dyn Learner>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn state(&self) -> &State {
         &self.state
     }
 
-    fn state_mut(&mut self) -> &mut [f64] {
+    fn state_mut(&mut self) -> &mut State {
         &mut self.state
     }
 
-    fn narrowed(&self, from: usize, to: usize) -> Option<Self> {
-        let n_targets = match self.n_outputs {
-            1 if R::CLASSIFIES => 2,
-            n => n,
-        };
-        (from == self.n_features).then(|| Self::new(self.rule, to, n_targets).ok())?
+    fn fitted(&self) -> Result<Fitted> {
+        let outputs = (0..self.n_outputs).map(|output| self.weights(output));
+        Ok(linear_attributes(outputs, self.n_features))
     }
 }
 
-impl<R: Rule, X: Layout> Learner<Examples<'_, X>> for Linear<R> {
-    fn effort(&self, data: &Examples<'_, X>) -> Effort {
-        let vectors = if R::AVERAGES { 2.0 } else { 1.0 };
-        let touched = data.stored_per_row() * self.n_outputs as f64 * vectors;
-        Effort {
-            update: touched,
-            copy: self.state.len() as f64,
-            undo: Some(touched * R::ACTIVITY),
-            indivisible: false,
-        }
+/// `coef_` and `intercept_` of weights and intercepts.
+pub(super) fn linear_attributes(
+    outputs: impl Iterator<Item = (Array1<f64>, f64)>,
+    n_features: usize,
+) -> Fitted {
+    let (weights, intercepts): (Vec<_>, Vec<_>) = outputs.unzip();
+    let mut coef = Array2::zeros((weights.len(), n_features));
+    for (mut row, weights) in coef.rows_mut().into_iter().zip(&weights) {
+        row.assign(weights);
     }
+    vec![
+        ("coef_", coef.into_dyn()),
+        ("intercept_", Array1::from(intercepts).into_dyn()),
+    ]
+}
 
-    fn learn<U: Undo>(
-        &mut self,
-        data: &Examples<'_, X>,
-        rows: &[usize],
-        undo: &mut U,
-    ) -> Result<()> {
-        let targets = self.targets(data)?;
-        simd::dispatch(Feed {
-            model: self,
-            data,
-            targets,
-            rows,
-            undo,
-        });
-        Ok(())
-    }
-
-    fn learn_both(
-        models: [&mut Self; 2],
-        data: &Examples<'_, X>,
-        rows: [&[usize]; 2],
-    ) -> Result<()> {
-        let targets = models[0].targets(data)?;
-        simd::dispatch(FeedBoth {
-            models,
-            data,
-            targets,
-            rows,
-        });
-        Ok(())
-    }
-
-    fn settle(&self, data: &Examples<'_, X>, few: &mut Few<'_>, out: &mut [f64]) -> Result<bool> {
-        let targets = self.targets(data)?;
-        if R::AVERAGES || !<X::Row<'_> as Row>::STORES_ALL || self.n_features > LONGEST {
-            return Ok(false);
-        }
-        Ok(simd::dispatch(Settle {
-            model: self,
-            data,
-            targets,
-            few,
-            out,
-        }))
-    }
-
-    fn evaluate(&self, data: &Examples<'_, X>, rows: &[usize], out: &mut [f64]) -> Result<()> {
-        data.check_features(self.n_features)?;
-        simd::dispatch(Evaluate {
-            model: self,
-            data,
-            rows,
-            out,
-        });
-        Ok(())
-    }
+fn stores_all<X: Layout>(_: &Examples<'_, X>) -> bool {
+    <X::Row<'_> as Row>::STORES_ALL
 }
 
 #[derive(Clone, Copy)]
@@ -306,7 +355,7 @@ enum Targets<'a> {
 }
 
 impl Targets<'_> {
-    /// What `output` of `n_outputs` has to learn of a row.
+    /// The target of `output` of `n_outputs` for a row.
     #[inline(always)]
     fn target(&self, row: usize, output: usize, n_outputs: usize) -> f64 {
         match self {

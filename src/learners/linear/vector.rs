@@ -1,27 +1,27 @@
-//! The vectors of linear learners: weights of the features, and of a constant if there is one.
+//! The vectors of linear learners: weights of the features, and of the constant, if there is one.
 
 use crate::data::Row;
+use crate::learners::undo::Undo;
 use crate::runtime::simd::Simd;
-use crate::tree::Undo;
 
-/// A vector that learns.
+/// A vector that is updated.
 pub(super) struct Vector<'a> {
     weights: &'a mut [f64],
     /// The intercept, or nothing.
     constant: &'a mut [f64],
-    /// The state slot of the first weight.
-    start: usize,
+    /// Where the undo log finds the first weight: vector and index.
+    slot: (usize, usize),
 }
 
 impl<'a> Vector<'a> {
-    /// `n_features` weights, and whatever follows as the intercept, at slot `start` of the state.
+    /// `n_features` weights, and whatever follows as the intercept, at `slot` of the state.
     #[inline(always)]
-    pub(super) fn new(values: &'a mut [f64], n_features: usize, start: usize) -> Self {
+    pub(super) fn new(values: &'a mut [f64], n_features: usize, slot: (usize, usize)) -> Self {
         let (weights, constant) = values.split_at_mut(n_features);
         Self {
             weights,
             constant,
-            start,
+            slot,
         }
     }
 
@@ -40,7 +40,7 @@ impl<'a> Vector<'a> {
         row: X,
         undo: &mut impl Undo,
     ) {
-        undo.save_row(row, self.start, self.weights);
+        undo.save_row(row, self.slot.0, self.slot.1, self.weights);
         row.axpy(simd, delta, self.weights);
         self.add_to_constant(delta, undo);
     }
@@ -54,7 +54,7 @@ impl<'a> Vector<'a> {
         (row, next): (X, X),
         undo: &mut impl Undo,
     ) -> f64 {
-        undo.save_row(row, self.start, self.weights);
+        undo.save_row(row, self.slot.0, self.slot.1, self.weights);
         let product = row.axpy_dot(simd, delta, self.weights, next);
         self.add_to_constant(delta, undo);
         plus_constant(product, self.constant)
@@ -63,12 +63,12 @@ impl<'a> Vector<'a> {
     #[inline(always)]
     fn add_to_constant(&mut self, delta: f64, undo: &mut impl Undo) {
         if let [constant] = self.constant {
-            undo.save(self.start + self.weights.len(), *constant);
+            undo.save(self.slot.0, self.slot.1 + self.weights.len(), *constant);
             *constant += delta;
         }
     }
 
-    /// v ← v + a·other, whatever it costs.
+    /// v ← v + a·other, in one pass over all features.
     pub(super) fn add_vector(&mut self, a: f64, other: &Vector<'_>, undo: &mut impl Undo) {
         self.save_all(undo);
         let others = other.weights.iter().chain(&*other.constant);
@@ -82,7 +82,7 @@ impl<'a> Vector<'a> {
         }
     }
 
-    /// v ← b·v, whatever it costs.
+    /// v ← b·v, in one pass over all features.
     pub(super) fn scale(&mut self, b: f64, undo: &mut impl Undo) {
         self.save_all(undo);
         for v in self.weights.iter_mut().chain(&mut *self.constant) {
@@ -91,12 +91,13 @@ impl<'a> Vector<'a> {
     }
 
     fn save_all(&self, undo: &mut impl Undo) {
-        undo.save_all(self.start, self.weights);
-        undo.save_all(self.start + self.weights.len(), self.constant);
+        let (vector, start) = self.slot;
+        undo.save_all(vector, start, self.weights);
+        undo.save_all(vector, start + self.weights.len(), self.constant);
     }
 }
 
-/// ⟨v, x⟩ of a vector at rest: `n_features` weights, and whatever follows as the intercept.
+/// ⟨v, x⟩: `n_features` weights, and whatever follows as the intercept.
 #[inline(always)]
 pub(super) fn dot<S: Simd, X: Row>(simd: S, row: X, v: &[f64], n_features: usize) -> f64 {
     let (weights, constant) = v.split_at(n_features);

@@ -1,39 +1,39 @@
-//! In which order a training phase takes its rows.
+//! Training batches, and the order in which their rows are learnt.
 
 use std::ops::Range;
 
 use crate::runtime::random::SplitMix;
 
-/// The order of the rows within each training phase.
+/// The order of the rows within each training batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// As the folds list them.
     #[default]
     Fixed,
-    /// At random, each phase on its own: section 5 of the paper.
+    /// At random, each batch on its own: section 5 of the TreeCV paper.
     Random {
-        /// The seed. Every phase draws from a generator of its own, keyed by the seed and by the
-        /// phase, so the order does not depend on threads.
+        /// The seed. Every batch has a generator of its own, keyed by the seed and by the batch, so
+        /// the order does not depend on threads.
         seed: u64,
     },
 }
 
-/// The rows of one training phase, in `N` pieces, and what its random order is keyed by.
+/// The rows of one training batch, in `N` pieces, and the key of its random order.
 #[derive(Clone, Debug)]
-pub(crate) struct Phase<'a, const N: usize> {
+pub(crate) struct Batch<'a, const N: usize> {
     pub(crate) rows: [&'a [usize]; N],
     pub(crate) key: Range<usize>,
 }
 
-impl<const N: usize> Phase<'_, N> {
-    /// How many rows.
+impl<const N: usize> Batch<'_, N> {
+    /// The number of rows.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.iter().map(|rows| rows.len()).sum()
     }
 
-    /// Puts the rows into a random order.
-    pub(super) fn shuffle<'b>(&self, seed: u64, buffer: &'b mut Vec<usize>) -> &'b [usize] {
+    /// The rows in random order.
+    pub(crate) fn shuffle<'b>(&self, seed: u64, buffer: &'b mut Vec<usize>) -> &'b [usize] {
         buffer.clear();
         buffer.extend(self.rows.iter().copied().flatten());
         SplitMix::keyed(seed, &self.key).shuffle(buffer);
@@ -52,10 +52,10 @@ mod tests {
         let mut buffer = vec![1, 2, 3];
         for (seed, key) in [(0, 0..6), (1, 0..6), (0, 0..7), (0, 1..6)] {
             let rows = [&fixed[..4], &fixed[4..]];
-            let phase = Phase { rows, key };
-            assert_eq!(phase.len(), 6);
-            let order = phase.shuffle(seed, &mut buffer).to_vec();
-            assert_eq!(phase.shuffle(seed, &mut buffer), order);
+            let batch = Batch { rows, key };
+            assert_eq!(batch.len(), 6);
+            let order = batch.shuffle(seed, &mut buffer).to_vec();
+            assert_eq!(batch.shuffle(seed, &mut buffer), order);
             assert!(!seen.contains(&order));
             seen.push(order);
         }

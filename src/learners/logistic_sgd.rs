@@ -16,7 +16,9 @@
 //! L. Bottou, *Stochastic gradient descent tricks*, in Neural Networks: Tricks of the Trade (2012),
 //! section 5.2, for the length of the steps.
 
-use super::linear::{Linear, Norm, Rule, Seen, Step};
+use serde::Deserialize;
+
+use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
 use super::{check_domain, check_positive};
 use crate::Result;
 
@@ -24,14 +26,25 @@ use crate::Result;
 pub type LogisticSgd = Linear<LogisticOptions>;
 
 /// How [`LogisticSgd`] learns.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct LogisticOptions {
     /// λ, the strength of the regularisation; may be 0.
     pub alpha: f64,
     /// η₀, the length of the first step.
     pub eta0: f64,
     /// Whether there is a constant feature.
-    pub intercept: bool,
+    pub fit_intercept: bool,
+}
+
+impl Default for LogisticOptions {
+    fn default() -> Self {
+        Self {
+            alpha: 1e-4,
+            eta0: 0.1,
+            fit_intercept: true,
+        }
+    }
 }
 
 impl LogisticOptions {
@@ -42,9 +55,9 @@ impl LogisticOptions {
     }
 }
 
-impl Rule for LogisticOptions {
+impl UpdateRule for LogisticOptions {
     /// T.
-    type Numbers = [f64; 1];
+    type Scalars = [f64; 1];
 
     fn check(&self) -> Result<()> {
         check_positive("eta0", self.eta0)?;
@@ -54,16 +67,16 @@ impl Rule for LogisticOptions {
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {
-        self.intercept
+        self.fit_intercept
     }
 
     #[inline(always)]
-    fn empty(&self) -> [f64; 1] {
+    fn init(&self) -> [f64; 1] {
         [0.0]
     }
 
     #[inline(always)]
-    fn step(&self, [total]: &mut [f64; 1], row: Seen<impl Norm>) -> Option<Step> {
+    fn step(&self, [total]: &mut [f64; 1], row: Observation<impl LazyNorm>) -> Option<Step> {
         let margin = row.target * row.product / self.divisor(*total);
         *total += row.weight;
         // exp may overflow: the step is then 0, as it should be.
@@ -71,7 +84,7 @@ impl Rule for LogisticOptions {
     }
 
     #[inline(always)]
-    fn hypothesis(&self, [total]: &[f64; 1]) -> (f64, f64) {
+    fn combination(&self, [total]: &[f64; 1]) -> (f64, f64) {
         (1.0 / self.divisor(*total), 0.0)
     }
 }

@@ -5,11 +5,11 @@
 //!
 //! # Method
 //! Steps of constant length γ, each followed by a projection on the ball, and the average of all
-//! hypotheses that met a row, the first of which is 0:
+//! iterates that a row was predicted with, the first of which is 0:
 //!
-//! > A ← A + s·w; w ← Π(w − γ·s·(⟨w, x⟩ − y)·x); T ← T + s; the answer is A/T.
+//! > A ← A + s·w; w ← Π(w − γ·s·(⟨w, x⟩ − y)·x); T ← T + s; the prediction is A/T.
 //!
-//! For n rows the paper suggests γ of the order of 1/√n. A row of weight 0 is as good as absent.
+//! For n rows the paper suggests γ of the order of 1/√n. A row of weight 0 has no effect.
 //!
 //! w = a·v and A = α·v + c (see [`Linear`]), so that neither the projection nor the average costs
 //! more than the row. While a falls, α·v and c grow apart in size and cancel; before that costs
@@ -20,7 +20,9 @@
 //! A. Nemirovski, A. Juditsky, G. Lan, A. Shapiro, *Robust stochastic approximation approach to
 //! stochastic programming*, SIAM Journal on Optimization 19 (2009), equations 2.1, 2.18 and 2.19.
 
-use super::linear::{Linear, Norm, Rule, Seen, Step};
+use serde::Deserialize;
+
+use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
 use super::{check_domain, check_positive};
 use crate::Result;
 
@@ -28,22 +30,33 @@ use crate::Result;
 pub type LeastSquaresSgd = Linear<LeastSquaresOptions>;
 
 /// How [`LeastSquaresSgd`] learns.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
 pub struct LeastSquaresOptions {
     /// γ, the length of the steps.
     pub step: f64,
     /// R, the radius of the ball; may be infinite.
     pub radius: f64,
     /// Whether there is a constant feature. Its weight counts in ‖w‖.
-    pub intercept: bool,
+    pub fit_intercept: bool,
+}
+
+impl Default for LeastSquaresOptions {
+    fn default() -> Self {
+        Self {
+            step: 0.01,
+            radius: 1.0,
+            fit_intercept: false,
+        }
+    }
 }
 
 /// Below this the scale moves into the weights: 16 of 53 bits may cancel.
-const SMALLEST_SCALE: f64 = 1.0 / 65_536.0;
+const MIN_SCALE: f64 = 1.0 / 65_536.0;
 
-impl Rule for LeastSquaresOptions {
+impl UpdateRule for LeastSquaresOptions {
     /// a, ‖w‖², α and T.
-    type Numbers = [f64; 4];
+    type Scalars = [f64; 4];
 
     const AVERAGES: bool = true;
     const CLASSIFIES: bool = false;
@@ -55,11 +68,11 @@ impl Rule for LeastSquaresOptions {
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {
-        self.intercept
+        self.fit_intercept
     }
 
     #[inline(always)]
-    fn empty(&self) -> [f64; 4] {
+    fn init(&self) -> [f64; 4] {
         [1.0, 0.0, 0.0, 0.0]
     }
 
@@ -67,7 +80,7 @@ impl Rule for LeastSquaresOptions {
     fn step(
         &self,
         [scale, norm, alpha, total]: &mut [f64; 4],
-        row: Seen<impl Norm>,
+        row: Observation<impl LazyNorm>,
     ) -> Option<Step> {
         *alpha += row.weight * *scale;
         *total += row.weight;
@@ -85,7 +98,7 @@ impl Rule for LeastSquaresOptions {
     }
 
     #[inline(always)]
-    fn hypothesis(&self, [_, _, alpha, total]: &[f64; 4]) -> (f64, f64) {
+    fn combination(&self, [_, _, alpha, total]: &[f64; 4]) -> (f64, f64) {
         if *total > 0.0 {
             (alpha / total, 1.0 / total)
         } else {
@@ -94,8 +107,8 @@ impl Rule for LeastSquaresOptions {
     }
 
     #[inline(always)]
-    fn fold(&self, [scale, _, alpha, _]: &mut [f64; 4]) -> Option<(f64, f64)> {
-        if *scale >= SMALLEST_SCALE {
+    fn rescale(&self, [scale, _, alpha, _]: &mut [f64; 4]) -> Option<(f64, f64)> {
+        if *scale >= MIN_SCALE {
             return None;
         }
         Some((std::mem::replace(alpha, 0.0), std::mem::replace(scale, 1.0)))

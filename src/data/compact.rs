@@ -1,0 +1,66 @@
+//! Sparse rows without the features that no row stores.
+//!
+//! Rows of words, hashes or ids may number many more features than occur. A weight that is used then
+//! has a cache line of its own, and a copy of the model is mostly zeros. For learners whose outputs do
+//! not depend on absent features, the features that occur are renumbered in their order: one pass over
+//! the indices, and the same outputs to the last bit.
+
+use super::csr::CompactIndices;
+use super::{Dataset, Rows};
+
+/// The renumbered indices of the rows of a data set.
+#[derive(Debug)]
+pub(crate) enum CompactFeatures {
+    Csr32(CompactIndices<i32>),
+    Csr64(CompactIndices<i64>),
+}
+
+impl CompactFeatures {
+    /// `None` if rows store all features, or at least half of the features occur.
+    pub(crate) fn new(data: &Dataset<'_>) -> Option<Self> {
+        match data.rows() {
+            Rows::Csr32(rows) => rows.compact_indices().map(Self::Csr32),
+            Rows::Csr64(rows) => rows.compact_indices().map(Self::Csr64),
+            Rows::Dense(_) | Rows::External { .. } => None,
+        }
+    }
+
+    /// `data`, whose features were renumbered, with the new numbers.
+    pub(crate) fn apply<'s>(&'s self, data: &Dataset<'s>) -> Dataset<'s> {
+        data.with_rows(match (self, *data.rows()) {
+            (Self::Csr32(compact), Rows::Csr32(rows)) => Rows::Csr32(rows.with_indices(compact)),
+            (Self::Csr64(compact), Rows::Csr64(rows)) => Rows::Csr64(rows.with_indices(compact)),
+            (_, rows) => rows,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Csr, Layout as _, Row as _};
+    use super::*;
+
+    #[test]
+    fn features_that_occur_are_numbered_in_their_order() {
+        let csr = Csr::new(&[0, 2, 4], &[5, 70_000, 63, 64], &[1.0; 4], 100_000).expect("valid");
+        let data = Dataset::new(Rows::Csr32(csr));
+        let compact = CompactFeatures::new(&data).expect("four of many features");
+        let data = compact.apply(&data);
+        assert_eq!(data.n_features(), 4);
+        let Rows::Csr32(rows) = *data.rows() else {
+            panic!("the layout stays")
+        };
+        let entries = |row| rows.row(row).entries().collect::<Vec<_>>();
+        assert_eq!(entries(0), [(0, 1.0), (3, 1.0)]);
+        assert_eq!(entries(1), [(1, 1.0), (2, 1.0)]);
+    }
+
+    #[test]
+    fn rows_that_store_most_features_are_left_alone() {
+        let indices: Vec<i64> = (0..1000).step_by(2).collect();
+        let ones = vec![1.0; indices.len()];
+        let csr = Csr::new(&[0, 500], &indices, &ones, 1000).expect("valid");
+        assert!(CompactFeatures::new(&Dataset::new(Rows::Csr64(csr))).is_none());
+        assert!(CompactFeatures::new(&Dataset::external(3)).is_none());
+    }
+}

@@ -1,0 +1,325 @@
+//! A data set: rows in one of several layouts, with targets and weights.
+
+use ndarray::{ArrayView1, ArrayView2};
+
+use super::csr::CsrBuffer;
+use super::examples::{check_classes, check_length, check_values, check_weights, gather_into};
+use super::{Csr, Dense, Examples, HugePageBuffer, Layout as _, Targets};
+use crate::{Error, Monitor, Result};
+
+/// The rows of a data set, borrowed from the caller.
+#[derive(Clone, Copy, Debug)]
+pub enum Rows<'a> {
+    /// A C-contiguous matrix.
+    Dense(Dense<'a>),
+    /// CSR with 32-bit indices.
+    Csr32(Csr<'a, i32>),
+    /// CSR with 64-bit indices.
+    Csr64(Csr<'a, i64>),
+    /// Rows that only the learner can read; the engine knows their number.
+    External {
+        /// How many rows.
+        n_rows: usize,
+    },
+}
+
+/// Evaluates `$body` with `$examples` bound to the [`Examples`](crate::data::Examples) of a
+/// [`Dataset`](crate::data::Dataset), whose layout is then known at compile time. It is the only
+/// dispatch on the layout, and is made once per call.
+macro_rules! with_layout {
+    ($data:expr, |$examples:ident| $body:expr) => {{
+        let data: &$crate::data::Dataset<'_> = $data;
+        match *data.rows() {
+            $crate::data::Rows::Dense(rows) => {
+                let $examples = &data.examples(rows);
+                $body
+            }
+            $crate::data::Rows::Csr32(rows) => {
+                let $examples = &data.examples(rows);
+                $body
+            }
+            $crate::data::Rows::Csr64(rows) => {
+                let $examples = &data.examples(rows);
+                $body
+            }
+            $crate::data::Rows::External { .. } => Err($crate::data::external_rows()),
+        }
+    }};
+}
+pub(crate) use with_layout;
+
+/// The error of a native algorithm that is given rows it cannot read.
+pub(crate) fn external_rows() -> Error {
+    Error::Parameter {
+        name: "X",
+        rule: "a dense or CSR matrix",
+        value: "rows that only the learner can read".into(),
+    }
+}
+
+/// Rows, targets and weights, validated at construction; nothing that receives a data set validates
+/// it again.
+///
+/// ```
+/// use ndarray::array;
+/// use onefold::Dataset;
+///
+/// let x = array![[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]];
+/// let classes = array![0, 1, 1];
+/// let data = Dataset::dense(x.view())?.with_classes(classes.view(), 2)?;
+/// assert_eq!((data.n_rows(), data.n_features()), (3, 2));
+/// # Ok::<(), onefold::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Dataset<'a> {
+    rows: Rows<'a>,
+    targets: Targets<'a>,
+    weights: Option<&'a [f64]>,
+}
+
+impl<'a> Dataset<'a> {
+    /// Rows without targets.
+    pub fn new(rows: Rows<'a>) -> Self {
+        Self {
+            rows,
+            targets: Targets::None,
+            weights: None,
+        }
+    }
+
+    /// The rows of a C-contiguous matrix.
+    pub fn dense(x: ArrayView2<'a, f64>) -> Result<Self> {
+        Ok(Self::new(Rows::Dense(Dense::new(x)?)))
+    }
+
+    /// Rows that only the learner can read.
+    pub fn external(n_rows: usize) -> Self {
+        Self::new(Rows::External { n_rows })
+    }
+
+    /// Adds a class to each row: codes in `0..n_classes`.
+    pub fn with_classes(self, codes: ArrayView1<'a, u32>, n_classes: usize) -> Result<Self> {
+        let codes = contiguous(codes.to_slice(), "y")?;
+        check_classes(codes, n_classes, self.n_rows())?;
+        Ok(Self {
+            targets: Targets::Classes { codes, n_classes },
+            ..self
+        })
+    }
+
+    /// Adds finite target values: one row per sample, one column per output.
+    pub fn with_values(self, values: ArrayView2<'a, f64>) -> Result<Self> {
+        let n_outputs = values.ncols();
+        let values = contiguous(values.to_slice(), "y")?;
+        check_values(values, n_outputs, self.n_rows())?;
+        Ok(Self {
+            targets: Targets::Values { values, n_outputs },
+            ..self
+        })
+    }
+
+    /// Adds weights, finite and not negative.
+    pub fn with_weights(self, weights: ArrayView1<'a, f64>) -> Result<Self> {
+        let weights = contiguous(weights.to_slice(), "sample_weight")?;
+        check_weights(weights, self.n_rows())?;
+        Ok(Self {
+            weights: Some(weights),
+            ..self
+        })
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &Rows<'a> {
+        &self.rows
+    }
+
+    /// The targets.
+    pub fn targets(&self) -> Targets<'a> {
+        self.targets
+    }
+
+    /// The number of rows.
+    pub fn n_rows(&self) -> usize {
+        match self.rows {
+            Rows::Dense(rows) => rows.n_rows(),
+            Rows::Csr32(rows) => rows.n_rows(),
+            Rows::Csr64(rows) => rows.n_rows(),
+            Rows::External { n_rows } => n_rows,
+        }
+    }
+
+    /// The number of features; 0 where only the learner can read the rows.
+    pub fn n_features(&self) -> usize {
+        match self.rows {
+            Rows::Dense(rows) => rows.n_features(),
+            Rows::Csr32(rows) => rows.n_features(),
+            Rows::Csr64(rows) => rows.n_features(),
+            Rows::External { .. } => 0,
+        }
+    }
+
+    /// The number of stored values; 0 where only the learner can read the rows.
+    pub fn n_stored(&self) -> usize {
+        match self.rows {
+            Rows::Dense(rows) => rows.n_stored(),
+            Rows::Csr32(rows) => rows.n_stored(),
+            Rows::Csr64(rows) => rows.n_stored(),
+            Rows::External { .. } => 0,
+        }
+    }
+
+    /// The mean number of stored values per row.
+    pub fn mean_nnz(&self) -> f64 {
+        self.n_stored() as f64 / self.n_rows().max(1) as f64
+    }
+
+    /// An [`Error::Value`] that names the first NaN or infinity, if there is one.
+    pub fn check_finite(&self, monitor: &Monitor) -> Result<()> {
+        with_layout!(self, |examples| examples.rows().check_finite(monitor))
+    }
+
+    /// The same data seen through `rows`, whose layout is known at compile time.
+    #[inline(always)]
+    pub(crate) fn examples<X>(&self, rows: X) -> Examples<'a, X> {
+        Examples {
+            rows,
+            targets: self.targets,
+            weights: self.weights,
+        }
+    }
+
+    /// The same data with other rows: a copy or a renumbering of these.
+    pub(crate) fn with_rows<'s>(&self, rows: Rows<'s>) -> Dataset<'s>
+    where
+        'a: 's,
+    {
+        Dataset {
+            rows,
+            targets: self.targets,
+            weights: self.weights,
+        }
+    }
+
+    /// Copies the rows at `order`, with targets and weights, into `buffer`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub(crate) fn gather<'s>(&self, order: &[usize], buffer: &'s mut DatasetBuffer) -> Dataset<'s> {
+        Dataset {
+            rows: match self.rows {
+                Rows::Dense(rows) => Rows::Dense(rows.gather(order, &mut buffer.dense)),
+                Rows::Csr32(rows) => Rows::Csr32(rows.gather(order, &mut buffer.csr32)),
+                Rows::Csr64(rows) => Rows::Csr64(rows.gather(order, &mut buffer.csr64)),
+                Rows::External { .. } => Rows::External {
+                    n_rows: order.len(),
+                },
+            },
+            targets: match self.targets {
+                Targets::None => Targets::None,
+                Targets::Classes { codes, n_classes } => Targets::Classes {
+                    codes: gather_into(&mut buffer.codes, codes, order, 1),
+                    n_classes,
+                },
+                Targets::Values { values, n_outputs } => Targets::Values {
+                    values: gather_into(&mut buffer.values, values, order, n_outputs),
+                    n_outputs,
+                },
+            },
+            weights: match self.weights {
+                None => None,
+                Some(weights) => Some(gather_into(&mut buffer.weights, weights, order, 1)),
+            },
+        }
+    }
+
+    /// [`Error::Shape`] unless the data set has as many rows as `n_samples`, those of the folds.
+    pub(crate) fn check_samples(&self, n_samples: usize) -> Result<()> {
+        check_length("samples of cv", self.n_rows(), n_samples)
+    }
+}
+
+/// Owns a copy of some rows of a [`Dataset`]; reused from copy to copy.
+#[derive(Debug, Default)]
+pub(crate) struct DatasetBuffer {
+    dense: HugePageBuffer,
+    csr32: CsrBuffer<i32>,
+    csr64: CsrBuffer<i64>,
+    codes: Vec<u32>,
+    values: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+fn contiguous<'a, T>(values: Option<&'a [T]>, name: &'static str) -> Result<&'a [T]> {
+    values.ok_or_else(|| Error::Parameter {
+        name,
+        rule: "C-contiguous",
+        value: "an array with strides".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array2, array};
+
+    use super::*;
+
+    fn message<T>(result: Result<T>) -> String {
+        result.err().map_or(String::new(), |e| e.to_string())
+    }
+
+    #[test]
+    fn what_does_not_fit_the_rows_is_refused() {
+        let x = array![[1.0, 2.0], [3.0, 4.0]];
+        let data = Dataset::dense(x.view()).expect("shape");
+        assert_eq!(
+            message(data.with_classes(array![0].view(), 2)),
+            "y: expected length 2, got 1"
+        );
+        assert!(message(data.with_classes(array![0, 2].view(), 2)).starts_with("y[1] is 2: "));
+        assert_eq!(
+            message(data.with_values(Array2::zeros((3, 1)).view())),
+            "y: expected length 2, got 3"
+        );
+        let bad = array![[0.0, 0.0], [0.0, f64::NAN]];
+        assert!(message(data.with_values(bad.view())).starts_with("y[1] is"));
+        assert!(message(data.with_weights(array![1.0].view())).contains("length 2, got 1"));
+        for bad in [-1.0, f64::NAN, f64::INFINITY] {
+            let weights = array![0.0, bad];
+            assert!(message(data.with_weights(weights.view())).starts_with("sample_weight[1] is"));
+        }
+        assert!(message(Dataset::dense(x.t())).starts_with("X must be C-contiguous"));
+        assert!(message(data.check_samples(3)).contains("samples of cv: expected length 2, got 3"));
+    }
+
+    #[test]
+    fn a_copy_has_rows_targets_and_weights_in_the_new_order() {
+        let x = array![[1.0], [2.0], [3.0]];
+        let data = Dataset::dense(x.view()).expect("shape");
+        let mut buffer = DatasetBuffer::default();
+        let plain = data.gather(&[2, 0], &mut buffer);
+        assert!(matches!(plain.targets(), Targets::None));
+        assert!(matches!(plain.rows(), Rows::Dense(rows) if rows.row(0) == [3.0]));
+        let codes = array![0, 1, 2];
+        let weights = array![4.0, 5.0, 6.0];
+        let classes = data.with_classes(codes.view(), 5).expect("valid");
+        let classes = classes.with_weights(weights.view()).expect("valid");
+        let classes = classes.gather(&[2, 0], &mut buffer);
+        let Rows::Dense(rows) = *classes.rows() else {
+            panic!("dense rows stay dense")
+        };
+        let examples = classes.examples(rows);
+        assert_eq!(examples.classes(5).expect("classes"), [2, 0]);
+        assert_eq!((examples.weight(0), examples.weight(1)), (6.0, 4.0));
+        let values = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
+        let values = data.with_values(values.view()).expect("valid");
+        let values = values.gather(&[2, 0, 1], &mut buffer);
+        let Targets::Values {
+            values,
+            n_outputs: 2,
+        } = values.targets()
+        else {
+            panic!("values stay values")
+        };
+        assert_eq!(values, [5.0, 6.0, 1.0, 2.0, 3.0, 4.0]);
+    }
+}

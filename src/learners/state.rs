@@ -1,0 +1,190 @@
+//! Copy-on-write state of models.
+//!
+//! A model's numbers are *vectors*, one per output as far as an update can leave some outputs alone,
+//! and a few *scalars*. A fork shares every vector with its origin by reference count and copies the
+//! scalars only; the first write through either handle copies that vector alone. So a fork costs
+//! O(vectors), and the models of a recursion, of several candidates or of all folds hold in memory
+//! once what they have in common.
+//!
+//! | operation | cost |
+//! |---|---|
+//! | fork | one counter per vector, the scalars |
+//! | first write to a shared vector | a copy of that vector |
+//! | write to an unshared vector | nothing |
+//! | copy into another state | all numbers |
+
+use std::sync::Arc;
+
+use super::undo::{Entry, Undo as _, UndoLog};
+
+/// The numbers of a model: vectors that are shared until they are written, and scalars.
+#[derive(Debug, Default)]
+pub struct State {
+    vectors: Vec<Arc<[f64]>>,
+    scalars: Vec<f64>,
+    bytes_copied: u64,
+}
+
+impl State {
+    /// From vectors and scalars.
+    pub fn new(vectors: impl IntoIterator<Item = Vec<f64>>, scalars: Vec<f64>) -> Self {
+        Self {
+            vectors: vectors.into_iter().map(Arc::from).collect(),
+            scalars,
+            bytes_copied: 0,
+        }
+    }
+
+    /// The number of vectors.
+    pub fn n_vectors(&self) -> usize {
+        self.vectors.len()
+    }
+
+    /// A vector, to read.
+    ///
+    /// # Panics
+    /// When there is no such vector.
+    #[inline(always)]
+    pub fn vector(&self, index: usize) -> &[f64] {
+        &self.vectors[index]
+    }
+
+    /// A vector to write; copied first if it is shared.
+    ///
+    /// # Panics
+    /// When there is no such vector.
+    #[inline(always)]
+    pub fn vector_mut(&mut self, index: usize) -> &mut [f64] {
+        self.parts_mut(index).0
+    }
+
+    /// A vector if it is not shared, for writing without a copy.
+    ///
+    /// # Panics
+    /// When there is no such vector.
+    #[inline(always)]
+    pub fn unshared_mut(&mut self, index: usize) -> Option<&mut [f64]> {
+        Arc::get_mut(&mut self.vectors[index])
+    }
+
+    /// A vector and the scalars to write; the vector is copied first if it is shared.
+    ///
+    /// # Panics
+    /// When there is no such vector.
+    #[inline(always)]
+    pub fn parts_mut(&mut self, index: usize) -> (&mut [f64], &mut [f64]) {
+        let vector = &mut self.vectors[index];
+        if Arc::get_mut(vector).is_none() {
+            self.bytes_copied += size_of_val(&**vector) as u64;
+        }
+        (Arc::make_mut(vector), &mut self.scalars)
+    }
+
+    /// The scalars, to read.
+    #[inline(always)]
+    pub fn scalars(&self) -> &[f64] {
+        &self.scalars
+    }
+
+    /// The scalars, to write.
+    #[inline(always)]
+    pub fn scalars_mut(&mut self) -> &mut [f64] {
+        &mut self.scalars
+    }
+
+    /// Returns true if `self` and `other` hold the same vector in memory.
+    pub fn shares(&self, other: &Self, index: usize) -> bool {
+        Arc::ptr_eq(&self.vectors[index], &other.vectors[index])
+    }
+
+    /// Shares all vectors.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self {
+            vectors: self.vectors.clone(),
+            scalars: self.scalars.clone(),
+            bytes_copied: 0,
+        }
+    }
+
+    /// Copies all numbers of a state of the same shape, in place where no vector is shared.
+    pub fn copy_from(&mut self, source: &Self) {
+        for (vector, source) in self.vectors.iter_mut().zip(&source.vectors) {
+            match Arc::get_mut(vector) {
+                Some(vector) => vector.copy_from_slice(source),
+                None => *vector = Arc::from(&**source),
+            }
+            self.bytes_copied += size_of_val(&**source) as u64;
+        }
+        self.scalars.copy_from_slice(&source.scalars);
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        let vectors: usize = self.vectors.iter().map(|vector| vector.len()).sum();
+        vectors + self.scalars.len()
+    }
+
+    /// Returns true if there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All values: vector after vector, then the scalars.
+    pub fn to_vec(&self) -> Vec<f64> {
+        let vectors = self.vectors.iter().flat_map(|vector| vector.iter());
+        vectors.chain(&self.scalars).copied().collect()
+    }
+
+    /// Overwrites all values by those of [`State::to_vec`].
+    ///
+    /// # Panics
+    /// When there are fewer values than the state has.
+    pub fn assign(&mut self, mut values: &[f64]) {
+        for index in 0..self.n_vectors() {
+            let vector = self.vector_mut(index);
+            let own;
+            (own, values) = values.split_at(vector.len());
+            vector.copy_from_slice(own);
+        }
+        self.scalars.copy_from_slice(values);
+    }
+
+    /// Bytes copied since the last call, by writes to shared vectors or by [`State::copy_from`].
+    pub fn take_bytes_copied(&mut self) -> u64 {
+        std::mem::take(&mut self.bytes_copied)
+    }
+
+    /// Saves every value in the log.
+    pub fn save(&self, log: &mut UndoLog) {
+        for (index, vector) in self.vectors.iter().enumerate() {
+            log.save_all(index, 0, vector);
+        }
+        log.save_all(self.n_vectors(), 0, &self.scalars);
+    }
+
+    /// Restores what was saved in the log since it was `mark` long.
+    pub fn revert(&mut self, log: &mut UndoLog, mark: usize) {
+        log.revert_runs(mark, |vector, entries| self.restore(vector, entries));
+    }
+
+    /// Restores saved elements of one vector, the newest first; the scalars count as the vector after
+    /// the last.
+    pub(super) fn restore(&mut self, vector: usize, entries: &[Entry]) {
+        let values = if vector < self.vectors.len() {
+            self.vector_mut(vector)
+        } else {
+            &mut self.scalars
+        };
+        for entry in entries.iter().rev() {
+            values[entry.index as usize] = entry.value;
+        }
+    }
+}
+
+impl Clone for State {
+    /// A clone is a fork.
+    fn clone(&self) -> Self {
+        self.fork()
+    }
+}

@@ -1,0 +1,193 @@
+//! The engines of incremental learners: tree, merge and refit, of native learners and Python objects.
+
+use numpy::{IntoPyArray, PyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::callback::Callback;
+use super::convert::{ExamplesArg, cost_by_name};
+use super::folds::{PyFolds, PySplits};
+use super::learners::PyLearner;
+use super::run::run;
+use crate::data::{CompactFeatures, Dataset};
+use crate::engine::{Engine, FoldModels, OutOfFold, partition};
+use crate::learners::{Learner, Order};
+use crate::merge::Merge;
+use crate::refit::Refit;
+use crate::runtime::cache;
+use crate::tree::{Strategy, Tree};
+use crate::{Error, Monitor, Resampling, Result};
+
+/// Options of the engines, in the words of the facade.
+#[derive(FromPyObject)]
+pub(super) struct TreeOptions {
+    strategy: String,
+    /// The seed of a random order; nothing for a fixed one.
+    seed: Option<u64>,
+    n_jobs: usize,
+}
+
+impl TreeOptions {
+    fn tree(&self) -> Result<Tree> {
+        let strategy = match self.strategy.as_str() {
+            "auto" => Strategy::Auto,
+            "share" => Strategy::Share,
+            "copy" => Strategy::Copy,
+            "revert" => Strategy::Revert,
+            other => {
+                return Err(Error::Parameter {
+                    name: "strategy",
+                    rule: "'auto', 'share', 'copy' or 'revert'",
+                    value: format!("'{other}'"),
+                });
+            }
+        };
+        let order = self
+            .seed
+            .map_or(Order::Fixed, |seed| Order::Random { seed });
+        Ok(Tree { strategy, order })
+    }
+}
+
+/// `Folds` or `Splits`.
+#[derive(FromPyObject)]
+pub(super) enum ResamplingArg<'py> {
+    Folds(PyRef<'py, PyFolds>),
+    Splits(PyRef<'py, PySplits>),
+}
+
+impl ResamplingArg<'_> {
+    pub(super) fn get(&self) -> &dyn Resampling {
+        match self {
+            Self::Folds(folds) => &folds.0,
+            Self::Splits(splits) => &splits.0,
+        }
+    }
+}
+
+/// What is found of a candidate: outputs of held-out rows in test order, the cost, and the fitted models
+/// of the folds if they are kept.
+type Found<'py> = (
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyDict>,
+    Option<Vec<PyLearner>>,
+);
+
+/// Cross-validates native learners that have learnt nothing by the engine "tree", "merge" or "refit".
+#[pyfunction]
+#[pyo3(signature = (engine, learners, examples, folds, options, progress=None, *, keep_models=false))]
+#[allow(clippy::too_many_arguments)] // the facade's keywords
+pub(super) fn incremental_cv<'py>(
+    py: Python<'py>,
+    engine: &str,
+    learners: Vec<PyRef<'_, PyLearner>>,
+    examples: ExamplesArg<'_>,
+    folds: ResamplingArg<'_>,
+    options: TreeOptions,
+    progress: Option<&Bound<'_, PyAny>>,
+    keep_models: bool,
+) -> PyResult<Vec<Found<'py>>> {
+    let (data, folds, tree) = (examples.dataset()?, folds.get(), options.tree()?);
+    let learners: Vec<&PyLearner> = learners.iter().map(|learner| &**learner).collect();
+    let found = run(py, options.n_jobs, progress, |monitor| {
+        if keep_models {
+            let candidates: Vec<_> = learners.iter().map(|learner| &*learner.model).collect();
+            return with_models(engine, tree, &candidates, &data, folds, monitor);
+        }
+        let compact = CompactLearners::new(&learners, &data)?;
+        let candidates: Vec<&dyn Learner> = match &compact {
+            Some(compact) => compact.learners.iter().map(|learner| &**learner).collect(),
+            None => learners.iter().map(|learner| &*learner.model).collect(),
+        };
+        let data = compact
+            .as_ref()
+            .map_or(data, |compact| compact.features.apply(&data));
+        let found = match engine {
+            "tree" => tree.out_of_fold(&candidates, &data, folds, monitor),
+            "merge" => Merge.out_of_fold(&candidates, &data, folds, monitor),
+            _ => Refit { order: tree.order }.out_of_fold(&candidates, &data, folds, monitor),
+        };
+        Ok(found?.into_iter().map(|found| (found, None)).collect())
+    })?;
+    let convert = |(number, (found, models)): (usize, (OutOfFold, Option<FoldModels>))| {
+        let cost = cost_by_name(py, &found.cost.of_models())?;
+        let wrap = |models: FoldModels| {
+            let models = models.into_iter();
+            models
+                .map(|model| learners[number].with_model(model))
+                .collect()
+        };
+        Ok((found.outputs.into_pyarray(py), cost, models.map(wrap)))
+    };
+    found.into_iter().enumerate().map(convert).collect()
+}
+
+fn with_models(
+    engine: &str,
+    tree: Tree,
+    candidates: &[&dyn Learner],
+    data: &Dataset<'_>,
+    folds: &dyn Resampling,
+    monitor: &Monitor,
+) -> Result<Vec<(OutOfFold, Option<FoldModels>)>> {
+    let folds = partition(folds, engine)?;
+    let found = match engine {
+        "merge" => Merge.out_of_fold_with_models(candidates, data, folds, monitor)?,
+        _ => tree.out_of_fold_with_models(candidates, data, folds, monitor)?,
+    };
+    Ok(found
+        .into_iter()
+        .map(|(found, models)| (found, Some(models)))
+        .collect())
+}
+
+/// Learners without the features that no row stores.
+struct CompactLearners {
+    features: CompactFeatures,
+    learners: Vec<Box<dyn Learner>>,
+}
+
+impl CompactLearners {
+    /// `None` if models fit the cache as they are, depend on absent features, or most features occur.
+    fn new(learners: &[&PyLearner], data: &Dataset<'_>) -> Result<Option<Self>> {
+        let n_values: usize = learners.iter().map(|l| l.model.state().len()).sum();
+        let is_cached = n_values as f64 <= cache::L2_VALUES;
+        if is_cached || !learners.iter().all(|l| l.ignores_absent_features()) {
+            return Ok(None);
+        }
+        let Some(features) = CompactFeatures::new(data) else {
+            return Ok(None);
+        };
+        let n_features = features.apply(data).n_features();
+        let learners = learners
+            .iter()
+            .map(|learner| learner.with_n_features(n_features));
+        Ok(Some(Self {
+            learners: learners.collect::<Result<_>>()?,
+            features,
+        }))
+    }
+}
+
+/// Runs TreeCV with a Python model that has learnt nothing.
+///
+/// `handler` does what the tree asks for: `copy(model)` returns a copy, `update(model, rows)` learns
+/// rows, `evaluate(model, rows)` keeps the model's outputs for held-out rows.
+#[pyfunction]
+#[pyo3(signature = (handler, model, folds, options, progress=None))]
+pub(super) fn callback_tree<'py>(
+    py: Python<'py>,
+    handler: Py<PyAny>,
+    model: Py<PyAny>,
+    folds: &PyFolds,
+    options: TreeOptions,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (folds, tree) = (&folds.0, options.tree()?);
+    let root = Callback::new(handler, model);
+    let found = run(py, options.n_jobs, progress, |monitor| {
+        let data = Dataset::external(folds.n_samples());
+        tree.out_of_fold(&[&root], &data, folds, monitor)
+    })?;
+    cost_by_name(py, &found[0].cost.of_models())
+}
