@@ -1,30 +1,40 @@
 //! Cross-validation for about the price of one fit.
 //!
-//! Out-of-fold predictions for every sample, whatever the estimator; scores, searches and
-//! intervals are computed from them. The crate is the core of the Python package `onefold` and
-//! knows nothing of Python outside `src/python/`.
+//! Out-of-fold outputs for every sample, whatever the estimator; scores and searches are computed from
+//! them. The crate is the core of the Python package `onefold` and knows nothing of Python outside
+//! `src/python/`.
+//!
+//! ```
+//! use ndarray::Array2;
+//! use onefold::learners::{Pegasos, PegasosOptions};
+//! use onefold::tree::Tree;
+//! use onefold::{Dataset, Engine, Folds};
+//!
+//! let x = Array2::from_shape_fn((500, 2), |(i, j)| (i as f64 * (j + 2) as f64).sin());
+//! let y = x.column(0).mapv(|v| u32::from(v > 0.3));
+//! let data = Dataset::dense(x.view())?.with_classes(y.view(), 2)?;
+//! let learner = Pegasos::new(PegasosOptions { fit_intercept: true, ..Default::default() }, 2, 2)?;
+//! let folds = Folds::shuffled(500, 10, 0)?;
+//! let found = Tree::default().cross_validate(&learner, &data, &folds)?.by_sample(&folds);
+//! let hits = found.column(0).iter().zip(&y).filter(|(f, y)| (**f > 0.0) == (**y == 1)).count();
+//! println!("accuracy {}", hits as f64 / 500.0);
+//! # assert!(hits > 450, "{hits}");
+//! # Ok::<(), onefold::Error>(())
+//! ```
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`data`] | [`Layout`](data::Layout): dense and CSR rows behind one trait; [`Examples`](data::Examples): with targets |
+//! | [`data`] | [`Dataset`]: dense or CSR rows with targets and weights, validated once |
 //! | [`folds`] | [`Folds`], a partition of the samples, and [`Splits`], any train/test pairs |
-//! | [`tree`] | TreeCV: k-fold of incremental learners for log2(2k) fits at most |
-//! | [`merge`] | k-fold of models that can be merged: every row is learnt about once |
-//! | [`learners`] | incremental learners, one a file |
-//! | [`libsvm`] | LIBSVM files: a strict, parallel reader, a writer, a memory-mappable copy |
+//! | [`engine`] | [`Engine`], the one call, and [`OutOfFold`], the one result, of all engines |
+//! | [`tree`] | TreeCV: k-fold of incremental learners for at most log2(2k) trainings |
+//! | [`merge`] | k-fold of mergeable models: every row is learnt about once |
+//! | [`refit`] | the standard method: one training per fold |
 //! | [`svm`] | support vector machines, cross-validated by alpha seeding |
-//! | [`virtual_cv`] | least squares, ridge and kernel ridge: every fold from one factorisation |
+//! | [`virtual_cv`] | least squares, ridge and kernel ridge: all folds from one factorisation |
+//! | [`learners`] | incremental learners, one per file, and their contract with the engines |
+//! | [`libsvm`] | LIBSVM files: a strict, parallel reader, a writer, a memory-mappable copy |
 //! | [`runtime`] | progress and cancellation, exact counters of work, SIMD dispatched at run time |
-//!
-//! ```
-//! use onefold::Folds;
-//!
-//! // Ten samples, three folds; any run of consecutive folds is one slice of rows.
-//! let folds = Folds::contiguous(10, 3)?;
-//! assert_eq!(folds.rows(0..1), [0, 1, 2, 3]);
-//! assert_eq!(folds.rows(1..3), [4, 5, 6, 7, 8, 9]);
-//! # Ok::<(), onefold::Error>(())
-//! ```
 
 pub mod data;
 pub mod engine;
