@@ -35,14 +35,14 @@ def _loo(X, y):
     import onefold
     from onefold.learners import Pegasos
 
-    onefold.cross_validate(Pegasos(1e-6), X, y, cv="loo", method="tree")
+    onefold.cross_validate(Pegasos(1e-6), X, y, cv="loo", engine="tree")
 
 
 def _loo_on_two_threads(X, y):
     import onefold
     from onefold.learners import Pegasos
 
-    onefold.cross_validate(Pegasos(1e-6), X, y, cv="loo", method="tree", n_jobs=2)
+    onefold.cross_validate(Pegasos(1e-6), X, y, cv="loo", engine="tree", n_jobs=2)
 
 
 def _sklearn_ten_folds(X, y):

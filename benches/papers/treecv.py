@@ -83,7 +83,7 @@ def progress(text):
         print(f"\r{text:<78}", end="", file=sys.stderr, flush=True)
 
 
-def estimate(estimator, X, y, k, method, order, seed):
+def estimate(estimator, X, y, k, engine, order, seed):
     """Return the k-fold estimate of the risk, × 100: an error rate or a squared error."""
     regression = LeastSquaresSGD is not None and isinstance(estimator, LeastSquaresSGD)
     scores = onefold.cross_val_score(
@@ -92,7 +92,7 @@ def estimate(estimator, X, y, k, method, order, seed):
         y,
         cv="loo" if k == "n" else KFold(k),
         scoring="neg_mean_squared_error" if regression else "accuracy",
-        method=method,
+        engine=engine,
         order=order,
         random_state=seed,
         n_jobs=2,
@@ -110,9 +110,9 @@ def table2(name, estimator, X, y, repetitions):
         np.take(X, rows, axis=0, out=shuffled_X)
         np.take(y, rows, out=shuffled_y)
         for k, estimates in cells.items():
-            for cell, (method, order) in zip(estimates, METHODS, strict=False):
+            for cell, (engine, order) in zip(estimates, METHODS, strict=False):
                 cell[repetition] = estimate(
-                    estimator, shuffled_X, shuffled_y, k, method, order, repetition
+                    estimator, shuffled_X, shuffled_y, k, engine, order, repetition
                 )
         left = (time.perf_counter() - start) / (repetition + 1) * (repetitions - repetition - 1)
         progress(f"Table 2, {name}: {repetition + 1} of {repetitions}, {left:.0f} s left")

@@ -112,7 +112,7 @@ def plain(figures, quick):
         for n_jobs in (1, 2):
             keywords = {"cv": 5, "n_jobs": n_jobs}
             theirs = GridSearchCV(estimator, grid, **keywords)
-            ours = onefold.GridSearchCV(estimator, grid, method="refit", **keywords)
+            ours = onefold.GridSearchCV(estimator, grid, engine="refit", **keywords)
             best = race(
                 3 if quick else n_rounds,
                 ours=lambda ours=ours, X=X, y=y: ours.fit(X, y),
@@ -143,7 +143,7 @@ def svc(figures, quick):
         taken / spent["kept"],
         20,
         detail=f"{taken:.1f} s, best of two / {spent['kept']:.2f} s, best of three, "
-        f"by {kept.result_.methods[0]!r}, {kept.refit_time_:.2f} s of it the fit to all rows; "
+        f"by {kept.result_.engines[0]!r}, {kept.refit_time_:.2f} s of it the fit to all rows; "
         f"chosen {kept.best_params_}, theirs {theirs.best_params_}",
     )
     figures.at_least(

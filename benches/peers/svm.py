@@ -99,7 +99,7 @@ def timed(fold, folds):
 def ours(X, y, C, gamma, folds, n_jobs):
     start = time.perf_counter()
     result = onefold.cross_validate(
-        sklearn.svm.SVC(C=C, gamma=gamma), X, y, cv=folds, method="seeded", n_jobs=n_jobs
+        sklearn.svm.SVC(C=C, gamma=gamma), X, y, cv=folds, engine="seeded", n_jobs=n_jobs
     )
     return time.perf_counter() - start, result
 

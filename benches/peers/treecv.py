@@ -82,7 +82,7 @@ def facade(figures, X, y, rounds):
     best = race(
         rounds,
         fit=lambda: learner.fit(X, y),
-        loo=lambda: onefold.cross_val_score(learner, X, y, cv="loo", method="tree"),
+        loo=lambda: onefold.cross_val_score(learner, X, y, cv="loo", engine="tree"),
     )
     detail = f"{best['loo']:.3f} s / {best['fit']:.3f} s"
     name = "covtype, cross_val_score(cv='loo') against fit"
@@ -123,7 +123,7 @@ def against_sklearn(figures, X, y, rounds, theirs):
     """The same number of folds by scikit-learn, two threads or processes allowed to both."""
 
     def ours(cv, order):
-        onefold.cross_val_score(Pegasos(ALPHA), X, y, cv=cv, method="tree", order=order, n_jobs=2)
+        onefold.cross_val_score(Pegasos(ALPHA), X, y, cv=cv, engine="tree", order=order, n_jobs=2)
 
     for k, bound in ((10, 30), (100, 150)):
         cases = (

@@ -6,7 +6,7 @@ Out-of-fold predictions for every sample, whatever the estimator; scores are com
 >>> from sklearn.datasets import load_iris
 >>> from sklearn.linear_model import LogisticRegression
 >>> X, y = load_iris(return_X_y=True)
->>> result = onefold.cross_validate(LogisticRegression(max_iter=500), X, y, method="refit")
+>>> result = onefold.cross_validate(LogisticRegression(max_iter=500), X, y, engine="refit")
 >>> round(result.mean, 3)
 0.973
 """

@@ -32,7 +32,7 @@ __all__ = ["HeldTargets", "assemble", "pooled_scores", "score_columns"]
 Floats = NDArray[np.float64]
 
 
-def assemble(task: Task, outcome: Outcome, *, method: str, return_indices: bool) -> CVResult:
+def assemble(task: Task, outcome: Outcome, *, engine: str, return_indices: bool) -> CVResult:
     """Score the held-out answers and put everything into one result."""
     folds = task.folds
     columns = score_columns(task, outcome)
@@ -61,7 +61,7 @@ def assemble(task: Task, outcome: Outcome, *, method: str, return_indices: bool)
         pooled=pooled,
         losses=losses(task.estimator, _held_out(task.y, task), outcome.answers),
         classes=outcome.classes,
-        method=method,
+        engine=engine,
         cost=outcome.cost,
         notes=outcome.notes + notes,
     )

@@ -73,9 +73,9 @@ def _show(name: str, result: CVResult, seconds: float) -> None:
 
 
 def _compare(title: str, estimator: Any, X: Any, y: Any, **options: Any) -> None:
-    tree, tree_seconds = _timed(estimator, X, y, method="tree", **options)
+    tree, tree_seconds = _timed(estimator, X, y, engine="tree", **options)
     print(f"{title}: {len(X):,} rows, {len(tree.folds):,} folds")
-    refit, refit_seconds = _timed(estimator, X, y, method="refit", **options)
+    refit, refit_seconds = _timed(estimator, X, y, engine="refit", **options)
     _show("TreeCV", tree, tree_seconds)
     _show("standard", refit, refit_seconds)
     fewer = refit.cost["rows_fed"] / tree.cost["rows_fed"]

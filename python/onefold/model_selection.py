@@ -31,7 +31,7 @@ def cross_validate(
     *,
     cv: Any = None,
     scoring: Any = None,
-    method: str = "auto",
+    engine: str = "auto",
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     weighted_scores: bool = False,
@@ -62,8 +62,8 @@ def cross_validate(
         earlier result.
     scoring : str, callable, list or dict, optional
         As in scikit-learn; by default the estimator's own ``score``.
-    method : {"auto", "merge", "virtual", "seeded", "tree", "refit"}, default="auto"
-        The engine. ``"auto"`` takes the cheapest that estimates the same thing, and warns when
+    engine : {"auto", "merge", "virtual", "seeded", "tree", "refit"}, default="auto"
+        How it is done. ``"auto"`` takes the cheapest that estimates the same thing, and warns when
         that is ``"refit"``: one fit a fold.
     groups : array-like of shape (n_samples,), optional
         For splitters that keep groups together.
@@ -76,7 +76,7 @@ def cross_validate(
         metadata routing turned on, the splitter, ``fit`` and the scorers get what they requested.
     return_train_score, return_estimator, return_indices : bool, default=False
         Also return these, as scikit-learn does. The first two need fitted estimators, so they
-        mean ``method="refit"``.
+        mean ``engine="refit"``.
     error_score : "raise" or float, default=nan
         The score of a fold whose fit fails.
     n_jobs : int, optional
@@ -108,7 +108,7 @@ def cross_validate(
     >>> import onefold
     >>> X, y = load_diabetes(return_X_y=True)
     >>> tree = DecisionTreeRegressor(max_depth=2, random_state=0)
-    >>> result = onefold.cross_validate(tree, X, y, cv=5, method="refit")
+    >>> result = onefold.cross_validate(tree, X, y, cv=5, engine="refit")
     >>> result["test_score"].round(3)
     array([0.267, 0.401, 0.443, 0.186, 0.337])
     >>> result.predictions.shape
@@ -121,7 +121,7 @@ def cross_validate(
         responses=None,
         cv=cv,
         scoring=scoring,
-        method=method,
+        engine=engine,
         groups=groups,
         sample_weight=sample_weight,
         weighted_scores=weighted_scores,
@@ -136,7 +136,7 @@ def cross_validate(
         progress=progress,
         options=options,
     )
-    return assemble(task, outcome, method=name, return_indices=return_indices)
+    return assemble(task, outcome, engine=name, return_indices=return_indices)
 
 
 def cross_val_score(
@@ -146,7 +146,7 @@ def cross_val_score(
     *,
     cv: Any = None,
     scoring: Any = None,
-    method: str = "auto",
+    engine: str = "auto",
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     params: dict[str, Any] | None = None,
@@ -162,7 +162,7 @@ def cross_val_score(
 
     Parameters
     ----------
-    estimator, X, y, cv, method, groups, sample_weight, params, error_score, n_jobs, verbose, \
+    estimator, X, y, cv, engine, groups, sample_weight, params, error_score, n_jobs, verbose, \
     pre_dispatch, random_state, progress, **options
         As in `cross_validate`.
     scoring : str or callable, optional
@@ -179,7 +179,7 @@ def cross_val_score(
     >>> import onefold
     >>> X, y = load_iris(return_X_y=True)
     >>> tree = DecisionTreeClassifier(random_state=0)
-    >>> onefold.cross_val_score(tree, X, y, cv=5, method="refit").round(3)
+    >>> onefold.cross_val_score(tree, X, y, cv=5, engine="refit").round(3)
     array([0.967, 0.967, 0.9  , 0.967, 1.   ])
     """
     if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
@@ -191,7 +191,7 @@ def cross_val_score(
         responses=(),
         cv=cv,
         scoring=scoring,
-        method=method,
+        engine=engine,
         groups=groups,
         sample_weight=sample_weight,
         params=params,
@@ -228,14 +228,12 @@ def cross_val_predict(
 
     Parameters
     ----------
-    estimator, X, y, cv, groups, sample_weight, params, n_jobs, verbose, pre_dispatch, \
-    random_state, progress, **options
+    estimator, X, y, cv, engine, groups, sample_weight, params, n_jobs, verbose, \
+    pre_dispatch, random_state, progress, **options
         As in `cross_validate`; the test sets must be a partition.
     method : {"predict", "decision_function", "predict_proba", "predict_log_proba", \
             "score_samples", "transform"}, default="predict"
         What to ask the estimator for: scikit-learn's name for it.
-    engine : str, default="auto"
-        What `cross_validate` calls ``method``.
 
     Returns
     -------
@@ -263,7 +261,7 @@ def cross_val_predict(
         responses=(method,),
         required=method,
         cv=cv,
-        method=engine,
+        engine=engine,
         groups=groups,
         sample_weight=sample_weight,
         params=params,
@@ -289,7 +287,7 @@ def _evaluate(
     y: Any,
     *,
     responses: tuple[str, ...] | None,
-    method: str,
+    engine: str,
     cv: Any,
     scoring: Any = None,
     required: str | None = None,
@@ -336,15 +334,15 @@ def _evaluate(
         required=required,
         **keywords,
     )
-    engine, reasons = choose(method, task, partitions(folds))
-    if engine.name == "refit":
+    chosen, reasons = choose(engine, task, partitions(folds))
+    if chosen.name == "refit":
         warn_of_refits(task, reasons, len(folds))
     if verbose > 0:
         name = type(estimator).__name__
-        print(f"Cross-validating {name} on {len(folds)} folds, method={engine.name!r}")
-    outcome = engine.run(task)
+        print(f"Cross-validating {name} on {len(folds)} folds, engine={chosen.name!r}")
+    outcome = chosen.run(task)
     report_failures([outcome], len(folds), task.error_score)
-    return task, outcome, engine.name
+    return task, outcome, chosen.name
 
 
 def _only_one(sample_weight: Any, params: dict[str, Any]) -> Any:

@@ -45,8 +45,8 @@ class CVResult(dict[str, Any]):
     losses : array of shape (n_samples,) or None
         The loss of each sample while it was held out; ``loss`` says which loss.
     classes : array or None
-    method : str
-        The engine that did it.
+    engine : str
+        The engine that computed it.
     cost : dict of int
         Exact counts of what it took.
     notes : list of str
@@ -59,9 +59,9 @@ class CVResult(dict[str, Any]):
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> import onefold
     >>> X, y = load_iris(return_X_y=True)
-    >>> result = onefold.cross_validate(KNeighborsClassifier(), X, y, cv=5, method="refit")
+    >>> result = onefold.cross_validate(KNeighborsClassifier(), X, y, cv=5, engine="refit")
     >>> result
-    CVResult: KNeighborsClassifier, 5 folds of 150 samples, method='refit'
+    CVResult: KNeighborsClassifier, 5 folds of 150 samples, engine='refit'
       score  0.9733 ± 0.0125 (mean ± standard error)   pooled 0.9733
       cost   fits 5, rows_fed 600, rows_evaluated 150
     >>> result.predictions[:3], int(result.losses.sum())
@@ -78,13 +78,13 @@ class CVResult(dict[str, Any]):
         pooled: dict[str, float],
         losses: tuple[str, Floats] | None,
         classes: NDArray[Any] | None,
-        method: str,
+        engine: str,
         cost: dict[str, int],
         notes: list[str],
     ) -> None:
         super().__init__(columns)
         self.folds = folds
-        self.method = method
+        self.engine = engine
         self.cost = cost
         self.notes = notes
         self.classes = classes
@@ -242,7 +242,7 @@ class CVResult(dict[str, Any]):
         return pd.DataFrame(columns).rename_axis("sample")
 
     def _title(self) -> str:
-        return f"{self._estimator_name}, {describe_folds(self.folds)}, method={self.method!r}"
+        return f"{self._estimator_name}, {describe_folds(self.folds)}, engine={self.engine!r}"
 
     def _lines(self) -> list[tuple[str, float, float, float]]:
         return [

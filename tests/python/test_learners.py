@@ -99,7 +99,7 @@ def test_strategies_and_threads_give_the_same_bits(estimator, order, cv):
     keywords = {"cv": cv, "scoring": scoring, "order": order, "random_state": 3}
 
     def losses(**options):
-        return onefold.cross_validate(estimator, X, y, method="tree", **keywords, **options).losses
+        return onefold.cross_validate(estimator, X, y, engine="tree", **keywords, **options).losses
 
     expected = losses()
     for strategy in ("auto", "copy", "revert"):
@@ -115,7 +115,7 @@ def test_the_tree_is_algorithm_1(estimator, cv, weighted):
     X, y = data(estimator)
     classes = {"classes": np.unique(y)} if isinstance(estimator, NativeClassifier) else {}
     weights = np.linspace(0.5, 2, 150) if weighted else None
-    result = onefold.cross_validate(estimator, X, y, cv=cv, sample_weight=weights, method="tree")
+    result = onefold.cross_validate(estimator, X, y, cv=cv, sample_weight=weights, engine="tree")
     # The twin knows no weights, so they travel as the first column of X.
     twin = Weighted(estimator) if weighted else estimator
     rows = np.column_stack([weights, X]) if weighted else X
@@ -148,7 +148,7 @@ class Weighted(BaseEstimator):
 @pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
 def test_native_refits_are_fits_of_every_fold(estimator, cv):
     X, y = data(estimator)
-    result = onefold.cross_validate(estimator, X, y, cv=cv, method="refit")
+    result = onefold.cross_validate(estimator, X, y, cv=cv, engine="refit")
     for fold in range(len(result.folds)):
         train = result.folds.train(fold)
         if isinstance(result.folds, onefold.Folds):
@@ -181,16 +181,16 @@ def test_counters_hold_to_the_theory(n_jobs):
             assert cost["peak_models"] <= np.ceil(np.log2(n_folds)) + 2
 
 
-@pytest.mark.parametrize("method", ["merge", "tree", "refit"])
+@pytest.mark.parametrize("engine", ["merge", "tree", "refit"])
 @pytest.mark.parametrize("cv", [4, RepeatedKFold(n_splits=4, n_repeats=2, random_state=0)])
-def test_every_counter_of_an_engine_is_named(cv, method):
+def test_every_counter_of_an_engine_is_named(cv, engine):
     X, y = make_classification(40, random_state=0)
     names = {"fits", "rows_fed", "rows_evaluated", "copies", "merges", "undo_entries"}
     names |= {"peak_models"}
-    result = onefold.cross_validate(learners.GaussianNB(), X, y, cv=cv, method=method)
+    result = onefold.cross_validate(learners.GaussianNB(), X, y, cv=cv, engine=engine)
     assert set(result.cost) == names
     search = onefold.GridSearchCV(
-        learners.GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, cv=cv, method=method
+        learners.GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, cv=cv, engine=engine
     ).fit(X, y)
     assert set(search.result_.cost) == names | {"rows_read"}
 
@@ -216,7 +216,7 @@ def test_counters_may_be_zero(strategy, counter):
 )
 def test_bad_input_is_named(X, y, keywords, message):
     with pytest.raises(ValueError, match=message):
-        onefold.cross_validate(learners.Pegasos(), X, y, **({"cv": 2, "method": "tree"} | keywords))
+        onefold.cross_validate(learners.Pegasos(), X, y, **({"cv": 2, "engine": "tree"} | keywords))
 
 
 @pytest.mark.parametrize("cv", [2, "loo", ShuffleSplit(2, test_size=0.2, random_state=0)])
@@ -227,13 +227,13 @@ def test_a_value_that_is_not_finite_is_named_with_its_place(estimator, layout, v
     X, y = data(estimator)
     # The first comes late, so that models learn well before it, and a later one changes nothing.
     X[149, 3] = X[148, 60] = value
-    for method in ("tree", "merge", "refit"):
-        if method == "merge" and not estimator._is_mergeable:
+    for engine in ("tree", "merge", "refit"):
+        if engine == "merge" and not estimator._is_mergeable:
             continue
-        if method != "refit" and isinstance(cv, ShuffleSplit):
+        if engine != "refit" and isinstance(cv, ShuffleSplit):
             continue
         with pytest.raises(ValueError, match=r"^X\[148, 60\] is (NaN|-?inf)"):
-            onefold.cross_validate(estimator, layout(X), y, cv=cv, method=method, n_jobs=2)
+            onefold.cross_validate(estimator, layout(X), y, cv=cv, engine=engine, n_jobs=2)
 
 
 def test_parameters_out_of_range_are_named():
@@ -308,12 +308,12 @@ class Renamed(learners.Pegasos):
     """Changes nothing that matters."""
 
 
-@pytest.mark.parametrize("method", ["auto", "tree", "refit"])
-def test_what_a_subclass_answers_is_asked_of_it(method):
+@pytest.mark.parametrize("engine", ["auto", "tree", "refit"])
+def test_what_a_subclass_answers_is_asked_of_it(engine):
     X, y = make_classification(60, random_state=0)
     cv = KFold(3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", onefold.RefitWarning)
-        result = onefold.cross_validate(Cautious(), X, y, cv=cv, method=method)
+        result = onefold.cross_validate(Cautious(), X, y, cv=cv, engine=engine)
     np.testing.assert_array_equal(result.predictions, result.decision_values > 1)
     assert "copies" in onefold.cross_validate(Renamed(), X, y, cv=cv).cost

@@ -55,8 +55,8 @@ def test_merging_equals_refits(estimator, cv, weighted, kind):
         "scoring": "neg_mean_squared_error" if isinstance(estimator, NativeRegressor) else None,
     }
     merged, refitted = (
-        onefold.cross_validate(estimator, kind(X), targets(estimator), method=method, **keywords)
-        for method in ("merge", "refit")
+        onefold.cross_validate(estimator, kind(X), targets(estimator), engine=engine, **keywords)
+        for engine in ("merge", "refit")
     )
     for name, answer in refitted._answers.items():
         if answer.dtype.kind == "f":
@@ -67,21 +67,21 @@ def test_merging_equals_refits(estimator, cv, weighted, kind):
     assert merged.cost["rows_fed"] <= 4 * 200
     for n_jobs in (2, 4):
         again = onefold.cross_validate(
-            estimator, kind(X), targets(estimator), method="merge", n_jobs=n_jobs, **keywords
+            estimator, kind(X), targets(estimator), engine="merge", n_jobs=n_jobs, **keywords
         )
         for name, answer in merged._answers.items():
             np.testing.assert_array_equal(again._answers[name], answer)
 
 
 @pytest.mark.filterwarnings("ignore:alpha too small:UserWarning")
-@pytest.mark.parametrize("method", ["merge", "tree"])
+@pytest.mark.parametrize("engine", ["merge", "tree"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cv", [3, KFold(20, shuffle=True, random_state=0)])
 @pytest.mark.parametrize("estimator", SCIKIT_LEARN.values(), ids=SCIKIT_LEARN)
-def test_scikit_learns_naive_bayes_equals_its_refits(estimator, cv, weighted, method):
+def test_scikit_learns_naive_bayes_equals_its_refits(estimator, cv, weighted, engine):
     keywords = {"cv": cv, "sample_weight": WEIGHTS if weighted else None}
-    fast = onefold.cross_validate(estimator, X, y, method=method, **keywords)
-    slow = onefold.cross_validate(estimator, X, y, method="refit", **keywords)
+    fast = onefold.cross_validate(estimator, X, y, engine=engine, **keywords)
+    slow = onefold.cross_validate(estimator, X, y, engine="refit", **keywords)
     np.testing.assert_array_equal(fast["test_score"], slow["test_score"])
     np.testing.assert_array_equal(fast.predictions, slow.predictions)
     np.testing.assert_allclose(fast.probabilities, slow.probabilities, rtol=1e-5, atol=1e-12)
@@ -90,7 +90,7 @@ def test_scikit_learns_naive_bayes_equals_its_refits(estimator, cv, weighted, me
 def test_auto_merges_what_can_be_merged():
     for estimator in (*MERGEABLE.values(), *SCIKIT_LEARN.values()):
         supervised = targets(estimator) if estimator in MERGEABLE.values() else y
-        assert onefold.cross_validate(estimator, X, supervised, cv=3).method == "merge"
+        assert onefold.cross_validate(estimator, X, supervised, cv=3).engine == "merge"
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_auto_merges_what_can_be_merged():
 def test_what_has_no_twin_is_not_given_one(estimator):
     assert native_twin(estimator) is None
     with pytest.raises(ValueError, match="cannot be merged"):
-        onefold.cross_validate(estimator, X, y, cv=3, method="merge")
+        onefold.cross_validate(estimator, X, y, cv=3, engine="merge")
 
 
 def test_merging_needs_folds():
     with pytest.raises(ValueError, match="the test sets are not a partition"):
-        onefold.cross_validate(naive_bayes.GaussianNB(), X, y, cv=ShuffleSplit(2), method="merge")
+        onefold.cross_validate(naive_bayes.GaussianNB(), X, y, cv=ShuffleSplit(2), engine="merge")

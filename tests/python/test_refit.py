@@ -1,4 +1,4 @@
-"""`method="refit"` is scikit-learn's cross-validation: same folds, same scores."""
+"""`engine="refit"` is scikit-learn's cross-validation: same folds, same scores."""
 
 import inspect
 
@@ -120,7 +120,7 @@ def test_scores_of_classifiers_equal_scikit_learn(estimator, cv, weighted):
         scoring=scoring,
         sample_weight=WEIGHTS if weighted else None,
         return_train_score=True,
-        method="refit",
+        engine="refit",
     )
     assert sorted(ours) == sorted(theirs)
     for key in theirs:
@@ -148,7 +148,7 @@ def test_scores_of_regressors_equal_scikit_learn(estimator, cv, weighted):
         cv=cv,
         groups=groups_for(cv),
         sample_weight=WEIGHTS if weighted else None,
-        method="refit",
+        engine="refit",
     )
     np.testing.assert_array_equal(ours["test_score"], theirs["test_score"])
 
@@ -166,19 +166,19 @@ def test_scores_of_regressors_equal_scikit_learn(estimator, cv, weighted):
     ],
     ids=["default", "name", "scorer", "dict", "callable", "callable of several", "scorers"],
 )
-@pytest.mark.parametrize("method", ["refit", "auto"])
+@pytest.mark.parametrize("engine", ["refit", "auto"])
 @pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
-def test_every_form_of_scoring(scoring, method):
+def test_every_form_of_scoring(scoring, engine):
     X, y = classification()
     theirs = sk_validate(GaussianNB(), X, y, cv=3, scoring=scoring)
-    ours = onefold.cross_validate(GaussianNB(), X, y, cv=3, scoring=scoring, method=method)
+    ours = onefold.cross_validate(GaussianNB(), X, y, cv=3, scoring=scoring, engine=engine)
     # A function may ask the estimator itself; scikit-learn's scorers need its answers only.
     is_function = inspect.isfunction(scoring)
-    assert ours.method == ("refit" if method == "refit" or is_function else "merge")
+    assert ours.engine == ("refit" if engine == "refit" or is_function else "merge")
     assert sorted(ours) == sorted(theirs)
     for key in theirs:
         if key.startswith("test_"):
-            exactness = 0 if ours.method == "refit" else 1e-9
+            exactness = 0 if ours.engine == "refit" else 1e-9
             np.testing.assert_allclose(ours[key], theirs[key], rtol=exactness)
 
 
@@ -188,7 +188,7 @@ def test_every_form_of_scoring(scoring, method):
 )
 def test_unsupervised_estimators(estimator):
     X, _ = regression()
-    ours = onefold.cross_validate(estimator, X, cv=3, method="refit")
+    ours = onefold.cross_validate(estimator, X, cv=3, engine="refit")
     np.testing.assert_array_equal(ours["test_score"], sk_score(estimator, X, cv=3))
     assert ours.losses.shape == (240,)
     if not isinstance(estimator, KMeans):
@@ -248,7 +248,7 @@ def test_predictions_where_a_training_set_misses_a_class():
 
 def test_a_result_holds_predictions_losses_and_a_pooled_score():
     X, y = classification()
-    result = onefold.cross_validate(CLASSIFIERS["logistic"], X, y, cv=4, method="refit")
+    result = onefold.cross_validate(CLASSIFIERS["logistic"], X, y, cv=4, engine="refit")
     np.testing.assert_array_equal(
         result.decision_values,
         sk_predict(CLASSIFIERS["logistic"], X, y, cv=4, method="decision_function"),
@@ -264,7 +264,7 @@ def test_a_result_holds_predictions_losses_and_a_pooled_score():
 @pytest.mark.filterwarnings("ignore:A column-vector y")
 @pytest.mark.parametrize("scoring", ["neg_mean_squared_error", "neg_mean_absolute_error", "r2"])
 @pytest.mark.parametrize(
-    ("estimator", "method"),
+    ("estimator", "engine"),
     [
         (DecisionTreeRegressor(random_state=0), "refit"),
         (SGDRegressor(max_iter=1, tol=None, random_state=0), "tree"),
@@ -272,10 +272,10 @@ def test_a_result_holds_predictions_losses_and_a_pooled_score():
     ],
     ids=["predicts one dimension", "on the tree", "predicts a column"],
 )
-def test_targets_in_a_column_are_targets(estimator, method, scoring):
+def test_targets_in_a_column_are_targets(estimator, engine, scoring):
     X, y = regression()
-    flat = onefold.cross_validate(estimator, X, y, method=method, scoring=scoring)
-    column = onefold.cross_validate(estimator, X, y[:, None], method=method, scoring=scoring)
+    flat = onefold.cross_validate(estimator, X, y, engine=engine, scoring=scoring)
+    column = onefold.cross_validate(estimator, X, y[:, None], engine=engine, scoring=scoring)
     np.testing.assert_array_equal(column["test_score"], flat["test_score"])
     np.testing.assert_array_equal(column.losses, flat.losses)
     assert column.pooled == flat.pooled
@@ -285,7 +285,7 @@ def test_weights_count_in_the_scores_on_request():
     X, y = regression()
     folds = KFold(3)
     ours = onefold.cross_validate(
-        Ridge(), X, y, cv=folds, sample_weight=WEIGHTS, weighted_scores=True, method="refit"
+        Ridge(), X, y, cv=folds, sample_weight=WEIGHTS, weighted_scores=True, engine="refit"
     )
     expected = [
         Ridge()
@@ -295,14 +295,14 @@ def test_weights_count_in_the_scores_on_request():
     ]
     np.testing.assert_array_equal(ours["test_score"], expected)
     with pytest.raises(ValueError, match="weighted_scores=True needs a sample_weight"):
-        onefold.cross_validate(Ridge(), X, y, weighted_scores=True, method="refit")
+        onefold.cross_validate(Ridge(), X, y, weighted_scores=True, engine="refit")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_the_number_of_jobs_does_not_matter(n_jobs):
     X, y = classification()
     scores = onefold.cross_val_score(
-        CLASSIFIERS["tree"], X, y, cv=StratifiedKFold(3), n_jobs=n_jobs, method="refit"
+        CLASSIFIERS["tree"], X, y, cv=StratifiedKFold(3), n_jobs=n_jobs, engine="refit"
     )
     np.testing.assert_array_equal(scores, sk_score(CLASSIFIERS["tree"], X, y, cv=3))
 
@@ -312,21 +312,21 @@ def test_any_pool_of_joblib_will_do(backend):
     X, y = regression()
     tree = DecisionTreeRegressor(max_depth=3, random_state=0)
     with parallel_config(backend=backend, n_jobs=2):
-        ours = onefold.cross_val_score(tree, X, y, method="refit")
+        ours = onefold.cross_val_score(tree, X, y, engine="refit")
     np.testing.assert_array_equal(ours, sk_score(tree, X, y))
 
 
 def test_the_callers_estimator_is_not_touched():
     X, y = classification()
     estimator = GaussianNB()
-    onefold.cross_validate(estimator, X, y, method="refit")
+    onefold.cross_validate(estimator, X, y, engine="refit")
     assert not hasattr(estimator, "classes_")
 
 
 def test_estimators_and_indices_on_request():
     X, y = regression()
     result = onefold.cross_validate(Ridge(), X, y, cv=3, return_estimator=True, return_indices=True)
-    assert result.method == "refit"
+    assert result.engine == "refit"
     theirs = sk_validate(Ridge(), X, y, cv=3, return_indices=True)["indices"]
     for name, indices in result["indices"].items():
         assert type(indices) is type(theirs[name])
@@ -352,16 +352,16 @@ class Fussy(ClassifierMixin, BaseEstimator):
 def test_a_fit_that_fails_gets_the_error_score():
     X, y = np.arange(12.0)[:, None], np.tile([0, 1], 6)
     with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 3"):
-        result = onefold.cross_validate(Fussy(), X, y, cv=KFold(3), method="refit")
+        result = onefold.cross_validate(Fussy(), X, y, cv=KFold(3), engine="refit")
     np.testing.assert_array_equal(result["test_score"], [np.nan, 0.5, np.nan])
     assert result.predictions is None
     with pytest.warns(FitFailedWarning, match="seven"):
-        result = onefold.cross_validate(Fussy(), X, y, cv=KFold(3), error_score=-1, method="refit")
+        result = onefold.cross_validate(Fussy(), X, y, cv=KFold(3), error_score=-1, engine="refit")
     np.testing.assert_array_equal(result["test_score"], [-1, 0.5, -1])
     with pytest.raises(RuntimeError, match="seven"):
-        onefold.cross_validate(Fussy(), X, y, cv=KFold(3), error_score="raise", method="refit")
+        onefold.cross_validate(Fussy(), X, y, cv=KFold(3), error_score="raise", engine="refit")
     with pytest.raises(ValueError, match="All the 3 fits failed"):
-        onefold.cross_validate(Fussy(), X * 0 + 7, y, cv=KFold(3), method="refit")
+        onefold.cross_validate(Fussy(), X * 0 + 7, y, cv=KFold(3), engine="refit")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
@@ -369,7 +369,7 @@ def test_a_fit_that_fails_does_not_hide_what_a_callable_names():
     X, y = np.arange(12.0)[:, None], np.tile([0, 1], 6)
     keywords = {"cv": KFold(3), "error_score": -1, "return_train_score": True}
     keywords["scoring"] = lambda estimator, X, y: {"named": estimator.score(X, y)}
-    ours = onefold.cross_validate(Fussy(), X, y, method="refit", **keywords)
+    ours = onefold.cross_validate(Fussy(), X, y, engine="refit", **keywords)
     theirs = sk_validate(Fussy(), X, y, **keywords)
     assert set(ours) == set(theirs)
     for name in ("test_named", "train_named"):
@@ -380,14 +380,14 @@ def test_auto_says_when_it_refits():
     X, y = classification()
     with pytest.warns(onefold.RefitWarning, match="DummyClassifier, so it is fitted 3 times"):
         result = onefold.cross_validate(DummyClassifier(), X, y, cv=3)
-    assert result.method == "refit"
+    assert result.engine == "refit"
 
 
 def test_progress_is_shown_on_request(capsys):
     X, y = classification()
-    onefold.cross_val_score(GaussianNB(), X, y, cv=3, method="refit")
+    onefold.cross_val_score(GaussianNB(), X, y, cv=3, engine="refit")
     assert capsys.readouterr().err == ""
-    onefold.cross_val_score(GaussianNB(), X, y, cv=3, method="refit", progress=True)
+    onefold.cross_val_score(GaussianNB(), X, y, cv=3, engine="refit", progress=True)
     assert "3.00/3.00" in capsys.readouterr().err
 
 
@@ -396,7 +396,7 @@ def test_verbose_says_what_is_done(capsys):
     onefold.cross_val_score(GaussianNB(), X, y, cv=3)
     assert capsys.readouterr().out == ""
     onefold.cross_val_score(GaussianNB(), X, y, cv=3, verbose=1)
-    said = "Cross-validating GaussianNB on 3 folds, method='merge'\n"
+    said = "Cross-validating GaussianNB on 3 folds, engine='merge'\n"
     assert capsys.readouterr().out == said
 
 
@@ -414,7 +414,7 @@ def test_every_keyword_of_scikit_learn_is_known(name):
 def test_the_number_of_dispatched_fits_does_not_matter(pre_dispatch):
     X, y = classification()
     ours = onefold.cross_val_score(
-        GaussianNB(), X, y, cv=3, method="refit", n_jobs=2, pre_dispatch=pre_dispatch
+        GaussianNB(), X, y, cv=3, engine="refit", n_jobs=2, pre_dispatch=pre_dispatch
     )
     np.testing.assert_array_equal(ours, sk_score(GaussianNB(), X, y, cv=3))
 
@@ -422,8 +422,8 @@ def test_the_number_of_dispatched_fits_does_not_matter(pre_dispatch):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"method": "magic"}, "method must be 'auto' or one of"),
-        ({"method": "refit", "speed": 3}, "there is no option 'speed'"),
+        ({"engine": "magic"}, "engine must be 'auto' or one of"),
+        ({"engine": "refit", "speed": 3}, "there is no option 'speed'"),
         ({"scoring": ["accuracy", "accuracy"]}, "names a metric twice"),
         ({"scoring": []}, "scoring must name metrics"),
         ({"n_jobs": "2"}, "n_jobs must be a whole number or None, got '2'"),
@@ -439,7 +439,7 @@ def test_the_number_of_dispatched_fits_does_not_matter(pre_dispatch):
 def test_wrong_calls_say_what_is_wrong(keywords, message):
     X, y = classification()
     with pytest.raises(ValueError, match=message):
-        onefold.cross_validate(GaussianNB(), X, y, **({"method": "refit"} | keywords))
+        onefold.cross_validate(GaussianNB(), X, y, **({"engine": "refit"} | keywords))
 
 
 def test_wrong_estimators_say_what_is_wrong():
@@ -447,11 +447,11 @@ def test_wrong_estimators_say_what_is_wrong():
     with pytest.raises(TypeError, match="estimator must have a fit method"):
         onefold.cross_validate("svm", X, y)
     with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit takes no weights"):
-        onefold.cross_validate(KNeighborsClassifier(), X, y, sample_weight=WEIGHTS, method="refit")
+        onefold.cross_validate(KNeighborsClassifier(), X, y, sample_weight=WEIGHTS, engine="refit")
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        onefold.cross_validate(GaussianNB(), X, y[:-1], method="refit")
+        onefold.cross_validate(GaussianNB(), X, y[:-1], engine="refit")
     with pytest.raises(ValueError, match="scoring must be one metric"):
-        onefold.cross_val_score(GaussianNB(), X, y, scoring=["accuracy"], method="refit")
+        onefold.cross_val_score(GaussianNB(), X, y, scoring=["accuracy"], engine="refit")
     with pytest.raises(AttributeError, match="GaussianNB has no method 'decision_function'"):
         onefold.cross_val_predict(GaussianNB(), X, y, method="decision_function", engine="refit")
     with pytest.raises(ValueError, match="only works for partitions"):

@@ -16,7 +16,7 @@ import onefold
 def classified():
     X, y = load_iris(return_X_y=True)
     return onefold.cross_validate(
-        GaussianNB(), X, y, cv=5, scoring=["accuracy", "f1_macro"], method="refit"
+        GaussianNB(), X, y, cv=5, scoring=["accuracy", "f1_macro"], engine="refit"
     )
 
 
@@ -34,7 +34,7 @@ def test_several_metrics_come_as_dictionaries(classified):
 
 def test_reprs_for_terminal_and_notebook(classified):
     text = repr(classified)
-    assert text.splitlines()[0] == "CVResult: GaussianNB, 5 folds of 150 samples, method='refit'"
+    assert text.splitlines()[0] == "CVResult: GaussianNB, 5 folds of 150 samples, engine='refit'"
     assert "accuracy  0.9533 ± 0.0133" in text
     page = classified._repr_html_()
     assert page.count("<tr>") == 3
@@ -70,7 +70,7 @@ def test_it_pickles(classified):
 def test_splits_keep_the_answers_of_each_split():
     X, y = load_diabetes(return_X_y=True)
     cv = ShuffleSplit(3, test_size=0.1, random_state=0)
-    result = onefold.cross_validate(Ridge(), X, y, cv=cv, method="refit")
+    result = onefold.cross_validate(Ridge(), X, y, cv=cv, engine="refit")
     for split, (train, test) in enumerate(cv.split(X)):
         answers = result.fold_answers(split)
         np.testing.assert_array_equal(answers["rows"], test)
@@ -91,10 +91,10 @@ def test_a_fold_that_is_not_there_is_named(classified, fold):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@pytest.mark.parametrize("method", ["virtual", "refit"])
-def test_a_metric_that_folds_leave_undefined_is_noted(method):
+@pytest.mark.parametrize("engine", ["virtual", "refit"])
+def test_a_metric_that_folds_leave_undefined_is_noted(engine):
     X, y = load_diabetes(return_X_y=True)
-    keywords = {"cv": 30, "method": method, "scoring": ["r2", "neg_mean_squared_error"]}
+    keywords = {"cv": 30, "engine": engine, "scoring": ["r2", "neg_mean_squared_error"]}
     result = onefold.cross_validate(Ridge(), X[:30], y[:30], **keywords)
     assert result.notes == ["r2 is not defined on every test set: see the pooled one"]
     assert not np.isnan(result.pooled["r2"])
@@ -110,7 +110,7 @@ def test_one_test_set_has_no_standard_error():
 def test_several_outputs():
     X, y = load_diabetes(return_X_y=True)
     Y = np.column_stack([y, -2 * y])
-    result = onefold.cross_validate(Ridge(), X, Y, cv=KFold(4), method="refit")
+    result = onefold.cross_validate(Ridge(), X, Y, cv=KFold(4), engine="refit")
     assert result.predictions.shape == (442, 2)
     np.testing.assert_allclose(result.losses, ((result.predictions - Y) ** 2).mean(axis=1))
     assert "prediction_1" in result.to_frame(by="sample")

@@ -111,13 +111,13 @@ def test_each_metric_gets_the_weights_it_asks_for(routing, estimator):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "y", "method"),
+    ("estimator", "y", "engine"),
     [(Ridge(), y, "virtual"), (LogisticRegression(), CLASSES, "refit")],
 )
-def test_weights_among_params_are_weights(estimator, y, method):
+def test_weights_among_params_are_weights(estimator, y, engine):
     params = {"sample_weight": WEIGHTS}
     ours = onefold.cross_validate(estimator, X, y, params=params)
-    assert ours.method == method
+    assert ours.engine == engine
     theirs = sk.cross_validate(estimator, X, y, params=params)
     np.testing.assert_allclose(ours["test_score"], theirs["test_score"])
     with pytest.raises(ValueError, match="sample_weight is passed twice"):

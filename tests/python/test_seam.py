@@ -32,9 +32,9 @@ HOURS_OF_WORK = """
     y = X[:, 0] > 0
     print("started", flush=True)
     try:
-        onefold.cross_validate(Pegasos(), X, y, cv="loo", method="refit", n_jobs={n_jobs})
+        onefold.cross_validate(Pegasos(), X, y, cv="loo", engine="refit", n_jobs={n_jobs})
     except KeyboardInterrupt:
-        print(onefold.cross_validate(Pegasos(), X[:50], y[:50], cv=5).method, flush=True)
+        print(onefold.cross_validate(Pegasos(), X[:50], y[:50], cv=5).engine, flush=True)
 """
 
 
@@ -112,4 +112,4 @@ class Broken(MultinomialNB):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_what_an_estimator_raises_inside_the_tree_reaches_the_caller(n_jobs):
     with pytest.raises(ZeroDivisionError, match="broken in the middle of the tree"):
-        onefold.cross_validate(Broken(), abs(X), y, cv=5, method="tree", n_jobs=n_jobs)
+        onefold.cross_validate(Broken(), abs(X), y, cv=5, engine="tree", n_jobs=n_jobs)

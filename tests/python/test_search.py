@@ -111,13 +111,13 @@ def assert_same_table(ours, theirs):
 @pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS)
 @pytest.mark.parametrize("name", SEARCHES)
 def test_cv_results_equal_scikit_learn(name, cv):
-    estimator, grid, method = SEARCHES[name]
-    if method == "merge" and isinstance(cv, (onefold.Holdout, ShuffleSplit)):
-        method = "refit"
+    estimator, grid, engine = SEARCHES[name]
+    if engine == "merge" and isinstance(cv, (onefold.Holdout, ShuffleSplit)):
+        engine = "refit"
     ours = search(estimator, grid, cv=cv)
     theirs = sk.GridSearchCV(estimator, grid, cv=cv).fit(*data_of(estimator))
     assert_same_table(ours, theirs)
-    assert set(ours.result_.methods) == {method}
+    assert set(ours.result_.engines) == {engine}
     X, _ = data_of(estimator)
     expected, found = theirs.predict(X), ours.predict(X)
     np.testing.assert_array_equal(found, expected)
@@ -223,7 +223,7 @@ def test_candidates_may_be_estimators_of_different_engines():
     steps = make_pipeline(StandardScaler(), RidgeClassifier())
     grid = {"ridgeclassifier": [RidgeClassifier(), KNeighborsClassifier(), RidgeClassifier(10)]}
     ours = search(steps, grid, cv=3, data=(X, y))
-    assert ours.result_.methods == ["virtual", "refit", "virtual"]
+    assert ours.result_.engines == ["virtual", "refit", "virtual"]
     theirs = sk.GridSearchCV(steps, grid, cv=3).fit(X, y)
     for fold in range(3):
         name = f"split{fold}_test_score"
@@ -304,17 +304,17 @@ def test_a_bad_candidate_does_not_take_the_others_of_its_engine_with_it(cv):
         search(Pegasos(), {"alpha": [0.1, -1]}, cv=cv, error_score="raise", data=(X, y))
 
 
-@pytest.mark.parametrize("method", ["auto", "tree", "refit"])
-def test_a_bad_option_is_not_taken_for_a_bad_candidate(method):
+@pytest.mark.parametrize("engine", ["auto", "tree", "refit"])
+def test_a_bad_option_is_not_taken_for_a_bad_candidate(engine):
     X, y = classification()
-    keywords = {"method": method, "options": {"order": "sorted"}}
+    keywords = {"engine": engine, "options": {"order": "sorted"}}
     with pytest.raises(ValueError, match="order must be 'fixed' or 'random', got 'sorted'"):
         search(Pegasos(), {"alpha": [0.1, 1]}, data=(X, y), **keywords)
 
 
 def test_it_answers_like_scikit_learns_before_and_after_fit():
     X, y = classification()
-    ours = onefold.GridSearchCV(LogisticRegression(), {"C": [1]}, method="refit")
+    ours = onefold.GridSearchCV(LogisticRegression(), {"C": [1]}, engine="refit")
     assert not hasattr(onefold.GridSearchCV(Ridge(), {}), "predict_proba")
     with pytest.raises(NotFittedError):
         ours.predict(X)
@@ -362,7 +362,7 @@ def test_nested_in_pipelines_and_in_other_searches():
     expected = make_pipeline(StandardScaler(), theirs).fit(X, y)
     np.testing.assert_allclose(piped.predict(X), expected.predict(X))
     grid = {"estimator__fit_intercept": [True, False]}
-    outer = onefold.GridSearchCV(inner, grid, cv=3, method="refit").fit(X, y)
+    outer = onefold.GridSearchCV(inner, grid, cv=3, engine="refit").fit(X, y)
     assert_same_table(outer, sk.GridSearchCV(theirs, grid, cv=3).fit(X, y))
     warns = pytest.warns(UserWarning, match="does not support sample_weight")
     with warns if SEARCHES_WEIGH_SCORES else nullcontext():
@@ -387,7 +387,7 @@ def test_verbose_says_what_scikit_learn_says(capsys):
             {"n_neighbors": [1, 2]},
             cv=2,
             error_score="raise",
-            method="refit",
+            engine="refit",
         ),
         onefold.RandomizedSearchCV(
             Ridge(), {"alpha": [0.1, 1]}, n_iter=2, cv=2, error_score="raise", random_state=0
@@ -408,8 +408,8 @@ def test_scikit_learns_checks(estimator, check):
     ("keywords", "error", "message"),
     [
         ({"cv": "lko"}, ValueError, "'cv' parameter"),
-        ({"method": "magic"}, ValueError, "'method' parameter"),
-        ({"method": "tree"}, ValueError, "What does: virtual, refit"),
+        ({"engine": "magic"}, ValueError, "'engine' parameter"),
+        ({"engine": "tree"}, ValueError, "What does: virtual, refit"),
         ({"options": {"speed": 3}}, ValueError, "there is no option 'speed'; engines have"),
         ({"options": {"order": "sorted"}}, ValueError, "order must be 'fixed' or 'random'"),
         ({"options": {"batch_size": 2.5}}, ValueError, "batch_size must be a whole number"),
@@ -448,7 +448,7 @@ def test_it_warns_once_when_there_is_no_engine():
     sgd = onefold.GridSearchCV(
         SGDClassifier(random_state=0), {"alpha": [1e-3, 1e-2]}, cv=3, scoring=accuracy
     )
-    assert set(sgd.set_params(method="tree").fit(X, y).result_.methods) == {"tree"}
+    assert set(sgd.set_params(engine="tree").fit(X, y).result_.engines) == {"tree"}
 
 
 def weight_of_the_model(estimator, X, y):
@@ -467,6 +467,6 @@ def test_a_function_as_scoring_sees_the_fitted_estimator(estimator, scoring):
     ours = search(estimator, grid, cv=3, scoring=scoring, data=(X, y))
     assert_same_table(ours, sk.GridSearchCV(estimator, grid, cv=3, scoring=scoring).fit(X, y))
     if isinstance(estimator, Pegasos):
-        keywords = {"cv": 3, "scoring": scoring, "method": "tree", "error_score": "raise"}
+        keywords = {"cv": 3, "scoring": scoring, "engine": "tree", "error_score": "raise"}
         with pytest.raises((AttributeError, ValueError), match="held-out"):
             onefold.cross_validate(estimator, X, y, **keywords)

@@ -51,7 +51,7 @@ class Slow(RegressorMixin, BaseEstimator):
 def slow_search(**keywords):
     estimator = Slow(seconds=keywords.pop("seconds", 0.0), interrupted_at=keywords.pop("at", None))
     return onefold.GridSearchCV(
-        estimator, {"value": [0, 1, 2, 3]}, cv=3, method="refit", **keywords
+        estimator, {"value": [0, 1, 2, 3]}, cv=3, engine="refit", **keywords
     )
 
 
@@ -78,7 +78,7 @@ class SlowByRows(Slow):
 def test_candidates_are_finished_one_by_one_in_repeated_k_fold():
     cv = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
     grid = {"value": [0, 1, 2, 3]}
-    keywords = {"cv": cv, "method": "tree", "on_interrupt": "return"}
+    keywords = {"cv": cv, "engine": "tree", "on_interrupt": "return"}
     search = onefold.GridSearchCV(SlowByRows(interrupted_at=2), grid, **keywords).fit(X, y)
     assert search.cv_results_["params"] == [{"value": 0}, {"value": 1}]
 
@@ -123,7 +123,7 @@ def test_a_time_budget_ends_the_search_in_order():
 def test_a_time_budget_stops_native_work_at_once():
     rows = np.random.default_rng(0).normal(size=(20_000, 20))
     search = onefold.GridSearchCV(
-        Pegasos(), {"alpha": np.logspace(-4, 0, 64)}, cv="loo", method="refit", time_budget=0.3
+        Pegasos(), {"alpha": np.logspace(-4, 0, 64)}, cv="loo", engine="refit", time_budget=0.3
     )
     start = time.monotonic()
     with pytest.raises(TimeoutError):
@@ -147,7 +147,7 @@ def test_candidates_that_were_finished_before_the_end_are_kept():
         for alpha in (0.1, 1, 10, 100, 1000)
     ]
     watch = Ticking(None, 15, None)
-    found = evaluate(tasks, watch, method="virtual", return_when_interrupted=False)
+    found = evaluate(tasks, watch, engine="virtual", return_when_interrupted=False)
     assert sorted(found.candidates) == [0, 1, 2, 3]
     assert found.stopped == "the time budget was used up"
 
@@ -199,7 +199,7 @@ def test_the_end_of_the_time_is_told_once():
 def test_one_bar_over_the_whole_search(capsys, grid):
     keywords = {"cv": 4, "error_score": "raise"}
     if "positive" in grid:
-        keywords["method"] = "refit"
+        keywords["engine"] = "refit"
     onefold.GridSearchCV(Ridge(), grid, **keywords).fit(X, y)
     assert capsys.readouterr().err == ""
     onefold.GridSearchCV(Ridge(), grid, progress=True, **keywords).fit(X, y)
@@ -226,7 +226,7 @@ NATIVE = """
     X = np.random.default_rng(0).normal(size=(100_000, 20))
     y = X[:, 0] > 0
     search = onefold.GridSearchCV(
-        Pegasos(), {{"alpha": np.logspace(-6, 0, 16)}}, cv="loo", method="refit", n_jobs={n_jobs})
+        Pegasos(), {{"alpha": np.logspace(-6, 0, 16)}}, cv="loo", engine="refit", n_jobs={n_jobs})
     for number in range({n_jobs}):
         pathlib.Path({folder!r}, str(number)).touch()
     try:
@@ -254,7 +254,7 @@ PYTHON = """
 
     X = np.zeros((20, 2))
     search = onefold.GridSearchCV(
-        Slow(), {{"value": [0, 1]}}, cv=2, method="refit", on_interrupt="return", n_jobs={n_jobs})
+        Slow(), {{"value": [0, 1]}}, cv=2, engine="refit", on_interrupt="return", n_jobs={n_jobs})
     search.fit(X, np.arange(20.0))
     print("stopped", flush=True)
     assert search.partial_ and len(search.cv_results_["params"]) == 1

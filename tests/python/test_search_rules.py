@@ -219,7 +219,7 @@ def test_comparisons_know_several_metrics():
 @pytest.mark.parametrize("engine", ["virtual", "refit"])
 def test_r2_of_leave_one_out_is_pooled(engine):
     with pytest.warns(UndefinedMetricWarning, match="together"):
-        search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv="loo", method=engine).fit(X, y)
+        search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv="loo", engine=engine).fit(X, y)
     for place, alpha in enumerate(ALPHAS):
         held = cross_val_predict(Ridge(alpha), X, y, cv=len(y))
         assert search.cv_results_["mean_test_score"][place] == pytest.approx(r2_score(y, held))
@@ -242,8 +242,8 @@ def test_r2_of_leave_one_out_is_pooled(engine):
 def test_auc_of_test_sets_without_a_class_is_pooled(estimator, grid, cv):
     data, labels = load_breast_cancer(return_X_y=True)
     data, labels = data[:60, :3] / data[:60, :3].max(axis=0), labels[:60]
-    method = "merge" if isinstance(estimator, GaussianNB) else "refit"
-    keywords = {"cv": cv, "scoring": "roc_auc", "method": method}
+    engine = "merge" if isinstance(estimator, GaussianNB) else "refit"
+    keywords = {"cv": cv, "scoring": "roc_auc", "engine": engine}
     search = onefold.GridSearchCV(estimator, grid, **keywords).fit(data, labels)
     [(name, values)] = grid.items()
     splits = list(sk.LeaveOneOut().split(data))
@@ -278,7 +278,7 @@ def test_repeated_k_fold_is_done_partition_by_partition(order):
     cv = sk.RepeatedStratifiedKFold(n_splits=4, n_repeats=3, random_state=0)
     keywords = {"order": order, "random_state": 0}
     result = onefold.cross_validate(Pegasos(0.1), X, labels, cv=cv, **keywords)
-    assert result.method == "tree"
+    assert result.engine == "tree"
     splits = list(cv.split(X, labels))
     for repeat in range(3):
         alone = onefold.cross_validate(
@@ -286,11 +286,11 @@ def test_repeated_k_fold_is_done_partition_by_partition(order):
         )
         own = slice(4 * repeat, 4 * repeat + 4)
         np.testing.assert_array_equal(alone["test_score"], result["test_score"][own])
-    refits = onefold.cross_validate(GaussianNB(), X, labels, cv=cv, method="refit")
+    refits = onefold.cross_validate(GaussianNB(), X, labels, cv=cv, engine="refit")
     merged = onefold.cross_validate(GaussianNB(), X, labels, cv=cv)
-    assert merged.method == "merge"
+    assert merged.engine == "merge"
     np.testing.assert_allclose(merged["test_score"], refits["test_score"])
-    walked = onefold.cross_validate(GaussianNB(), X, labels, cv=cv, method="tree", batch_size=9)
+    walked = onefold.cross_validate(GaussianNB(), X, labels, cv=cv, engine="tree", batch_size=9)
     np.testing.assert_allclose(walked["test_score"], refits["test_score"])
 
 
@@ -368,7 +368,7 @@ def test_a_search_over_linear_models_of_two_kinds_is_one_family():
     result = onefold.cross_validate(LinearRegression(), X, y, cv=5)
     assert result.cost["fits"] == 1
     trees = onefold.GridSearchCV(
-        DecisionTreeRegressor(random_state=0), {"max_depth": [1, 2]}, cv=5, method="refit"
+        DecisionTreeRegressor(random_state=0), {"max_depth": [1, 2]}, cv=5, engine="refit"
     ).fit(X, y)
     assert trees.result_.cost["fits"] == 10
 

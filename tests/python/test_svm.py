@@ -341,7 +341,7 @@ def test_classifiers_equal_scikit_learn(estimator, sparse):
         X = sp.csr_matrix(X)
     cv = StratifiedKFold(4)
     found = onefold.cross_validate(estimator, X, y, cv=cv, scoring=["accuracy", "f1_macro"])
-    assert found.method == "seeded"
+    assert found.engine == "seeded"
     decisions = cross_val_predict(estimator, X, y, cv=cv, method="decision_function")
     np.testing.assert_allclose(found.decision_values, decisions, atol=1e-4)
     np.testing.assert_array_equal(found.predictions, cross_val_predict(estimator, X, y, cv=cv))
@@ -362,7 +362,7 @@ def test_classifiers_equal_scikit_learn(estimator, sparse):
 def test_regressors_equal_scikit_learn(estimator):
     X, y = regression()
     found = onefold.cross_validate(estimator, X, y, cv=5)
-    assert found.method == "seeded"
+    assert found.engine == "seeded"
     theirs = sklearn.svm.SVR(
         **{k: v for k, v in estimator.get_params().items() if k not in ("memory_mb", "n_jobs")}
     )
@@ -376,7 +376,7 @@ def test_labels_and_weights():
     estimator = scikit_learns(gamma=0.1, class_weight="balanced")
     keywords = {"cv": 4, "sample_weight": weights}
     found = onefold.cross_validate(estimator, X, names, **keywords)
-    slow = onefold.cross_validate(estimator, X, names, method="refit", **keywords)
+    slow = onefold.cross_validate(estimator, X, names, engine="refit", **keywords)
     np.testing.assert_array_equal(found.predictions, slow.predictions)
     np.testing.assert_allclose(found.decision_values, slow.decision_values, atol=1e-4)
 
@@ -397,7 +397,7 @@ def test_splits_that_are_no_partition(rule, gamma):
     estimator = scikit_learns(gamma=gamma)
     cv = ShuffleSplit(4, train_size=0.6, random_state=0)
     found = onefold.cross_validate(estimator, X, y, cv=cv, seeding=rule)
-    slow = onefold.cross_validate(estimator, X, y, cv=cv, method="refit")
+    slow = onefold.cross_validate(estimator, X, y, cv=cv, engine="refit")
     for split in range(4):
         ours, theirs = found.fold_answers(split), slow.fold_answers(split)
         np.testing.assert_array_equal(ours["predict"], theirs["predict"])
@@ -412,7 +412,7 @@ def test_rows_that_are_drawn_twice_count_twice():
     cv = [(rows, np.setdiff1d(np.arange(len(y)), rows))] * 2
     estimator = scikit_learns(gamma=0.1)
     found = onefold.cross_validate(estimator, X, y, cv=cv)
-    slow = onefold.cross_validate(estimator, X, y, cv=cv, method="refit")
+    slow = onefold.cross_validate(estimator, X, y, cv=cv, engine="refit")
     np.testing.assert_allclose(
         found.fold_answers(0)["decision_function"],
         slow.fold_answers(0)["decision_function"],
@@ -454,8 +454,8 @@ def test_what_does_not_apply_is_said():
     X, y = load_iris(return_X_y=True)
 
     def reason(estimator, y=y, **keywords):
-        with pytest.raises(ValueError, match="method='seeded' does not apply") as error:
-            onefold.cross_validate(estimator, X, y, method="seeded", **keywords)
+        with pytest.raises(ValueError, match="engine='seeded' does not apply") as error:
+            onefold.cross_validate(estimator, X, y, engine="seeded", **keywords)
         return str(error.value)
 
     assert "LinearSVC is not SVC or SVR" in reason(sklearn.svm.LinearSVC())
@@ -471,4 +471,4 @@ def test_auto_takes_it_without_a_warning():
     X, y = wine()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert onefold.cross_validate(sklearn.svm.SVC(), X, y).method == "seeded"
+        assert onefold.cross_validate(sklearn.svm.SVC(), X, y).engine == "seeded"

@@ -311,16 +311,16 @@ def test_another_scikit_learn_does_its_own_fits(change, solved, monkeypatch):
 # In a search
 
 
-def search(method="auto", **keywords):
+def search(engine="auto", **keywords):
     estimator = keywords.pop("estimator", SVC(tol=1e-8))
-    return onefold.GridSearchCV(estimator, {"C": [0.1, 1, 10]}, method=method, **keywords)
+    return onefold.GridSearchCV(estimator, {"C": [0.1, 1, 10]}, engine=engine, **keywords)
 
 
 def test_a_search_fits_by_its_engine(solved):
     X, y = problem("3 classes")
     found = search(cv=3, n_jobs=2, options={"memory_mb": 50}).fit(X, y)
     theirs = SVC(tol=1e-8, **found.best_params_).fit(X, y)
-    assert found.result_.methods == ["seeded"] * 3
+    assert found.result_.engines == ["seeded"] * 3
     assert type(found.best_estimator_) is SVC
     np.testing.assert_allclose(found.decision_function(X), theirs.decision_function(X), atol=1e-5)
     assert [(one.memory_mb, one.n_jobs) for one in solved] == [(50.0, 2)]
@@ -332,7 +332,7 @@ def test_a_search_passes_weights_on(solved):
     cv = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
     found = search(estimator=SVR(tol=1e-8), cv=cv).fit(X, y, sample_weight=weights)
     theirs = SVR(tol=1e-8, **found.best_params_).fit(X, y, sample_weight=weights)
-    assert found.result_.methods == ["seeded"] * 3
+    assert found.result_.engines == ["seeded"] * 3
     np.testing.assert_allclose(found.predict(X), theirs.predict(X), atol=1e-5)
     assert len(solved) == 1
 

@@ -60,18 +60,18 @@ def test_the_walk_is_algorithm_1(estimator, n_folds, n_jobs):
     cv = KFold(n_folds, shuffle=True, random_state=0)
     # With a batch size, even estimators that have a native twin walk as they are.
     result = onefold.cross_validate(
-        estimator, X, y, cv=cv, method="tree", n_jobs=n_jobs, batch_size=N
+        estimator, X, y, cv=cv, engine="tree", n_jobs=n_jobs, batch_size=N
     )
     expected = textbook(estimator, X, y, result.folds, classes=np.unique(y))
     np.testing.assert_array_equal(result.predictions[result.folds.rows], expected)
-    assert result.method == "tree"
+    assert result.engine == "tree"
     assert result.cost["copies"] == n_folds - 1
     assert not hasattr(estimator, "classes_"), "the caller's estimator is never touched"
 
 
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_walk_too(estimator):
-    result = onefold.cross_validate(estimator, XR, yr, cv=5, method="tree")
+    result = onefold.cross_validate(estimator, XR, yr, cv=5, engine="tree")
     expected = textbook(estimator, XR, yr, result.folds)
     np.testing.assert_array_equal(result.predictions, expected)
     np.testing.assert_array_equal(result.losses, (expected - yr) ** 2)
@@ -85,8 +85,8 @@ def test_regressors_walk_too(estimator):
 def test_counting_estimators_equal_their_refits(estimator, cv, kind, weighted):
     weights = WEIGHTS if weighted else None
     tree, refit = (
-        onefold.cross_validate(estimator, kind(X), y, cv=cv, sample_weight=weights, method=method)
-        for method in ("tree", "refit")
+        onefold.cross_validate(estimator, kind(X), y, cv=cv, sample_weight=weights, engine=engine)
+        for engine in ("tree", "refit")
     )
     np.testing.assert_array_equal(tree.predictions, refit.predictions)
     np.testing.assert_allclose(tree["test_score"], refit["test_score"])
@@ -95,7 +95,7 @@ def test_counting_estimators_equal_their_refits(estimator, cv, kind, weighted):
 
 def test_clusterings_walk_too():
     result = onefold.cross_validate(
-        MiniBatchKMeans(3, random_state=0), X, cv=4, method="tree", batch_size=50
+        MiniBatchKMeans(3, random_state=0), X, cv=4, engine="tree", batch_size=50
     )
     assert result.distances.shape == (N, 3)
     np.testing.assert_array_equal(result.predictions, result.distances.argmin(axis=1))
@@ -132,7 +132,7 @@ def test_users_classes_get_every_other_row_in_batches(order, batch_size):
         rows,
         np.tile([0, 1], 6),
         cv=4,
-        method="tree",
+        engine="tree",
         order=order,
         random_state=0,
         **options,
@@ -166,8 +166,8 @@ class Majority(ClassifierMixin, BaseEstimator):
 
 def test_users_classes_need_no_classes_and_are_copied_their_own_way():
     tree, refit = (
-        onefold.cross_validate(Majority(), X, y, cv=KFold(4), method=method)
-        for method in ("tree", "refit")
+        onefold.cross_validate(Majority(), X, y, cv=KFold(4), engine=engine)
+        for engine in ("tree", "refit")
     )
     np.testing.assert_array_equal(tree.predictions, refit.predictions)
 
@@ -188,7 +188,7 @@ def test_a_copy_knows_itself_and_not_the_original():
 )
 def test_several_labels_a_sample(estimator, classes):
     labels = (X[:, 10:13] > 5).astype(int)
-    result = onefold.cross_validate(estimator, X, labels, cv=3, method="tree")
+    result = onefold.cross_validate(estimator, X, labels, cv=3, engine="tree")
     expected = textbook(estimator, X, labels, result.folds, classes=classes)
     np.testing.assert_array_equal(result.predictions, expected)
 
@@ -197,7 +197,7 @@ def test_threads_leave_the_filters_of_warnings_alone():
     with warnings.catch_warnings():
         before = list(warnings.filters)
         onefold.cross_validate(
-            SGDClassifier(random_state=0), X, y, cv=KFold(N), method="tree", n_jobs=2
+            SGDClassifier(random_state=0), X, y, cv=KFold(N), engine="tree", n_jobs=2
         )
         assert warnings.filters == before
 
@@ -209,7 +209,7 @@ def test_a_random_order_is_keyed_by_the_random_state():
             X,
             y,
             cv=3,
-            method="tree",
+            engine="tree",
             order="random",
             random_state=random_state,
         ).decision_values
@@ -219,18 +219,18 @@ def test_a_random_order_is_keyed_by_the_random_state():
 
 
 def test_auto_never_changes_what_is_estimated():
-    def method(estimator):
-        return onefold.cross_validate(estimator, X, y, cv=3).method
+    def engine(estimator):
+        return onefold.cross_validate(estimator, X, y, cv=3).engine
 
-    assert method(CategoricalNB(min_categories=17)) == "tree"
-    assert method(SGDClassifier(max_iter=1, tol=None, random_state=0)) == "tree"
+    assert engine(CategoricalNB(min_categories=17)) == "tree"
+    assert engine(SGDClassifier(max_iter=1, tol=None, random_state=0)) == "tree"
     for estimator, reason in [
         (SGDClassifier(random_state=0), "SGDClassifier.fit makes up to 1000 passes"),
         (Diary(), "Diary.fit may do more than one pass"),
         (KNeighborsClassifier(), "KNeighborsClassifier has no partial_fit"),
     ]:
         with pytest.warns(onefold.RefitWarning, match=reason):
-            assert method(estimator) == "refit"
+            assert engine(estimator) == "refit"
 
 
 @pytest.mark.parametrize("order", ["fixed", "random"])
@@ -241,7 +241,7 @@ def test_processes_change_nothing(n_folds, order):
         "scoring": ["accuracy", "f1_macro"],
         "sample_weight": WEIGHTS,
         "weighted_scores": True,
-        "method": "tree",
+        "engine": "tree",
         "order": order,
         "random_state": 5,
         "batch_size": 4,
@@ -259,13 +259,13 @@ def test_processes_change_nothing(n_folds, order):
 
 
 def test_the_result_says_when_another_training_was_evaluated():
-    result = onefold.cross_validate(SGDClassifier(random_state=0), X, y, cv=3, method="tree")
+    result = onefold.cross_validate(SGDClassifier(random_state=0), X, y, cv=3, engine="tree")
     assert result.notes == [
         "single-pass training was evaluated: SGDClassifier.fit makes up to 1000 passes, "
         "the tree makes one"
     ]
     assert "single-pass" in repr(result)
-    assert onefold.cross_validate(MultinomialNB(), X, y, cv=3, method="tree").notes == []
+    assert onefold.cross_validate(MultinomialNB(), X, y, cv=3, engine="tree").notes == []
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_the_result_says_when_another_training_was_evaluated():
 )
 def test_wrong_calls_say_what_is_wrong(estimator, keywords, message):
     with pytest.raises(ValueError, match=message):
-        onefold.cross_validate(estimator, X, y, **({"cv": 3, "method": "tree"} | keywords))
+        onefold.cross_validate(estimator, X, y, **({"cv": 3, "engine": "tree"} | keywords))
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ def test_estimators_equal_refits(name, kind):
         cv = folds_of(len(X))[kind]
         call = {"cv": cv, "sample_weight": w, "scoring": MSE}
         fast = onefold.cross_validate(estimator, X, y, **call)
-        slow = onefold.cross_validate(estimator, X, y, method="refit", **call)
-        assert fast.method == "virtual"
+        slow = onefold.cross_validate(estimator, X, y, engine="refit", **call)
+        assert fast.engine == "virtual"
         assert distance(fast["test_score"], slow["test_score"]) < 1e-8, (shape, weights)
         assert fast.pooled == pytest.approx(slow.pooled, rel=1e-8)
 
@@ -116,7 +116,7 @@ def test_sparse_rows_equal_dense_ones(name, shape):
         dense = onefold.cross_validate(ESTIMATORS[name], X, Y, **call)
         for layout in [sp.csr_array, sp.csc_matrix]:
             sparse = onefold.cross_validate(ESTIMATORS[name], layout(X), Y, **call)
-            assert sparse.method == "virtual"
+            assert sparse.engine == "virtual"
             assert distance(sparse["test_score"], dense["test_score"]) < 1e-9
 
 
@@ -132,8 +132,8 @@ def test_classifiers_equal_refits(cv, intercept):
             estimator.set_params(class_weight=class_weight)
             call = {"cv": cv, "sample_weight": weights}
             fast = onefold.cross_validate(estimator, X, labels, **call)
-            slow = onefold.cross_validate(estimator, X, labels, method="refit", **call)
-            assert fast.method == "virtual"
+            slow = onefold.cross_validate(estimator, X, labels, engine="refit", **call)
+            assert fast.engine == "virtual"
             np.testing.assert_array_equal(fast.predictions, slow.predictions)
             np.testing.assert_allclose(
                 fast.decision_values, slow.decision_values, rtol=1e-8, atol=1e-10
@@ -144,11 +144,11 @@ def test_labels_may_be_a_column():
     X, y = load_iris(return_X_y=True)
     flat = onefold.cross_validate(RidgeClassifier(), X, y)
     column = onefold.cross_validate(RidgeClassifier(), X, y[:, None])
-    assert column.method == "virtual"
+    assert column.engine == "virtual"
     np.testing.assert_array_equal(column.predictions, flat.predictions)
     np.testing.assert_array_equal(column["test_score"], flat["test_score"])
     with pytest.raises(ValueError, match="several labels a sample"):
-        onefold.cross_validate(RidgeClassifier(), X, np.c_[y > 0, y > 1], method="virtual")
+        onefold.cross_validate(RidgeClassifier(), X, np.c_[y > 0, y > 1], engine="virtual")
 
 
 def test_predictions_have_the_shape_of_scikit_learn():
@@ -173,7 +173,7 @@ def test_penalties_of_each_output():
     for kind in (Ridge, KernelRidge):
         estimator = kind(alpha=np.array([0.1, 10.0, 0.1]))
         fast = onefold.cross_validate(estimator, X, Y, cv=4)
-        slow = onefold.cross_validate(estimator, X, Y, cv=4, method="refit")
+        slow = onefold.cross_validate(estimator, X, Y, cv=4, engine="refit")
         # Predictions are of the size of 1; a few of them are next to 0 and have lost digits.
         np.testing.assert_allclose(fast.predictions, slow.predictions, rtol=1e-9, atol=1e-11)
     with pytest.raises(ValueError, match="alpha has 2 values for 3 outputs"):
@@ -183,8 +183,8 @@ def test_penalties_of_each_output():
 @pytest.mark.parametrize("estimator", [LinearRegression(), Ridge(), KernelRidge()])
 def test_a_lone_column_of_targets_has_the_predictions_of_a_fit(estimator):
     X, Y, _ = problem("tall")
-    fast = onefold.cross_validate(estimator, X, Y[:, :1], cv=4, method="virtual")
-    slow = onefold.cross_validate(estimator, X, Y[:, :1], cv=4, method="refit")
+    fast = onefold.cross_validate(estimator, X, Y[:, :1], cv=4, engine="virtual")
+    slow = onefold.cross_validate(estimator, X, Y[:, :1], cv=4, engine="refit")
     assert fast.predictions.shape == slow.predictions.shape
     np.testing.assert_allclose(fast.predictions, slow.predictions, rtol=1e-9)
 
@@ -232,7 +232,7 @@ def test_a_wrong_penalty_of_a_grid_spares_the_others():
 def test_what_is_not_least_squares_is_refused(estimator, reason):
     X, Y, _ = problem("tall")
     with pytest.raises(ValueError, match=reason):
-        onefold.cross_validate(estimator, X, Y[:, 0] > 5, method="virtual")
+        onefold.cross_validate(estimator, X, Y[:, 0] > 5, engine="virtual")
 
 
 def test_precomputed_kernels():
@@ -245,7 +245,7 @@ def test_precomputed_kernels():
         own = onefold.cross_val_predict(KernelRidge(), X, Y, cv=cv, sample_weight=w)
         np.testing.assert_allclose(given, own, rtol=1e-9)
     with pytest.raises(ValueError, match="K must be a square array"):
-        onefold.cross_validate(KernelRidge(kernel="precomputed"), K[:, :5], Y, method="virtual")
+        onefold.cross_validate(KernelRidge(kernel="precomputed"), K[:, :5], Y, engine="virtual")
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -196,13 +196,13 @@ def test_what_cannot_be_told_is_an_error_that_names_the_fold(cv):
     X, y = rows()
     nearly = np.c_[X, X[:, 0] + 3e-12 * np.random.default_rng(1).standard_normal(50)]
     with pytest.raises(ValueError, match=r"fold \d+ cannot be predicted: .*collinear"):
-        onefold.cross_validate(LinearRegression(), nearly, y, cv=cv, method="virtual")
+        onefold.cross_validate(LinearRegression(), nearly, y, cv=cv, engine="virtual")
     apart = X * np.array([1e200, 1.0, 1.0, 1.0, 1e-200])
     with pytest.raises(ValueError, match=r"fold \d+ cannot be predicted: .*differ in scale"):
-        onefold.cross_validate(LinearRegression(), apart, y, cv=cv, method="virtual")
+        onefold.cross_validate(LinearRegression(), apart, y, cv=cv, engine="virtual")
     kernel = KernelRidge(alpha=1e-14, kernel="rbf", gamma=1e-4)
     with pytest.raises(ValueError, match=r"fold \d+ cannot be predicted: alpha is too small"):
-        onefold.cross_validate(kernel, X, y, cv=cv, method="virtual")
+        onefold.cross_validate(kernel, X, y, cv=cv, engine="virtual")
 
 
 def test_a_fold_without_weight_is_named():
@@ -210,7 +210,7 @@ def test_a_fold_without_weight_is_named():
     w = np.zeros(50)
     w[:10] = 1
     with pytest.raises(ValueError, match=r"fold 0 cannot be predicted: .* no weight"):
-        onefold.cross_validate(Ridge(), X, y, cv=5, sample_weight=w, method="virtual")
+        onefold.cross_validate(Ridge(), X, y, cv=5, sample_weight=w, engine="virtual")
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), StandardScaler(with_mean=False)])
@@ -220,8 +220,8 @@ def test_rows_without_weight_that_the_others_do_not_reach(scaler):
     weights = np.r_[np.zeros(14), np.linspace(0.5, 1, 6)]
     steps = make_pipeline(scaler, LinearRegression())
     keywords = {"cv": [(np.arange(2, 20), [0, 1, 3])], "sample_weight": weights}
-    fast = onefold.cross_validate(steps, X, y, method="virtual", **keywords)
-    slow = onefold.cross_validate(steps, X, y, method="refit", **keywords)
+    fast = onefold.cross_validate(steps, X, y, engine="virtual", **keywords)
+    slow = onefold.cross_validate(steps, X, y, engine="refit", **keywords)
     found, expected = (result.fold_answers(0)["predict"] for result in (fast, slow))
     assert distance(found, expected) < 1e-8
 

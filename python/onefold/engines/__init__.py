@@ -27,19 +27,19 @@ __all__ = [
 ]
 
 ENGINES: tuple[Engine, ...] = (Merge(), Virtual(), Seeded(), Tree(), Refit())
-"""In the order in which ``method="auto"`` tries them. `Refit` does everything and comes last."""
+"""In the order in which ``engine="auto"`` tries them. `Refit` does everything and comes last."""
 
 
 class RefitWarning(UserWarning):
     """No engine applies to the estimator, so every fold is fitted from scratch."""
 
 
-def choose(method: str, task: Task, parts: list[Folds] | None) -> tuple[Engine, dict[str, str]]:
-    """Pick the engine that ``method`` names, or the first that applies for ``"auto"``.
+def choose(name: str, task: Task, parts: list[Folds] | None) -> tuple[Engine, dict[str, str]]:
+    """Pick the engine of that name, or the first that applies for ``"auto"``.
 
     Parameters
     ----------
-    method : str
+    name : str
     task : Task
     parts : list of Folds or None
         What `partitions` says of the folds of the task, and so of all tasks of a search.
@@ -52,9 +52,9 @@ def choose(method: str, task: Task, parts: list[Folds] | None) -> tuple[Engine, 
     """
     _check_options(task.options)
     if isinstance(task.folds, Folds) or parts is None:
-        return _choose(method, task)
+        return _choose(name, task)
     # Repeated k-fold: an engine that needs a partition gets one after the other.
-    engine, reasons = _choose(method, replace(task, folds=parts[0]))
+    engine, reasons = _choose(name, replace(task, folds=parts[0]))
     alone = _why_not(engine, task) is None
     return engine if alone else Repeated(engine, parts), reasons
 
@@ -68,9 +68,9 @@ def _check_options(options: dict[str, Any]) -> None:
         checks[name](name, value)
 
 
-def _choose(method: str, task: Task) -> tuple[Engine, dict[str, str]]:
-    if method != "auto":
-        return _named(method, task), {}
+def _choose(name: str, task: Task) -> tuple[Engine, dict[str, str]]:
+    if name != "auto":
+        return _named(name, task), {}
     reasons: dict[str, str] = {}
     for engine in ENGINES:
         reason = _why_not(engine, task) or engine.why_not_auto(task)
@@ -81,17 +81,17 @@ def _choose(method: str, task: Task) -> tuple[Engine, dict[str, str]]:
     raise ValueError(f"no engine can do this ({listed})")
 
 
-def _named(method: str, task: Task) -> Engine:
+def _named(name: str, task: Task) -> Engine:
     engines = {engine.name: engine for engine in ENGINES}
-    if method not in engines:
-        raise ValueError(f"method must be 'auto' or one of {list(engines)}, got {method!r}")
-    reason = _why_not(engines[method], task)
+    if name not in engines:
+        raise ValueError(f"engine must be 'auto' or one of {list(engines)}, got {name!r}")
+    reason = _why_not(engines[name], task)
     if reason is not None:
-        usable = [name for name, engine in engines.items() if _why_not(engine, task) is None]
+        usable = [own for own, engine in engines.items() if _why_not(engine, task) is None]
         raise ValueError(
-            f"method={method!r} does not apply: {reason}. What does: {', '.join(usable) or 'none'}"
+            f"engine={name!r} does not apply: {reason}. What does: {', '.join(usable) or 'none'}"
         )
-    return engines[method]
+    return engines[name]
 
 
 def _why_not(engine: Engine, task: Task) -> str | None:
@@ -117,7 +117,7 @@ def warn_of_refits(task: Task, reasons: dict[str, str], n_fits: int) -> None:
     because = "".join(f"; {name}: {reason}" for name, reason in reasons.items())
     warnings.warn(
         f"no fast engine applies to {type(task.estimator).__name__}, so it is fitted "
-        f"{n_fits} times{because}. method='refit' asks for that without this warning",
+        f"{n_fits} times{because}. engine='refit' asks for that without this warning",
         RefitWarning,
         stacklevel=4,
     )

@@ -102,7 +102,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """What ``method=`` calls it."""
+        """What ``engine=`` calls it."""
         ...
 
     @property

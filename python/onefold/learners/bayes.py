@@ -81,7 +81,7 @@ class GaussianNB(_NaiveBayes):
     >>> from onefold.learners import GaussianNB
     >>> X, y = load_iris(return_X_y=True)
     >>> result = onefold.cross_validate(GaussianNB(), X, y, cv="loo")
-    >>> result.method, round(result.mean, 4)
+    >>> result.engine, round(result.mean, 4)
     ('merge', 0.9533)
     """
 
@@ -180,7 +180,7 @@ class ComplementNB(_Discrete):
     >>> import onefold
     >>> from onefold.learners import ComplementNB
     >>> X, y = load_digits(return_X_y=True)
-    >>> onefold.cross_validate(ComplementNB(), X, y, cv=10).method
+    >>> onefold.cross_validate(ComplementNB(), X, y, cv=10).engine
     'merge'
     """
 
@@ -216,7 +216,7 @@ class BernoulliNB(_Discrete):
     >>> import onefold
     >>> from onefold.learners import BernoulliNB
     >>> X, y = load_digits(return_X_y=True)
-    >>> onefold.cross_validate(BernoulliNB(binarize=7), X, y, cv=10).method
+    >>> onefold.cross_validate(BernoulliNB(binarize=7), X, y, cv=10).engine
     'merge'
     """
 

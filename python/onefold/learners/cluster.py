@@ -30,7 +30,7 @@ class OnlineKMeans(NativeClusterer):
     >>> from onefold.learners import OnlineKMeans
     >>> X, _ = load_iris(return_X_y=True)
     >>> result = onefold.cross_validate(OnlineKMeans(3), X, cv="loo", order="random")
-    >>> result.method, result.loss
+    >>> result.engine, result.loss
     ('tree', 'squared distance')
     """
 

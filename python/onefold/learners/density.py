@@ -31,7 +31,7 @@ class GaussianDensity(NativeDensity):
     >>> from onefold.learners import GaussianDensity
     >>> X, _ = load_iris(return_X_y=True)
     >>> result = onefold.cross_validate(GaussianDensity(), X, cv="loo")
-    >>> result.method, result.loss, round(result.mean, 3)
+    >>> result.engine, result.loss, round(result.mean, 3)
     ('merge', 'negative log density', -2.631)
     """
 

@@ -30,7 +30,7 @@ class RecursiveLeastSquares(LinearModel, NativeRegressor):
     >>> from onefold.learners import RecursiveLeastSquares
     >>> X, y = load_diabetes(return_X_y=True)
     >>> result = onefold.cross_validate(RecursiveLeastSquares(), X, y, cv=10)
-    >>> result.method, round(result.mean, 3)
+    >>> result.engine, round(result.mean, 3)
     ('tree', 0.405)
     """
 
@@ -66,7 +66,7 @@ class LeastSquaresStatistics(LinearModel, NativeRegressor):
     >>> from onefold.learners import LeastSquaresStatistics
     >>> X, y = load_diabetes(return_X_y=True)
     >>> result = onefold.cross_validate(LeastSquaresStatistics(), X, y, cv=10)
-    >>> result.method, round(result.mean, 3)
+    >>> result.engine, round(result.mean, 3)
     ('merge', 0.405)
     """
 

@@ -96,7 +96,7 @@ class Pegasos(_LinearClassifier):
     >>> from onefold.learners import Pegasos
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> result = onefold.cross_validate(Pegasos(alpha=1e-3), scale(X), y, cv="loo")
-    >>> result.method, round(result.mean, 3)
+    >>> result.engine, round(result.mean, 3)
     ('tree', 0.953)
     """
 

@@ -42,7 +42,7 @@ class Search:
     pre_dispatch: Any
     error_score: float | str
     return_train_score: bool
-    method: str
+    engine: str
     options: Params | None
     rule: str
     simpler: Any
@@ -97,7 +97,7 @@ class Search:
             found = evaluate(
                 tasks,
                 watch,
-                method=self.method,
+                engine=self.engine,
                 return_when_interrupted=self.on_interrupt == "return",
             )
         self._conclude(candidates, found, template.folds, metric)

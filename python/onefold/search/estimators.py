@@ -21,7 +21,7 @@ __all__ = ["GridSearchCV", "RandomizedSearchCV"]
 
 _CONSTRAINTS: dict[str, list[Any]] = {
     "cv": ["cv_object", "array-like", StrOptions({"loo"})],
-    "method": [StrOptions({"auto"} | {engine.name for engine in ENGINES})],
+    "engine": [StrOptions({"auto"} | {engine.name for engine in ENGINES})],
     "options": [dict, None],
     "rule": [StrOptions({"best", "one_se"})],
     "simpler": [callable, dict, None],
@@ -46,12 +46,12 @@ class GridSearchCV(Search, theirs.GridSearchCV):
     param_grid : dict or list of dicts
     scoring, n_jobs, refit, verbose, pre_dispatch, error_score, return_train_score
         As in scikit-learn. ``verbose`` prints one line, see also ``progress``; train scores need
-        fitted estimators, so they mean ``method="refit"``. The engine that evaluated the chosen
+        fitted estimators, so they mean ``engine="refit"``. The engine that evaluated the chosen
         candidate also fits it to all rows: by its own ``fit``, but for scikit-learn's ``SVC`` and
         ``SVR``, in whose ``fit`` the engine ``"seeded"`` puts our solver in the place of LIBSVM.
     cv : int, "loo", splitter, iterable of (train, test) or array of fold labels, optional
         As in `onefold.cross_validate`; see also `onefold.Holdout` and `onefold.MonteCarlo`.
-    method : str, default="auto"
+    engine : str, default="auto"
         The engine, as in `onefold.cross_validate`; ``"auto"`` chooses for each candidate.
     options : dict, optional
         What only the chosen engine knows, such as ``{"order": "random"}``.
@@ -113,7 +113,7 @@ class GridSearchCV(Search, theirs.GridSearchCV):
         pre_dispatch: Any = "2*n_jobs",
         error_score: float | str = np.nan,
         return_train_score: bool = False,
-        method: str = "auto",
+        engine: str = "auto",
         options: Params | None = None,
         rule: str = "best",
         simpler: Any = None,
@@ -134,7 +134,7 @@ class GridSearchCV(Search, theirs.GridSearchCV):
             error_score=error_score,
             return_train_score=return_train_score,
         )
-        self.method = method
+        self.engine = engine
         self.options = options
         self.rule = rule
         self.simpler = simpler
@@ -160,7 +160,7 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
     random_state : int, RandomState or None
         For drawing candidates, as in scikit-learn, and for engines that feed rows in a random
         order.
-    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score, method, \
+    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score, engine, \
     options, rule, simpler, progress, on_interrupt, time_budget
         As in `GridSearchCV`.
 
@@ -179,7 +179,7 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
     >>> X, y = load_iris(return_X_y=True)
     >>> search = onefold.RandomizedSearchCV(Pegasos(), {"alpha": loguniform(1e-4, 1)}, n_iter=5,
     ...                                     random_state=0, options={"order": "random"})
-    >>> search.fit(X, y).result_.methods
+    >>> search.fit(X, y).result_.engines
     ['tree', 'tree', 'tree', 'tree', 'tree']
     """
 
@@ -200,7 +200,7 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
         random_state: Any = None,
         error_score: float | str = np.nan,
         return_train_score: bool = False,
-        method: str = "auto",
+        engine: str = "auto",
         options: Params | None = None,
         rule: str = "best",
         simpler: Any = None,
@@ -222,7 +222,7 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
             error_score=error_score,
             return_train_score=return_train_score,
         )
-        self.method = method
+        self.engine = engine
         self.options = options
         self.rule = rule
         self.simpler = simpler

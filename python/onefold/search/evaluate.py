@@ -37,11 +37,6 @@ class Candidate:
     names_metrics: bool = True
     """Whether some fold was scored; otherwise only the caller has named the metrics."""
 
-    @property
-    def method(self) -> str:
-        """What ``method=`` calls the engine."""
-        return self.engine.name
-
 
 @dataclass
 class Evaluation:
@@ -57,21 +52,21 @@ class Evaluation:
 
 
 def evaluate(
-    tasks: list[Task], watch: Watch, *, method: str, return_when_interrupted: bool
+    tasks: list[Task], watch: Watch, *, engine: str, return_when_interrupted: bool
 ) -> Evaluation:
     """Cross-validate candidates that differ in their estimators only."""
     found = Evaluation()
     n_folds = len(tasks[0].folds)
-    plan = _plan(tasks, method)
+    plan = _plan(tasks, engine)
     n_done = 0
     said: list[warnings.WarningMessage] = []
     targets = HeldTargets(tasks[0])
     try:
-        for engine, places in plan:
+        for chosen, places in plan:
             progress = watch.during(n_done * n_folds, len(places) * n_folds)
             group = [replace(tasks[place], progress=progress) for place in places]
             watch.check()
-            for number, by, outcome in _run(engine, group, found.notes, method == "auto"):
+            for number, by, outcome in _run(chosen, group, found.notes, engine == "auto"):
                 place = places[number]
                 with warnings.catch_warnings(record=True) as own:
                     warnings.simplefilter("always")
@@ -100,13 +95,13 @@ def evaluate(
     return found
 
 
-def _plan(tasks: list[Task], method: str) -> list[tuple[Engine, list[int]]]:
+def _plan(tasks: list[Task], name: str) -> list[tuple[Engine, list[int]]]:
     """Group the places of tasks by the engine that does them."""
     groups: dict[str, tuple[Engine, list[int]]] = {}
     why: dict[str, str] = {}
     parts = partitions(tasks[0].folds)
     for place, task in enumerate(tasks):
-        engine, reasons = choose(method, task, parts)
+        engine, reasons = choose(name, task, parts)
         groups.setdefault(engine.name, (engine, []))[1].append(place)
         if engine.name == "refit" and not why:
             why = reasons

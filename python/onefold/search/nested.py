@@ -74,7 +74,7 @@ def nested_cross_validate(
         y,
         cv=cv,
         scoring=scoring,
-        method="refit",
+        engine="refit",
         groups=groups,
         sample_weight=sample_weight,
         weighted_scores=weighted_scores,

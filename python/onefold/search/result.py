@@ -32,14 +32,14 @@ class SearchResult:
     >>> X, y = load_diabetes(return_X_y=True)
     >>> grid = {"alpha": [0.01, 0.1, 1, 10]}
     >>> onefold.GridSearchCV(Ridge(), grid, cv=10).fit(X, y).result_
-    SearchResult: 4 candidates, 10 folds of 442 samples, method='virtual'
+    SearchResult: 4 candidates, 10 folds of 442 samples, engine='virtual'
       best   candidate 1, alpha=0.1: score 0.4633 ± 0.0442 (mean ± standard error)
       cost   fits 1, rows_fed 442, rows_evaluated 1768
     """
 
     table: Table
     """``cv_results_``."""
-    methods: list[str]
+    engines: list[str]
     """The engine that did each candidate."""
     cost: dict[str, int]
     """Exact counts of the work, over all candidates."""
@@ -77,7 +77,7 @@ class SearchResult:
             )
         return cls(
             table=table,
-            methods=[candidate.method for candidate in finished],
+            engines=[candidate.engine.name for candidate in finished],
             cost=_total([candidate.cost for candidate in finished]),
             notes=[*notes, *found.notes],
             folds=folds,
@@ -89,7 +89,7 @@ class SearchResult:
     @property
     def partial(self) -> bool:
         """Whether some candidates are not finished."""
-        return len(self.methods) < self.n_candidates
+        return len(self.engines) < self.n_candidates
 
     def scores(self, metric: str | None = None) -> Floats:
         """Scores of every candidate on every test set."""
@@ -138,10 +138,10 @@ class SearchResult:
         )
 
     def __repr__(self) -> str:
-        methods = ", ".join(repr(name) for name in dict.fromkeys(self.methods))
+        engines = ", ".join(repr(name) for name in dict.fromkeys(self.engines))
         lines = [
-            f"SearchResult: {counted(len(self.methods), 'candidate')}, "
-            f"{describe_folds(self.folds)}, method={methods}"
+            f"SearchResult: {counted(len(self.engines), 'candidate')}, "
+            f"{describe_folds(self.folds)}, engine={engines}"
         ]
         if self.best is not None:
             lines.append(f"  best   {self._best_line(self.best)}")
