@@ -7,8 +7,8 @@ of a comparison with it.
 from sklearn.base import clone
 
 from onefold import _core
-from onefold.data import as_rows
-from onefold.engines.native import Walk
+from onefold._data import as_rows
+from onefold.engines._native import TreeOptions
 
 __all__ = ["Native"]
 
@@ -45,6 +45,6 @@ class Native:
         return self._run(_core.refit_cv, folds, order, n_jobs)
 
     def _run(self, engine, folds, order, n_jobs):
-        walk = Walk("auto", None if order == "fixed" else 1, n_jobs)
-        _, cost = engine(self.learner(), self.examples, folds, walk)
+        options = TreeOptions("auto", None if order == "fixed" else 1, n_jobs)
+        _, cost = engine(self.learner(), self.examples, folds, options)
         return cost

@@ -24,7 +24,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.model_selection import cross_val_score as sklearn_cross_val_score
 
 import onefold
-from onefold.folds import resolve_cv
+from onefold._folds import resolve_cv
 from onefold.learners import Pegasos
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

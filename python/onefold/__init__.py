@@ -12,11 +12,11 @@ Out-of-fold predictions for every sample, whatever the estimator; scores are com
 """
 
 from ._core import __version__
+from ._folds import Folds, Splits
+from ._result import CVResult
 from .engines import RefitWarning
-from .folds import Folds, Splits
 from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_libsvm
 from .model_selection import cross_val_predict, cross_val_score, cross_validate
-from .result import CVResult
 from .search import GridSearchCV, RandomizedSearchCV, SearchResult, nested_cross_validate
 from .splitters import Holdout, MonteCarlo
 from .virtual import diagnostics, ridge_path, virtual_cv

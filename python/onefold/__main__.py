@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from . import __version__
-from .demo import demo
+from ._demo import demo
 
 
 def main() -> None:

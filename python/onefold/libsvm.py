@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
-from .data import as_rows
-from .libsvm_arguments import (
+from ._data import as_rows
+from ._libsvm_arguments import (
     as_csr,
     as_header,
     as_label_sets,
@@ -35,7 +35,7 @@ from .libsvm_arguments import (
     open_files,
     read_options,
 )
-from .progress import reporter
+from ._progress import reporter
 
 __all__ = ["convert_libsvm", "dump_libsvm", "iter_libsvm", "load_libsvm", "open_libsvm"]
 

@@ -13,13 +13,13 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
-from .assemble import assemble, score_columns
-from .data import as_weights
+from ._data import as_weights
+from ._folds import Folds, partitions, resolve_cv
+from ._report import make_result, score_columns
+from ._result import CVResult
+from ._routing import is_routing, route, routed_weights, shared_weights
+from ._scoring import RESPONSES, resolve_scoring
 from .engines import Outcome, Task, choose, report_failures, warn_of_refits
-from .folds import Folds, partitions, resolve_cv
-from .result import CVResult
-from .routing import is_routing, route, routed_weights, shared_weights
-from .scoring import RESPONSES, resolve_scoring
 
 __all__ = ["cross_val_predict", "cross_val_score", "cross_validate"]
 
@@ -136,7 +136,7 @@ def cross_validate(
         progress=progress,
         options=options,
     )
-    return assemble(task, outcome, engine=name, return_indices=return_indices)
+    return make_result(task, outcome, engine=name, return_indices=return_indices)
 
 
 def cross_val_score(

@@ -25,7 +25,7 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core
-from .data import as_weights
+from ._data import as_weights
 
 __all__ = ["SVC", "SVR"]
 

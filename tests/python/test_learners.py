@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import onefold
 from onefold import learners
-from onefold.learners.base import NativeClassifier, NativeRegressor
+from onefold.learners._base import NativeClassifier, NativeRegressor
 from onefold.reference.tree import tree_models
 
 LEARNERS = {name: getattr(learners, name)() for name in learners.__all__}

@@ -10,8 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import onefold
 from onefold import learners
-from onefold.engines.twins import native_twin
-from onefold.learners.base import NativeClassifier, NativeRegressor
+from onefold.engines._native_map import native_learner
+from onefold.learners._base import NativeClassifier, NativeRegressor
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:200] / 16, np.array(list("abcdefghij"))[y[:200]]
@@ -105,7 +105,7 @@ def test_auto_merges_what_can_be_merged():
     ],
 )
 def test_what_has_no_twin_is_not_given_one(estimator):
-    assert native_twin(estimator) is None
+    assert native_learner(estimator) is None
     with pytest.raises(ValueError, match="cannot be merged"):
         onefold.cross_validate(estimator, X, y, cv=3, engine="merge")
 

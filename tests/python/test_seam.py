@@ -16,6 +16,7 @@ from sklearn.naive_bayes import MultinomialNB
 
 import onefold
 from onefold import _core
+from onefold.engines._native import TreeOptions
 from onefold.learners import Pegasos
 
 X, y = make_classification(2000, 10, random_state=0)
@@ -86,8 +87,8 @@ def test_progress_counts_up_to_the_total():
     learner = Pegasos()._new_learner(10, 2)
     examples = (X, y.astype(np.uint32), 2, None)
     folds = onefold.Folds.contiguous(2000, 2000)
-    walk = onefold.engines.native.Walk("auto", None, 1)
-    _core.tree_cv(learner, examples, folds, walk, lambda *report: reports.append(report))
+    options = TreeOptions("auto", None, 1)
+    _core.tree_cv(learner, examples, folds, options, lambda *report: reports.append(report))
     done, total = zip(*reports, strict=True)
     assert list(done) == sorted(done)
     assert done[-1] == total[-1] > 2000 * 11
@@ -99,9 +100,9 @@ def test_what_a_progress_callback_raises_stops_the_work():
 
     learner = Pegasos()._new_learner(10, 2)
     examples = (X, y.astype(np.uint32), 2, None)
-    walk = onefold.engines.native.Walk("auto", None, 1)
+    options = TreeOptions("auto", None, 1)
     with pytest.raises(RuntimeError, match="no more"):
-        _core.refit_cv(learner, examples, onefold.Folds.contiguous(2000, 2000), walk, refuse)
+        _core.refit_cv(learner, examples, onefold.Folds.contiguous(2000, 2000), options, refuse)
 
 
 class Broken(MultinomialNB):

@@ -16,13 +16,13 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import RepeatedKFold
 
 import onefold
+from onefold._folds import partitions, resolve_cv
+from onefold._scoring import resolve_scoring
 from onefold.engines import Task, choose
-from onefold.engines.seeded import Seeded
-from onefold.folds import partitions, resolve_cv
+from onefold.engines._seeded import Seeded
 from onefold.learners import Pegasos
-from onefold.scoring import resolve_scoring
-from onefold.search.evaluate import evaluate
-from onefold.search.watch import OutOfTime, Watch
+from onefold.search._deadline import Deadline, OutOfTime
+from onefold.search._evaluate import evaluate
 from onefold.svm import SVC
 
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -132,8 +132,8 @@ def test_a_time_budget_stops_native_work_at_once():
 
 
 def test_candidates_that_were_finished_before_the_end_are_kept():
-    # The watch looks at the clock between the candidates of an engine, too.
-    class Ticking(Watch):
+    # The deadline looks at the clock between the candidates of an engine, too.
+    class Ticking(Deadline):
         looks = 0
 
         def check(self):
@@ -146,8 +146,8 @@ def test_candidates_that_were_finished_before_the_end_are_kept():
         Task(estimator=Ridge(alpha), X=X, y=y, folds=folds, scorers=resolve_scoring(Ridge(), None))
         for alpha in (0.1, 1, 10, 100, 1000)
     ]
-    watch = Ticking(None, 15, None)
-    found = evaluate(tasks, watch, engine="virtual", return_when_interrupted=False)
+    deadline = Ticking(None, 15, None)
+    found = evaluate(tasks, deadline, engine="virtual", return_when_interrupted=False)
     assert sorted(found.candidates) == [0, 1, 2, 3]
     assert found.stopped == "the time budget was used up"
 
@@ -189,10 +189,10 @@ def test_machines_that_were_finished_before_the_end_are_kept():
 
 
 def test_the_end_of_the_time_is_told_once():
-    watch = Watch(None, 1, time.monotonic() - 1)
+    deadline = Deadline(None, 1, time.monotonic() - 1)
     with pytest.raises(OutOfTime):
-        watch.check()
-    watch.check()
+        deadline.check()
+    deadline.check()
 
 
 @pytest.mark.parametrize("grid", [{"alpha": [0.1, 1, 10]}, {"alpha": [0.1], "positive": [True]}])
@@ -211,13 +211,13 @@ def test_one_bar_over_the_whole_search(capsys, grid):
 
 def test_the_bar_counts_all_engines_and_parties():
     reports = []
-    watch = Watch(lambda done, total: reports.append((done, total)), 100, None)
-    report = watch.during(20, 40)
+    deadline = Deadline(lambda done, total: reports.append((done, total)), 100, None)
+    report = deadline.during(20, 40)
     report(0, 10)
     report(5, 10)
     report(10, 10)
     assert reports == [(20, 100), (40, 100), (60, 100)]
-    assert Watch(None, 100, None).during(0, 10) is False
+    assert Deadline(None, 100, None).during(0, 10) is False
 
 
 NATIVE = """

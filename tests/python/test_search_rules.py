@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 import onefold
 from onefold.learners import Pegasos
 from onefold.reference import selection
-from onefold.search.rules import one_standard_error, order_of
+from onefold.search._rules import one_standard_error, order_of
 
 X, y = load_diabetes(return_X_y=True)
 X, y = X[:60], y[:60]

@@ -7,8 +7,8 @@ from sklearn.model_selection import ParameterGrid
 from svm_cases import noisy, regression
 
 import onefold
-from onefold.engines.base import Task
-from onefold.engines.seeded import Seeded
+from onefold.engines._base import Task
+from onefold.engines._seeded import Seeded
 from onefold.svm import SVC, SVR
 
 

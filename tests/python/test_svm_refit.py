@@ -15,7 +15,7 @@ from svm_cases import noisy, regression
 
 import onefold
 from onefold import _core
-from onefold.engines.machines import native_solver
+from onefold.engines._sklearn_svm_fit import native_solver
 
 SVC, SVR = sklearn.svm.SVC, sklearn.svm.SVR
 

@@ -21,7 +21,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
-from onefold.engines.walk import copy_estimator
+from onefold.engines._callback_tree import copy_estimator
 from onefold.reference.tree import tree_models
 
 X, y = load_digits(return_X_y=True)

@@ -16,7 +16,7 @@ from virtual_cases import KINDS, SHAPES, distance, folds_of, problem
 
 import onefold
 from onefold import _core
-from onefold.folds import resolve_cv
+from onefold._folds import resolve_cv
 from onefold.reference.virtual import (
     Withdrawal,
     ridge_out_of_fold,

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import OptimizeResult, curve_fit, least_squares
 from virtual_cases import distance
 
-from onefold.folds import resolve_cv
+from onefold._folds import resolve_cv
 from onefold.virtual import LinearizationWarning, virtual_cv
 
 X = np.linspace(0.2, 6, 60)

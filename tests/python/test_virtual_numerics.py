@@ -11,7 +11,7 @@ from virtual_cases import distance
 
 import onefold
 from onefold import _core
-from onefold.folds import resolve_cv
+from onefold._folds import resolve_cv
 from onefold.reference.virtual import ridge_out_of_fold
 
 

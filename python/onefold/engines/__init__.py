@@ -6,14 +6,14 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-from ..folds import Folds
-from .base import Engine, Outcome, Task
-from .merge import Merge
-from .refit import Refit, report_failures
-from .repeated import Repeated
-from .seeded import Seeded
-from .tree import Tree
-from .virtual import Virtual
+from .._folds import Folds
+from ._base import Engine, Outcome, Task
+from ._merge import Merge
+from ._refit import Refit, report_failures
+from ._repeated import Repeated
+from ._seeded import Seeded
+from ._tree import Tree
+from ._virtual import Virtual
 
 __all__ = [
     "ENGINES",

@@ -1,10 +1,10 @@
 """Native incremental learners: scikit-learn estimators that TreeCV walks without Python."""
 
-from .bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
-from .cluster import OnlineKMeans
-from .density import GaussianDensity, HistogramDensity
-from .least_squares import LeastSquaresStatistics, RecursiveLeastSquares
-from .linear import LeastSquaresSGD, LogisticSGD, PassiveAggressive, Pegasos, Perceptron
+from ._bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from ._cluster import OnlineKMeans
+from ._density import GaussianDensity, HistogramDensity
+from ._least_squares import LeastSquaresStatistics, RecursiveLeastSquares
+from ._linear import LeastSquaresSGD, LogisticSGD, PassiveAggressive, Pegasos, Perceptron
 
 __all__ = [
     "BernoulliNB",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ..folds import Folds
+from .._folds import Folds
 
 __all__ = ["standard_models", "tree_models"]
 

@@ -26,10 +26,10 @@ The four errors are of the chosen candidate and so a little too good; `nested_cr
 out the choice, too.
 """
 
-from .comparison import Comparison
-from .estimators import GridSearchCV, RandomizedSearchCV
-from .nested import nested_cross_validate
-from .result import SearchResult
+from ._comparison import Comparison
+from ._estimators import GridSearchCV, RandomizedSearchCV
+from ._nested import nested_cross_validate
+from ._result import SearchResult
 
 __all__ = [
     "Comparison",

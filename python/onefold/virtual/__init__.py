@@ -6,9 +6,9 @@ influence of every row, or the folds of a nonlinear fit cost about as much as on
 
 from __future__ import annotations
 
-from .influence import Diagnostics, diagnostics
-from .nonlinear import LinearizationWarning, VirtualCV, virtual_cv
-from .path import RidgePath, ridge_path
+from ._influence import Diagnostics, diagnostics
+from ._nonlinear import LinearizationWarning, VirtualCV, virtual_cv
+from ._path import RidgePath, ridge_path
 
 __all__ = [
     "Diagnostics",

@@ -1,0 +1,293 @@
+"""Rows, targets and weights as native engines take them.
+
+Arguments are converted once and checked once; what is wrong is a ``ValueError`` that names the
+argument and the place. What is right already, a C-contiguous float64 array or ``np.memmap``, a
+canonical float64 CSR matrix, passes through without a copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+
+from . import _core
+
+__all__ = [
+    "as_classes",
+    "as_numbers",
+    "as_rows",
+    "as_values",
+    "as_weights",
+    "check_finite",
+    "check_rows",
+    "encode",
+    "to_rows",
+]
+
+Floats = NDArray[np.float64]
+
+
+def as_rows(X: Any, *, name: str = "X", n_jobs: int | None = None) -> Any:
+    """Convert data to rows: a float64 array in C order, or a canonical float64 CSR matrix.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        Anything scikit-learn would take: numpy, ``np.memmap``, scipy sparse, pandas, polars, lists.
+    name : str, default="X"
+        What to call it in an error.
+    n_jobs : int, optional
+        Threads to look for NaN and infinity.
+
+    Returns
+    -------
+    rows : ndarray or CSR matrix
+        Finite values only; no copy where none is needed.
+
+    Examples
+    --------
+    >>> from onefold._data import as_rows
+    >>> as_rows([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    >>> as_rows([[1, 2], [3, float("nan")]])
+    Traceback (most recent call last):
+    ValueError: X[1, 1] is NaN: every value must be finite
+    """
+    rows = to_rows(X, name=name)
+    check_rows(rows, name=name, n_jobs=n_jobs)
+    return rows
+
+
+def to_rows(X: Any, *, name: str = "X") -> Any:
+    """Do what `as_rows` does, but take NaN and infinity, which `check_rows` looks for."""
+    rows = _csr(X, name) if sp.issparse(X) else _dense(X, name)
+    if 0 in rows.shape:
+        n_samples, n_features = rows.shape
+        raise ValueError(f"{name} is empty: {n_samples} samples, {n_features} features")
+    return rows
+
+
+def check_rows(rows: Any, *, name: str = "X", n_jobs: int | None = None) -> None:
+    """Name the first value of rows that is NaN or infinite, if there is one."""
+    try:
+        _core.check_rows(rows, effective_n_jobs(n_jobs))
+    except ValueError as error:
+        raise ValueError(str(error).replace("X", name, 1)) from None
+
+
+def _dense(X: Any, name: str) -> Floats:
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+        X = _from_objects(X, name)
+    try:
+        rows = check_array(
+            X,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as numbers: {error}") from error
+    if rows.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions, got shape {rows.shape}")
+    return rows  # type: ignore[no-any-return]
+
+
+def _from_objects(X: NDArray[Any], name: str) -> Floats:
+    """Numbers in an object array are taken; anything else is named with its place."""
+    try:
+        return X.astype(np.float64)
+    except (TypeError, ValueError):
+        for place, value in np.ndenumerate(X):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                at = ", ".join(map(str, place))
+                raise ValueError(f"{name}[{at}] is {value!r}: not a number") from None
+        raise
+
+
+def _csr(X: Any, name: str) -> Any:
+    if X.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions, got shape {X.shape}")
+    if np.iscomplexobj(X):
+        raise ValueError(f"{name} has complex values: onefold works with real ones")
+    rows = X.tocsr()
+    if rows.dtype != np.float64:
+        rows = rows.astype(np.float64)
+    if not rows.has_canonical_format:
+        # Unsorted or repeated indices: sorted and summed, as scipy reads them, in a copy.
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if rows.indptr.dtype != rows.indices.dtype:
+        arrays = (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64))
+        rows = type(rows)(arrays, shape=rows.shape, copy=False)
+    return rows
+
+
+def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.uint32], Any]:
+    """Encode labels, words or whole numbers: codes 0, 1, … and the sorted classes behind them.
+
+    Examples
+    --------
+    >>> from onefold._data import as_classes
+    >>> as_classes(["spam", "ham", "spam"], 3)
+    (array([1, 0, 1], dtype=uint32), array(['ham', 'spam'], dtype='<U4'))
+    """
+    if y is None:
+        raise ValueError(f"{name} is None: every sample needs a label")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels.ravel()
+    _check_length(labels, n_samples, name, ndim=1)
+    if labels.dtype.kind == "f":
+        check_finite(labels, name)
+    for place, value in enumerate(labels if labels.dtype.kind == "O" else ()):
+        if value is None or value != value:
+            raise ValueError(f"{name}[{place}] is {value!r}: every sample needs a label")
+    classes, codes = encode(labels, name=name)
+    if not _may_be_classes(classes):
+        check_classification_targets(labels)  # says what they are instead
+    return codes, classes
+
+
+def _may_be_classes(values: NDArray[Any]) -> bool:
+    """Whether distinct labels are words or whole numbers."""
+    if values.dtype.kind == "O":
+        return isinstance(values[0], str)
+    return values.dtype.kind != "f" or bool((values == np.floor(values)).all())
+
+
+def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """Return the sorted classes and a code for every label, as `numpy.unique` does.
+
+    Labels that are whole numbers in a narrow range, as most are, are counted instead of sorted.
+
+    Examples
+    --------
+    >>> from onefold._data import encode
+    >>> encode(np.array([3.0, 1.0, 3.0]))
+    (array([1., 3.]), array([1, 0, 1], dtype=uint32))
+    """
+    whole = _whole_numbers(labels)
+    if whole is None or whole.size == 0:
+        return _sorted(labels, name)
+    low, high = int(whole.min()), int(whole.max())
+    if high - low > len(whole):
+        return _sorted(labels, name)
+    from_zero = whole if low == 0 else np.subtract(whole, low, dtype=np.int64)
+    numbers = from_zero.astype(np.uint32)
+    # Of one or two numbers in a row both ends are there, and there is nothing to count.
+    is_present = np.bincount(numbers) > 0 if high - low > 1 else np.full(high - low + 1, True)
+    classes = (np.flatnonzero(is_present) + low).astype(labels.dtype)
+    if is_present.all():
+        return classes, numbers
+    return classes, (np.cumsum(is_present, dtype=np.uint32) - np.uint32(1))[numbers]
+
+
+def _sorted(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{name} mixes labels that cannot be sorted: {error}") from None
+    return classes, codes.ravel().astype(np.uint32)
+
+
+def _whole_numbers(labels: NDArray[Any]) -> NDArray[Any] | None:
+    """The labels as integers, if that is what they are."""
+    if labels.dtype.kind == "b":
+        return labels.view(np.uint8)
+    if labels.dtype.kind in "iu":
+        return labels if labels.dtype.itemsize < 8 or labels.dtype.kind == "i" else None
+    if labels.dtype.kind == "f" and (np.abs(labels) < 2**31).all():
+        whole = labels.astype(np.int32)
+        return whole if (whole == labels).all() else None
+    return None
+
+
+def as_numbers(values: Any, *, name: str) -> Floats:
+    """Convert an argument to floats, whatever its shape.
+
+    Examples
+    --------
+    >>> from onefold._data import as_numbers
+    >>> as_numbers([1, "a"], name="alphas")
+    Traceback (most recent call last):
+    ValueError: alphas cannot be read as numbers: could not convert string to float: 'a'
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as numbers: {error}") from None
+
+
+def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:
+    """Convert targets of a regression to floats of shape (n_samples, n_outputs).
+
+    Examples
+    --------
+    >>> from onefold._data import as_values
+    >>> as_values([1, 2, 3], 3).shape
+    (3, 1)
+    """
+    if y is None:
+        raise ValueError(f"{name} is None: every sample needs a number")
+    values = as_numbers(y, name=name)
+    if values.ndim not in (1, 2):
+        raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
+    _check_length(values, n_samples, name, ndim=values.ndim)
+    check_finite(values, name)
+    return np.ascontiguousarray(values.reshape(n_samples, -1))
+
+
+def as_weights(
+    sample_weight: ArrayLike | None, n_samples: int, *, name: str = "sample_weight"
+) -> Floats | None:
+    """Convert weights to floats, none of them negative and not all of them zero.
+
+    Examples
+    --------
+    >>> from onefold._data import as_weights
+    >>> as_weights([1, -1], 2)
+    Traceback (most recent call last):
+    ValueError: sample_weight[1] is -1.0: weights must not be negative
+    """
+    if sample_weight is None:
+        return None
+    weights = as_values(sample_weight, n_samples, name=name)
+    if weights.shape[1] != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {weights.shape}")
+    weights = weights[:, 0]
+    if (negative := weights < 0).any():
+        place = int(negative.argmax())
+        raise ValueError(f"{name}[{place}] is {weights[place]}: weights must not be negative")
+    if not weights.any():
+        raise ValueError(f"{name} is zero for all {n_samples} samples")
+    return weights
+
+
+def _check_length(values: NDArray[Any], n_samples: int, name: str, *, ndim: int) -> None:
+    if values.ndim != ndim:
+        raise ValueError(f"{name} must have one dimension, got shape {values.shape}")
+    if len(values) != n_samples:
+        raise ValueError(f"{name} has {len(values)} entries for {n_samples} samples")
+
+
+def check_finite(values: NDArray[Any], name: str) -> None:
+    """Name the first value that is NaN or infinite, if there is one."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = np.unravel_index(int(finite.argmin()), values.shape)
+        at = ", ".join(map(str, place))
+        raise ValueError(f"{name}[{at}] is {values[place]}: every value must be finite")

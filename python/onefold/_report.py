@@ -1,0 +1,237 @@
+"""From what an engine held out to the result a user reads."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.utils import _safe_indexing
+
+from ._folds import partitions
+from ._result import CVResult
+from ._scoring import (
+    HeldOut,
+    Scorer,
+    losses,
+    metric_of,
+    per_sample,
+    reads_answers,
+    score_held_out,
+    sign_of,
+)
+from .engines import Outcome, Task
+
+__all__ = ["HeldOutTargets", "make_result", "pooled_scores", "score_columns"]
+
+Floats = NDArray[np.float64]
+
+
+def make_result(task: Task, outcome: Outcome, *, engine: str, return_indices: bool) -> CVResult:
+    """Score the held-out answers and put everything into one result."""
+    folds = task.folds
+    columns = score_columns(task, outcome)
+    if outcome.estimators is not None:
+        columns["estimator"] = outcome.estimators
+    if return_indices:
+        columns["indices"] = {
+            "train": tuple(folds.train(i) for i in range(len(folds))),
+            "test": tuple(folds.test(i) for i in range(len(folds))),
+        }
+    metrics = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
+    pooled, notes = pooled_scores(task, outcome, metrics)
+    notes += [
+        f"{name} is not defined on every test set: see the pooled one"
+        for name in metrics
+        if np.isnan(columns[f"test_{name}"]).any() and not np.isnan(pooled[name])
+    ]
+    parts = partitions(folds)
+    if parts is not None and len(parts) > 1:
+        notes.append(f"{len(parts)} partitions: see partition_means and between_partitions")
+    return CVResult(
+        columns,
+        estimator_name=type(task.estimator).__name__,
+        folds=folds,
+        answers=outcome.answers,
+        pooled=pooled,
+        losses=losses(task.estimator, _held_out(task.y, task), outcome.answers),
+        classes=outcome.classes,
+        engine=engine,
+        cost=outcome.cost,
+        notes=outcome.notes + notes,
+    )
+
+
+class HeldOutTargets:
+    """Targets, and the weights of each metric, in test order: the same for all candidates."""
+
+    def __init__(self, task: Task) -> None:
+        self.y = _held_out(task.y, task)
+        self.weights = _held_out_weights(task)
+        self.starts = task.folds.starts
+        self._spreads: dict[str, Floats] = {}
+
+    def spread(self, metric: str) -> Floats:
+        """The variance of the targets of every fold."""
+        if metric not in self._spreads:
+            y = np.asarray(self.y, dtype=np.float64)
+            means = np.repeat(self.fold_means(y, metric), np.diff(self.starts))
+            self._spreads[metric] = self.fold_means(np.square(y - means), metric)
+        return self._spreads[metric]
+
+    def fold_means(self, values: NDArray[Any], metric: str) -> Floats:
+        """Means of every fold, with the weights of a metric."""
+        sizes = np.diff(self.starts)
+        weights = self.weights.get(metric)
+        if weights is None:
+            totals = np.add.reduceat(values, self.starts[:-1], dtype=np.float64)
+            return np.asarray(totals / sizes)
+        totals = np.add.reduceat(weights, self.starts[:-1])
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.add.reduceat(values * weights, self.starts[:-1]) / totals)
+
+
+def score_columns(
+    task: Task, outcome: Outcome, targets: HeldOutTargets | None = None
+) -> dict[str, Any]:
+    """Times and scores of every fold, under the names scikit-learn gives them."""
+    start = time.perf_counter()
+    if outcome.test_scores is not None:
+        test = _by_metric(outcome.test_scores, task)
+    else:
+        test = _fold_scores(task, outcome, targets or HeldOutTargets(task))
+        outcome.score_time = time.perf_counter() - start
+    columns: dict[str, Any] = {
+        "fit_time": _per_fold(outcome.fit_time, len(task.folds)),
+        "score_time": _per_fold(outcome.score_time, len(task.folds)),
+    }
+    columns |= {f"test_{name}": scores for name, scores in test.items()}
+    if outcome.train_scores is not None:
+        train = _by_metric(outcome.train_scores, task)
+        columns |= {f"train_{name}": scores for name, scores in train.items()}
+    return columns
+
+
+def _per_fold(seconds: Floats | float, n_folds: int) -> Floats:
+    """Seconds of each fold; work that folds share is divided evenly."""
+    return np.full(n_folds, seconds / n_folds) if isinstance(seconds, float) else seconds
+
+
+def _by_metric(folds: list[dict[str, float]], task: Task) -> dict[str, Floats]:
+    """Turn a dictionary a fold into an array a metric.
+
+    A fold whose fit failed has no scores, and knows nothing of what a callable would have named.
+    """
+    names = max(folds, key=len) or task.scorers
+    return {
+        name: np.array([fold.get(name, task.error_score) for fold in folds], dtype=np.float64)
+        for name in names
+    }
+
+
+def _held_out(values: Any, task: Task) -> Any:
+    """Bring values from the order of the samples into test order."""
+    return None if values is None else _safe_indexing(values, task.folds.rows)
+
+
+def _held_out_weights(task: Task) -> dict[str, Floats]:
+    return {name: own[task.folds.rows] for name, own in task.score_weights.items()}
+
+
+def _fold_scores(task: Task, outcome: Outcome, targets: HeldOutTargets) -> dict[str, Floats]:
+    """Scores of every fold from an engine's answers."""
+    scores: dict[str, Floats] = {}
+    for name, scorer in task.scorers.items():
+        values = per_sample(scorer, task.estimator, targets.y, outcome.answers)
+        metric = metric_of(scorer, task.estimator)
+        if values is not None:
+            scores[name] = targets.fold_means(values, name)
+        elif metric in (r2_score, roc_auc_score) and (np.diff(targets.starts) == 1).all():
+            warnings.warn(
+                "R² and AUC are not defined for a single sample; see the result's pooled score",
+                UndefinedMetricWarning,
+                stacklevel=5,
+            )
+            scores[name] = np.full(len(task.folds), np.nan)
+        elif metric is r2_score and _is_plain_r2(scorer, outcome, targets):
+            scores[name] = sign_of(scorer) * _fold_r2(outcome.answers["predict"], targets, name)
+        else:
+            scores |= _one_by_one(name, scorer, task, outcome, targets)
+    return scores
+
+
+def _is_plain_r2(scorer: Scorer, outcome: Outcome, targets: HeldOutTargets) -> bool:
+    """Whether R² is that of one output on test sets of two samples or more."""
+    y = targets.y
+    return (
+        not getattr(scorer, "_kwargs", None)
+        and isinstance(y, np.ndarray)
+        and y.ndim == 1
+        and y.dtype.kind in "fiu"
+        and "predict" in outcome.answers
+        and bool(np.diff(targets.starts).min() > 1)
+    )
+
+
+def _fold_r2(prediction: Floats, targets: HeldOutTargets, metric: str) -> Floats:
+    """R² of all folds in a few passes, as scikit-learn defines it: 1 where nothing is left."""
+    left = targets.fold_means(np.square(targets.y - prediction), metric)
+    spread = targets.spread(metric)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = 1.0 - left / spread
+    scores[spread == 0.0] = 0.0
+    scores[left == 0.0] = 1.0
+    return np.asarray(scores)
+
+
+def _one_by_one(
+    name: str, scorer: Scorer, task: Task, outcome: Outcome, targets: HeldOutTargets
+) -> dict[str, Floats]:
+    """Scores of every fold by a scorer that wants to see each of them."""
+    y = targets.y
+    folds = []
+    # scikit-learn's scorers take answers for what they are and never look at the rows.
+    X = None if reads_answers(scorer) else task.X
+    for fold, (start, stop) in enumerate(pairwise(task.folds.starts.tolist())):
+        part = slice(start, stop)
+        rows = None if X is None else _safe_indexing(X, task.folds.test(fold))
+        held = HeldOut(
+            task.estimator,
+            {key: answer[part] for key, answer in outcome.answers.items()},
+            outcome.classes,
+            rows,
+        )
+        folds.append(
+            score_held_out(
+                {name: scorer},
+                held,
+                rows,
+                None if y is None else y[part],
+                weights={key: own[part] for key, own in targets.weights.items()},
+                error_score=task.error_score,
+            )
+        )
+    return _by_metric(folds, task)
+
+
+def pooled_scores(
+    task: Task, outcome: Outcome, metrics: list[str]
+) -> tuple[dict[str, float], list[str]]:
+    """Score all held-out answers at once; a metric that needs more than answers gets NaN."""
+    pooled = dict.fromkeys(metrics, float("nan"))
+    if not outcome.answers:
+        return pooled, ["some fits failed, so there are no held-out predictions"]
+    held = HeldOut(task.estimator, outcome.answers, outcome.classes)
+    y, weights = _held_out(task.y, task), _held_out_weights(task)
+    notes = []
+    for name, scorer in task.scorers.items():
+        try:
+            pooled |= score_held_out({name: scorer}, held, None, y, weights=weights)
+        except Exception as error:
+            notes.append(f"no pooled {name}: {error}")
+    return pooled, notes

@@ -1,0 +1,325 @@
+"""One result for every engine."""
+
+from __future__ import annotations
+
+import html
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._folds import Folds, Splits, partitions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CVResult", "counted", "describe_folds"]
+
+Floats = NDArray[np.float64]
+
+
+class CVResult(dict[str, Any]):
+    """What a cross-validation found out.
+
+    A dictionary as scikit-learn's `cross_validate` returns it, ``result["test_score"]``, with
+    everything else as attributes.
+
+    Attributes
+    ----------
+    scores : dict of arrays
+        Per-fold scores, by metric; ``"score"`` is the name of a single one.
+    mean, std, std_error : float, or dict of floats for several metrics
+        Over the folds. The standard error is std / √k: folds share training rows, so read it as a
+        guide, not as an exact error.
+    partition_means : array of shape (n_partitions,), or dict of arrays for several metrics
+        Means over the folds of each partition: one, or as many as k-fold was repeated.
+    between_partitions : float, or dict of floats for several metrics
+        The variance of these means: what the choice of the partition is worth. NaN for one.
+    pooled : float, or dict of floats for several metrics
+        The metric of all held-out predictions taken together; NaN where that has no meaning.
+    predictions : array of shape (n_samples,) or (n_samples, n_outputs)
+        What was predicted for each sample while it was held out.
+    decision_values, probabilities, log_densities, distances : array or None
+        The same, of estimators that have them; columns are in the order of ``classes``.
+    losses : array of shape (n_samples,) or None
+        The loss of each sample while it was held out; ``loss`` says which loss.
+    classes : array or None
+    engine : str
+        The engine that computed it.
+    cost : dict of int
+        Exact counts of what it took.
+    notes : list of str
+        What a reader should know.
+    folds : Folds or Splits
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> import onefold
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = onefold.cross_validate(KNeighborsClassifier(), X, y, cv=5, engine="refit")
+    >>> result
+    CVResult: KNeighborsClassifier, 5 folds of 150 samples, engine='refit'
+      score  0.9733 ± 0.0125 (mean ± standard error)   pooled 0.9733
+      cost   fits 5, rows_fed 600, rows_evaluated 150
+    >>> result.predictions[:3], int(result.losses.sum())
+    (array([0, 0, 0]), 4)
+    """
+
+    def __init__(
+        self,
+        columns: dict[str, Any],
+        *,
+        estimator_name: str,
+        folds: Folds | Splits,
+        answers: dict[str, NDArray[Any]],
+        pooled: dict[str, float],
+        losses: tuple[str, Floats] | None,
+        classes: NDArray[Any] | None,
+        engine: str,
+        cost: dict[str, int],
+        notes: list[str],
+    ) -> None:
+        super().__init__(columns)
+        self.folds = folds
+        self.engine = engine
+        self.cost = cost
+        self.notes = notes
+        self.classes = classes
+        self.loss = None if losses is None else losses[0]
+        self._losses = None if losses is None else losses[1]
+        self._estimator_name = estimator_name
+        self._answers = answers
+        self._pooled = pooled
+
+    def __reduce__(self) -> Any:
+        return _restore, (dict(self), self.__dict__)
+
+    # Scores
+
+    @property
+    def scores(self) -> dict[str, Floats]:
+        """Per-fold test scores by metric."""
+        return {key[5:]: value for key, value in self.items() if key.startswith("test_")}
+
+    @property
+    def mean(self) -> float | dict[str, float]:
+        """Mean score over the folds."""
+        return self._single({name: float(s.mean()) for name, s in self.scores.items()})
+
+    @property
+    def std(self) -> float | dict[str, float]:
+        """Standard deviation of the scores of the folds (with k − 1)."""
+        return self._single({name: _std(s) for name, s in self.scores.items()})
+
+    @property
+    def std_error(self) -> float | dict[str, float]:
+        """Standard error of the mean score."""
+        return self._single(
+            {name: _std(s) / float(np.sqrt(len(s))) for name, s in self.scores.items()}
+        )
+
+    @property
+    def partition_means(self) -> Any:
+        """Mean score of each partition; all test sets count as one where they are no partitions."""
+        parts = partitions(self.folds)
+        sizes = [len(self.folds)] if parts is None else [len(part) for part in parts]
+        ends = np.cumsum(sizes)[:-1]
+        means = {
+            name: np.array([part.mean() for part in np.split(scores, ends)])
+            for name, scores in self.scores.items()
+        }
+        return means["score"] if list(means) == ["score"] else means
+
+    @property
+    def between_partitions(self) -> float | dict[str, float]:
+        """Variance of the mean scores of partitions (with their number − 1)."""
+        means = self.partition_means
+        means = means if isinstance(means, dict) else {"score": means}
+        return self._single({name: _std(own) ** 2 for name, own in means.items()})
+
+    @property
+    def pooled(self) -> float | dict[str, float]:
+        """Score of all held-out predictions taken together."""
+        return self._single(self._pooled)
+
+    def _single(self, values: dict[str, float]) -> float | dict[str, float]:
+        return values["score"] if list(values) == ["score"] else values
+
+    # Held-out answers
+
+    @property
+    def predictions(self) -> NDArray[Any] | None:
+        """What was predicted for each sample while it was held out."""
+        return self._by_sample(self._answers.get("predict"))
+
+    @property
+    def decision_values(self) -> NDArray[Any] | None:
+        """Signed distances from the decision, of classifiers that have them."""
+        return self._by_sample(self._answers.get("decision_function"))
+
+    @property
+    def probabilities(self) -> NDArray[Any] | None:
+        """Class probabilities, of classifiers that have them."""
+        return self._by_sample(self._answers.get("predict_proba"))
+
+    @property
+    def log_densities(self) -> NDArray[Any] | None:
+        """Log densities, of density estimators."""
+        return self._by_sample(self._answers.get("score_samples"))
+
+    @property
+    def distances(self) -> NDArray[Any] | None:
+        """Distances from the centres, of clusterings."""
+        return self._by_sample(self._answers.get("transform"))
+
+    @property
+    def losses(self) -> Floats | None:
+        """The loss of each sample while it was held out."""
+        return self._by_sample(self._losses)
+
+    def _by_sample(self, values: NDArray[Any] | None) -> NDArray[Any] | None:
+        """Bring values from test order into the order of the samples."""
+        if values is None:
+            return None
+        if not isinstance(self.folds, Folds):
+            raise ValueError(
+                "the test sets are not a partition, so a sample may have several predictions or "
+                "none; fold_answers(i) has those of each split"
+            )
+        ordered = np.empty_like(values)
+        ordered[self.folds.rows] = values
+        return ordered
+
+    def fold_answers(self, fold: int) -> dict[str, NDArray[Any]]:
+        """Held-out answers of one fold or split, by method name, with their rows.
+
+        Returns
+        -------
+        answers : dict of arrays
+            ``"rows"`` are the samples held out; the others are in the same order.
+        """
+        if not isinstance(fold, Integral) or not 0 <= fold < len(self.folds):
+            raise IndexError(f"fold={fold!r}: there are {len(self.folds)} folds, from 0")
+        start, stop = self.folds.starts[fold : fold + 2]
+        rows = self.folds.test(fold)
+        return {"rows": rows} | {name: a[start:stop] for name, a in self._answers.items()}
+
+    # Showing
+
+    def to_frame(self, by: str = "fold") -> pd.DataFrame:
+        """Return a pandas data frame with a row a fold, or a row a sample.
+
+        Parameters
+        ----------
+        by : {"fold", "sample"}, default="fold"
+            Scores and times of each fold, or fold, prediction and loss of each sample.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'onefold[frames]'") from error
+        if by == "fold":
+            n_test = [len(self.folds.test(i)) for i in range(len(self.folds))]
+            columns = {k: v for k, v in self.items() if k not in ("estimator", "indices")}
+            frame = pd.DataFrame({"n_test": n_test} | columns)
+            return frame.rename_axis("fold")
+        if by != "sample":
+            raise ValueError(f"by must be 'fold' or 'sample', got {by!r}")
+        if not isinstance(self.folds, Folds):
+            raise ValueError("to_frame(by='sample') needs a partition; use fold_answers(i)")
+        columns = {"fold": self.folds.labels}
+        for name in ("prediction", "decision_value", "log_density", "loss"):
+            values = getattr(self, _PLURAL[name])
+            if values is None:
+                continue
+            if values.ndim == 1:
+                columns[name] = values
+            else:
+                columns |= {f"{name}_{j}": values[:, j] for j in range(values.shape[1])}
+        return pd.DataFrame(columns).rename_axis("sample")
+
+    def _title(self) -> str:
+        return f"{self._estimator_name}, {describe_folds(self.folds)}, engine={self.engine!r}"
+
+    def _lines(self) -> list[tuple[str, float, float, float]]:
+        return [
+            (name, float(s.mean()), _std(s) / float(np.sqrt(len(s))), self._pooled[name])
+            for name, s in self.scores.items()
+        ]
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        width = max(4, *(len(name) for name, *_ in lines))
+        text = [f"CVResult: {self._title()}"]
+        for name, mean, error, pooled in lines:
+            says = "" if np.isnan(pooled) else f"   pooled {pooled:.4f}"
+            spread = "" if len(self.folds) < 2 else f" ± {error:.4f} (mean ± standard error)"
+            text.append(f"  {name:<{width}}  {mean:.4f}{spread}{says}")
+        text.append(f"  {'cost':<{width}}  {self._cost()}")
+        text += [f"  {'note':<{width}}  {note}" for note in self.notes]
+        return "\n".join(text)
+
+    def _cost(self) -> str:
+        return ", ".join(f"{name} {count}" for name, count in self.cost.items() if count)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{mean:.4f}</td><td>{error:.4f}</td>"
+            f"<td>{'' if np.isnan(pooled) else f'{pooled:.4f}'}</td></tr>"
+            for name, mean, error, pooled in self._lines()
+        )
+        notes = "".join(f"<br>{html.escape(note)}" for note in self.notes)
+        return (
+            f"<table><caption>{html.escape(self._title())}</caption>"
+            "<thead><tr><th>metric</th><th>mean</th><th>standard error</th><th>pooled</th></tr>"
+            f"</thead><tbody>{cells}</tbody></table>"
+            f"<small>{html.escape(self._cost())}{notes}</small>"
+        )
+
+
+_PLURAL = {
+    "prediction": "predictions",
+    "decision_value": "decision_values",
+    "log_density": "log_densities",
+    "loss": "losses",
+}
+
+
+def counted(number: int, noun: str) -> str:
+    """Say how many there are of something.
+
+    Examples
+    --------
+    >>> from onefold._result import counted
+    >>> counted(1, "fold"), counted(5, "fold")
+    ('1 fold', '5 folds')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def describe_folds(folds: Folds | Splits) -> str:
+    """Say how many folds or splits there are, and of how many samples.
+
+    Examples
+    --------
+    >>> from onefold._folds import resolve_cv
+    >>> from onefold._result import describe_folds
+    >>> describe_folds(resolve_cv([([0, 1], [2])], [[0], [1], [2]]))
+    '1 split of 3 samples'
+    """
+    kind = "fold" if isinstance(folds, Folds) else "split"
+    return f"{counted(len(folds), kind)} of {counted(folds.n_samples, 'sample')}"
+
+
+def _std(scores: Floats) -> float:
+    return float(scores.std(ddof=1)) if len(scores) > 1 else float("nan")
+
+
+def _restore(columns: dict[str, Any], attributes: dict[str, Any]) -> CVResult:
+    result = CVResult.__new__(CVResult)
+    result.update(columns)
+    result.__dict__.update(attributes)
+    return result

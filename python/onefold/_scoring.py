@@ -1,0 +1,347 @@
+"""From held-out answers to scores and losses.
+
+Engines return predictions, never scores. A scorer, though, wants an estimator; so `HeldOut` plays
+one: it answers ``predict`` and its kin for one test set. Every scorer of scikit-learn then works on
+the answers of every engine, for one fold or for all of them pooled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from inspect import signature
+from numbers import Real
+from traceback import format_exc
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import (
+    ClassifierMixin,
+    RegressorMixin,
+    is_classifier,
+    is_clusterer,
+    is_regressor,
+)
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import (
+    accuracy_score,
+    check_scoring,
+    get_scorer,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+)
+from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _PassthroughScorer
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+
+__all__ = [
+    "RESPONSES",
+    "UNNAMED",
+    "HeldOut",
+    "Scorer",
+    "is_mean",
+    "losses",
+    "metric_of",
+    "per_sample",
+    "reads_answers",
+    "resolve_scoring",
+    "score_held_out",
+    "sign_of",
+    "takes_weights",
+]
+
+Scorer = Callable[..., Any]
+Answers = Mapping[str, NDArray[Any]]
+Floats = NDArray[np.float64]
+
+UNNAMED = "score"
+"""The name of the one metric that a caller has not named."""
+
+RESPONSES = (
+    "predict",
+    "decision_function",
+    "predict_proba",
+    "predict_log_proba",
+    "score_samples",
+    "transform",
+)
+"""The methods that answer for each row of a test set."""
+
+
+class HeldOut:
+    """A fitted estimator as a scorer sees it: its answers for one test set, each computed once.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, and then asked for what is not among ``answers``; or not fitted, and then it only
+        tells what kind of estimator it is.
+    answers : dict of arrays
+        What is known already, by the name of the method that would return it.
+    classes : array, optional
+        Of a classifier that is not fitted.
+    rows : array-like, optional
+        What the answers are answers to, where somebody could ask about other rows.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        answers: Answers | None = None,
+        classes: Any = None,
+        rows: Any = None,
+    ) -> None:
+        self._rows = rows
+        self._estimator = estimator
+        self._is_fitted = answers is None
+        self._answers = dict(answers or {})
+        if classes is not None:
+            self.classes_ = classes
+
+    def __sklearn_tags__(self) -> Any:
+        return self._estimator.__sklearn_tags__()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        if name in RESPONSES and (name in self._answers or self._is_fitted):
+            return self._method(name)
+        if name.startswith("__") or not self._is_fitted:
+            raise AttributeError(f"{name} is not among the held-out answers")
+        return getattr(self._estimator, name)
+
+    def _method(self, name: str) -> Callable[[Any], Any]:
+        compute = None if name in self._answers else getattr(self._estimator, name)
+
+        def answer(X: Any) -> Any:
+            if self._rows is not None and X is not self._rows:
+                raise ValueError(
+                    f"{name} is known for the held-out rows as they are, and no others"
+                )
+            if name not in self._answers and compute is not None:
+                self._answers[name] = compute(X)
+            return self._answers[name]
+
+        answer.__name__ = name  # scikit-learn's scorers read it
+        return answer
+
+    @property
+    def subject(self) -> Any:
+        """The fitted estimator, or this stand-in where there is none."""
+        return self._estimator if self._is_fitted else self
+
+    def answer(self, name: str, X: Any) -> NDArray[Any] | None:
+        """Return what the estimator's method ``name`` returns, or None where it has none."""
+        return getattr(self, name)(X) if hasattr(self, name) else None
+
+    def score(self, X: Any, y: Any = None, **weights: Any) -> Any:
+        """Return the estimator's own score, from the known answers where they suffice."""
+        metric = _own_metric(self._estimator)
+        if metric is not None:
+            return metric(y, self.predict(X), **weights)
+        if self._is_fitted:
+            return self._estimator.score(X, y, **weights)
+        scores = _own_sample_scores(self._estimator, self._answers)
+        if scores is not None:
+            return float(np.average(scores, weights=weights.get("sample_weight")))
+        if isinstance(self._estimator, BaseSearchCV):
+            # A search scores as the candidate does that it has chosen.
+            candidate, classes = self._estimator.estimator, getattr(self, "classes_", None)
+            held = HeldOut(candidate, self._answers, classes)
+            return _scorer_of(self._estimator)(held, X, y, **weights)
+        raise AttributeError(f"{type(self._estimator).__name__}.score needs the fitted estimator")
+
+
+_OWN_METRICS: dict[Any, Callable[..., Any]] = {
+    ClassifierMixin.score: accuracy_score,
+    DummyClassifier.score: accuracy_score,
+    KNeighborsClassifier.score: accuracy_score,
+    RegressorMixin.score: r2_score,
+    DummyRegressor.score: r2_score,
+}
+"""Methods ``score`` that are a metric of what ``predict`` answers, and nothing else."""
+
+
+def _own_metric(estimator: Any) -> Callable[..., Any] | None:
+    """The metric behind ``estimator.score``, through a pipeline to its last step."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return _OWN_METRICS.get(getattr(type(estimator), "score", None))
+
+
+def _scorer_of(search: BaseSearchCV) -> Scorer:
+    """The scorer behind ``search.score``: of several metrics that which the search refits by."""
+    scoring = search.scoring
+    if isinstance(scoring, Mapping):
+        scoring = scoring[search.refit]
+    elif isinstance(scoring, (list, tuple, set)):
+        scoring = search.refit
+    scorer: Scorer = check_scoring(search.estimator, scoring=scoring)
+    return scorer
+
+
+def _own_sample_scores(estimator: Any, answers: Answers) -> Floats | None:
+    """The scores of each sample whose mean is ``estimator.score``, if it is such a mean."""
+    if hasattr(estimator, "_sample_scores"):
+        return np.asarray(estimator._sample_scores(answers))
+    if not is_classifier(estimator) and "score_samples" in answers:
+        return np.asarray(answers["score_samples"], dtype=np.float64)
+    return None
+
+
+def resolve_scoring(estimator: Any, scoring: Any) -> dict[str, Scorer]:
+    """Read ``scoring`` as scikit-learn does: scorers by name, ``{"score": …}`` for a single one.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from onefold._scoring import resolve_scoring
+    >>> list(resolve_scoring(Ridge(), ["r2", "neg_mean_squared_error"]))
+    ['r2', 'neg_mean_squared_error']
+    """
+    if isinstance(scoring, (list, tuple, set, frozenset)):
+        names = list(scoring)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"scoring must name metrics, got {scoring!r}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"scoring names a metric twice: {scoring!r}")
+        return {name: get_scorer(name) for name in names}
+    if isinstance(scoring, _MultimetricScorer):  # what check_scoring makes of several metrics
+        return dict(scoring._scorers)
+    if isinstance(scoring, Mapping):
+        if not scoring:
+            raise ValueError("scoring is an empty dict")
+        return {name: check_scoring(estimator, scoring=one) for name, one in scoring.items()}
+    return {UNNAMED: check_scoring(estimator, scoring=scoring)}
+
+
+def score_held_out(
+    scorers: Mapping[str, Scorer],
+    held: HeldOut,
+    X: Any,
+    y: Any,
+    *,
+    weights: Mapping[str, Any],
+    error_score: float | str = "raise",
+) -> dict[str, float]:
+    """Scores of one test set, by metric; a scorer may itself return several by name.
+
+    Scorers that get weights have theirs by name. What an unnamed scorer would have named is not
+    known where it fails, and so is left out.
+    """
+    arguments = (X,) if y is None else (X, y)
+    scores: dict[str, float] = {}
+    for name, scorer in scorers.items():
+        keywords = {"sample_weight": weights[name]} if name in weights else {}
+        subject = held if reads_answers(scorer) else held.subject
+        try:
+            score = scorer(subject, *arguments, **keywords)
+        except Exception:
+            if error_score == "raise":
+                raise
+            score = {} if name == UNNAMED else error_score
+            warnings.warn(
+                f"Scoring failed. The score on this train-test partition will be set to "
+                f"{error_score}. Details:\n{format_exc()}",
+                UserWarning,
+                stacklevel=2,
+            )
+        for key, value in (score if isinstance(score, dict) else {name: score}).items():
+            number = value.item() if getattr(value, "ndim", None) == 0 else value
+            if not isinstance(number, Real):
+                raise ValueError(f"scoring must return a number, got {value!r} (scorer={key})")
+            scores[key] = float(number)
+    return scores
+
+
+def reads_answers(scorer: Scorer) -> bool:
+    """Whether a scorer is one of scikit-learn: any other callable may want the estimator itself."""
+    return isinstance(scorer, (_BaseScorer, _PassthroughScorer))
+
+
+def takes_weights(scorer: Scorer) -> bool:
+    """Whether a scorer has the keyword ``sample_weight``, or the function behind it has."""
+    function = getattr(scorer, "_score_func", scorer)
+    if isinstance(scorer, _PassthroughScorer):
+        function = scorer._estimator.score
+    return "sample_weight" in signature(function).parameters
+
+
+def metric_of(scorer: Scorer, estimator: Any) -> Callable[..., Any] | None:
+    """The metric that a scorer of scikit-learn computes, where it is a known function."""
+    if isinstance(scorer, _PassthroughScorer):
+        return _own_metric(estimator)
+    metric: Callable[..., Any] | None = getattr(scorer, "_score_func", None)
+    return metric
+
+
+def is_mean(scorer: Scorer, estimator: Any) -> bool:
+    """Whether `per_sample` knows the scorer, given predictions."""
+    return metric_of(scorer, estimator) in _MEANS and not getattr(scorer, "_kwargs", None)
+
+
+def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> NDArray[Any] | None:
+    """Per-sample scores whose mean over a fold is the fold's score, where the metric has them.
+
+    With these, the scores of half a million folds of leave-one-out are one pass of numpy.
+    """
+    metric = metric_of(scorer, estimator)
+    if metric is None and isinstance(scorer, _PassthroughScorer):
+        return _own_sample_scores(estimator, answers)
+    if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
+        return None
+    prediction = answers["predict"]
+    values = _MEANS[metric](prediction, _in_shape(y, prediction))
+    return values if values is None or sign_of(scorer) == 1 else -1.0 * values
+
+
+def sign_of(scorer: Scorer) -> int:
+    """−1 of a scorer that turns a metric round, so that the larger is the better."""
+    return int(getattr(scorer, "_sign", 1))
+
+
+def _right(prediction: Any, y: Any) -> NDArray[np.bool_] | None:
+    return np.asarray(prediction == y) if y.ndim == 1 else None
+
+
+_MEANS: dict[Any, Callable[[Any, Any], NDArray[Any] | None]] = {
+    accuracy_score: _right,
+    mean_squared_error: lambda prediction, y: _over_outputs(np.square(prediction - y)),
+    mean_absolute_error: lambda prediction, y: _over_outputs(np.abs(prediction - y)),
+}
+"""Metrics that are means over samples."""
+
+
+def losses(estimator: Any, y: Any, answers: Answers) -> tuple[str, Floats] | None:
+    """Name and value of each held-out sample's loss, by the kind of estimator.
+
+    Classification has the zero-one loss, regression the squared error (the mean over outputs),
+    density estimation the negative log density, clustering the squared distance to the nearest
+    centre; None where no such answers are known.
+    """
+    if y is not None and "predict" in answers:
+        prediction = answers["predict"]
+        targets = _in_shape(y, prediction)
+        if is_classifier(estimator) and targets.ndim == 1:
+            return "zero-one", (prediction != targets).astype(np.float64)
+        if is_regressor(estimator):
+            return "squared error", _over_outputs(np.square(prediction - targets))
+    if is_clusterer(estimator) and "transform" in answers:
+        return "squared distance", np.square(answers["transform"].min(axis=1))
+    if "score_samples" in answers:
+        return "negative log density", -np.asarray(answers["score_samples"], dtype=np.float64)
+    return None
+
+
+def _in_shape(y: Any, prediction: NDArray[Any]) -> NDArray[Any]:
+    """Targets in the shape of the predictions: one column goes with one dimension."""
+    targets = np.asarray(y)
+    return targets.reshape(prediction.shape) if targets.size == prediction.size else targets
+
+
+def _over_outputs(values: NDArray[Any]) -> Floats:
+    return np.asarray(values if values.ndim == 1 else values.mean(axis=1))

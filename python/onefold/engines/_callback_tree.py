@@ -1,0 +1,301 @@
+"""TreeCV of Python estimators: the core walks the tree and calls back, in threads or processes.
+
+The rows are numbered in *fold order* here: position p of the walk is row ``order[p]`` of X, so a
+subtree is a range of positions, and so is everything it feeds.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+import warnings
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+
+from .. import _core
+from .._folds import Folds
+from .._progress import reporter
+from .._scoring import is_mean
+from ._base import Outcome, Task, takes
+from ._fold_scorer import FoldResult, FoldScorer, join_folds
+from ._native import TreeOptions
+
+__all__ = ["callback_tree", "copy_estimator"]
+
+Positions = NDArray[np.int64]
+
+
+def callback_tree(task: Task, folds: Folds) -> Outcome:
+    """Cross-validate clones of the estimator along the tree."""
+    options = TreeOptions.of(task)
+    data = _TreeData.of(task, folds, options.seed)
+    processes = _in_processes(task) and options.n_jobs > 1 and len(folds) > 2
+    start = time.perf_counter()
+    # Estimators that change the filters of warnings, as scikit-learn's do, leave them in disorder
+    # when they run in several threads.
+    with reporter(task.progress, unit="rows") as report, warnings.catch_warnings():
+        if processes:
+            found = _tree_in_processes(clone(task.estimator), data, options.n_jobs)
+        else:
+            found = _evaluate_span(clone(task.estimator), data, options.n_jobs, report)
+    seconds = time.perf_counter() - start
+    answers, classes = join_folds(found.results, task)
+    follow = _scores_follow(task)
+    return Outcome(
+        answers=answers,
+        classes=classes,
+        cost=found.cost,
+        fit_time=seconds - found.score_seconds if not processes else seconds,
+        score_time=found.score_seconds,
+        test_scores=None if follow else [fold.scores for fold in found.results],
+    )
+
+
+def _in_processes(task: Task) -> bool:
+    return bool(task.options.get("backend", "threads") == "processes")
+
+
+def _scores_follow(task: Task) -> bool:
+    """Whether all scores can be computed from predictions at once, when the walk is over."""
+    return all(is_mean(scorer, task.estimator) for scorer in task.scorers.values())
+
+
+def _keywords(estimator: Any, y: Any) -> dict[str, Any]:
+    """What ``partial_fit`` is told besides rows: all classes there are, where it asks for them."""
+    if not is_classifier(estimator) or not takes(estimator.partial_fit, "classes"):
+        return {}
+    labels = np.asarray(y)
+    if labels.ndim == 1 or labels.shape[1] == 1:
+        return {"classes": np.unique(labels)}
+    if isinstance(estimator, MultiOutputClassifier):
+        return {"classes": [np.unique(column) for column in labels.T]}
+    return {"classes": np.arange(labels.shape[1])}
+
+
+@dataclass(frozen=True)
+class _TreeData:
+    """Rows in fold order, and what is asked of models about them."""
+
+    X: Any
+    y: Any
+    weights: Any
+    order: Positions
+    """The row of X at each position."""
+    starts: Positions
+    """Where each fold begins, and at last where they all end."""
+    offset: int
+    """What the first position is called in the whole walk: random orders are keyed by that."""
+    scorer: FoldScorer
+    keywords: dict[str, Any]
+    batch_size: int | None
+    seed: int | None
+
+    @classmethod
+    def of(cls, task: Task, folds: Folds, seed: int | None) -> _TreeData:
+        return cls(
+            X=task.X,
+            y=task.y,
+            weights=task.weights,
+            order=folds.rows,
+            starts=folds.starts,
+            offset=0,
+            scorer=FoldScorer.answers_only(task) if _scores_follow(task) else FoldScorer.of(task),
+            keywords=_keywords(task.estimator, task.y),
+            batch_size=task.options.get("batch_size"),
+            seed=seed,
+        )
+
+    @property
+    def folds(self) -> Folds:
+        """The folds of the positions."""
+        sizes = np.diff(self.starts)
+        return Folds.from_labels(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+
+    def span(self, first: int, last: int) -> _TreeData:
+        """Cut out the folds from ``first`` up to ``last``, with their rows only."""
+        begin, end = self.starts[first], self.starts[last]
+        rows = self.order[begin:end]
+        return replace(
+            self,
+            X=_take(self.X, rows),
+            y=None if self.y is None else _take(self.y, rows),
+            weights=None if self.weights is None else self.weights[rows],
+            order=np.arange(len(rows)),
+            starts=self.starts[first : last + 1] - begin,
+            offset=self.offset + int(begin),
+            scorer=self.scorer.on(rows),
+        )
+
+    def feed(self, model: Any, positions: Positions) -> None:
+        """Give a model the rows of one training phase."""
+        if self.seed is not None:
+            key = (self.seed, self.offset + int(positions[0]), len(positions))
+            positions = np.random.default_rng(key).permutation(positions)
+        rows = self.order[positions]
+        size = self.batch_size or len(rows)
+        for start in range(0, len(rows), size):
+            batch = rows[start : start + size]
+            targets = () if self.y is None else (_take(self.y, batch),)
+            weights = {} if self.weights is None else {"sample_weight": self.weights[batch]}
+            model.partial_fit(_take(self.X, batch), *targets, **self.keywords, **weights)
+
+    def evaluate(self, model: Any, positions: Positions) -> FoldResult:
+        """Ask a model about held-out rows."""
+        rows = self.order[positions]
+        targets = None if self.y is None else _take(self.y, rows)
+        return self.scorer.evaluate(model, _take(self.X, rows), targets, rows)
+
+
+@dataclass
+class _SpanResult:
+    """What a walk brings home: a judgement a fold, and what it cost."""
+
+    results: list[FoldResult]
+    cost: dict[str, int]
+    score_seconds: float
+
+
+class _FoldEvaluator:
+    """Does to a model what the core asks for, and takes down what becomes of each fold."""
+
+    def __init__(self, data: _TreeData) -> None:
+        self._data = data
+        self.results: dict[int, FoldResult] = {}
+        self.score_seconds = 0.0
+
+    def copy(self, model: Any) -> Any:
+        return copy_estimator(model)
+
+    def update(self, model: Any, positions: Positions) -> None:
+        self._data.feed(model, positions)
+
+    def evaluate(self, model: Any, positions: Positions) -> None:
+        start = time.perf_counter()
+        self.results[int(positions[0])] = self._data.evaluate(model, positions)
+        self.score_seconds += time.perf_counter() - start
+
+
+class _ModelCollector(_FoldEvaluator):
+    """Keeps the models that reach the folds, instead of judging them."""
+
+    def __init__(self, data: _TreeData) -> None:
+        super().__init__(data)
+        self.models: dict[int, Any] = {}
+
+    def evaluate(self, model: Any, positions: Positions) -> None:
+        # The core goes on to use the model for another fold.
+        self.models[int(positions[0])] = copy_estimator(model)
+
+
+def _evaluate_span(model: Any, data: _TreeData, n_jobs: int, report: Any = None) -> _SpanResult:
+    """Evaluate all folds of ``data``, given a model trained on all the others."""
+    if len(data.starts) == 2:
+        positions = np.arange(data.starts[1])
+        start = time.perf_counter()
+        results = [data.evaluate(model, positions)]
+        cost = {"rows_evaluated": len(positions)}
+        return _SpanResult(results, cost, time.perf_counter() - start)
+    handler = _FoldEvaluator(data)
+    # Random orders are the handler's, so that they do not depend on how the walk is divided.
+    cost = _core.tree_walk(handler, model, data.folds, TreeOptions("auto", None, n_jobs), report)
+    results = [handler.results[int(start)] for start in data.starts[:-1]]
+    return _SpanResult(results, cost, handler.score_seconds)
+
+
+def _tree_in_processes(model: Any, data: _TreeData, n_jobs: int) -> _SpanResult:
+    """Run the top of the tree here, and every subtree below it in some process.
+
+    The nodes at one depth of the tree are taken for folds: a walk over these *is* the top of the
+    tree, and ends with the models that the subtrees start from.
+    """
+    n_folds = len(data.starts) - 1
+    depth = min(math.ceil(math.log2(2 * n_jobs)), int(math.log2(n_folds)))
+    ends = _frontier(n_folds, depth)
+    top = replace(data, starts=data.starts[ends])
+    collector = _ModelCollector(top)
+    top_cost = _core.tree_walk(collector, model, top.folds, TreeOptions("auto", None, n_jobs))
+    top_cost.pop("rows_evaluated")
+    jobs = [
+        delayed(_evaluate_span)(collector.models[int(data.starts[a])], data.span(a, b), 1)
+        for a, b in pairwise(ends)
+    ]
+    parts: list[_SpanResult] = Parallel(n_jobs=n_jobs)(jobs)
+    cost: Counter[str] = Counter(top_cost)
+    for part in parts:
+        cost.update({name: count for name, count in part.cost.items() if name != "fits"})
+    cost["peak_models"] = max(part.cost.get("peak_models", 1) for part in parts) * n_jobs
+    return _SpanResult(
+        results=[fold for part in parts for fold in part.results],
+        cost=dict(cost),
+        score_seconds=sum(part.score_seconds for part in parts),
+    )
+
+
+def _frontier(n_folds: int, depth: int) -> list[int]:
+    """Where the spans of the nodes at one depth begin, and at last where they all end."""
+    ends = [0, n_folds]
+    for _ in range(depth):
+        middles = [a + (b - a + 1) // 2 for a, b in pairwise(ends)]
+        ends = sorted(ends + middles)
+    return ends
+
+
+def _take(values: Any, rows: NDArray[np.int64]) -> Any:
+    """The rows of an array, as a view where they are a run."""
+    first, last = int(rows[0]), int(rows[-1])
+    if isinstance(values, np.ndarray) and last - first + 1 == len(rows) and _is_run(rows):
+        return values[first : last + 1]
+    return _safe_indexing(values, rows)
+
+
+def _is_run(rows: NDArray[np.int64]) -> bool:
+    return bool((np.diff(rows) == 1).all())
+
+
+def copy_estimator(estimator: Any) -> Any:
+    """Copy a fitted estimator so that training the copy leaves the original alone.
+
+    What cannot change is shared, arrays are copied as arrays, and only the rest goes through the
+    general and slow `copy.deepcopy`. An estimator that defines its own way to be copied or
+    pickled is asked for it.
+    """
+    kind = type(estimator)
+    if any(_has_own(kind, name) for name in _WAYS_TO_COPY):
+        return copy.deepcopy(estimator)
+    twin: Any = object.__new__(kind)
+    memo: dict[int, Any] = {id(estimator): twin}
+    for name, value in vars(estimator).items():
+        if value is None or isinstance(value, _IMMUTABLE):
+            twin.__dict__[name] = value
+        elif type(value) is np.ndarray and value.dtype.kind != "O":
+            twin.__dict__[name] = memo.setdefault(id(value), value.copy(order="K"))
+        else:
+            twin.__dict__[name] = copy.deepcopy(value, memo)
+    return twin
+
+
+def _has_own(kind: type, name: str) -> bool:
+    known = (getattr(object, name, None), getattr(BaseEstimator, name, None))
+    return getattr(kind, name, None) not in known
+
+
+_WAYS_TO_COPY = (
+    "__deepcopy__",
+    "__getstate__",
+    "__reduce__",
+    "__reduce_ex__",
+    "__setstate__",
+    "__slots__",
+)
+
+_IMMUTABLE = (bool, int, float, complex, str, bytes, np.generic)

@@ -1,0 +1,65 @@
+"""scikit-learn's estimators that a native learner does exactly."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from sklearn import naive_bayes
+
+from .. import learners
+from .._scoring import RESPONSES
+from ..learners._base import NativeEstimator
+
+__all__ = ["native_learner"]
+
+
+def native_learner(estimator: Any) -> NativeEstimator | None:
+    """The native learner that is the same estimator, or None where there is none.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from onefold.engines._native_map import native_learner
+    >>> native_learner(GaussianNB(var_smoothing=1e-6))
+    GaussianNB(var_smoothing=1e-06)
+    """
+    if isinstance(estimator, NativeEstimator):
+        return None if _says_otherwise(type(estimator)) else estimator
+    if type(estimator) is naive_bayes.GaussianNB:
+        return learners.GaussianNB(estimator.priors, var_smoothing=estimator.var_smoothing)
+    alpha = _alpha(estimator)
+    if alpha is None:
+        return None
+    if type(estimator) is naive_bayes.MultinomialNB:
+        return learners.MultinomialNB(alpha, **_priors(estimator))
+    if type(estimator) is naive_bayes.ComplementNB:
+        return learners.ComplementNB(alpha, norm=estimator.norm)
+    if type(estimator) is naive_bayes.BernoulliNB and _zeros_are_no_events(estimator):
+        return learners.BernoulliNB(alpha, binarize=estimator.binarize, **_priors(estimator))
+    return None
+
+
+def _says_otherwise(kind: type[NativeEstimator]) -> bool:
+    """Whether a class made from a native learner learns or answers in a way of its own."""
+    ours = NativeEstimator.__module__.partition(".")[0]
+    theirs = [own for own in kind.__mro__ if own.__module__.partition(".")[0] != ours]
+    own_ways = {name for own in theirs if issubclass(own, NativeEstimator) for name in vars(own)}
+    return not own_ways.isdisjoint({"fit", "partial_fit", "score", *RESPONSES})
+
+
+def _zeros_are_no_events(estimator: Any) -> bool:
+    return estimator.binarize is not None and estimator.binarize >= 0
+
+
+def _alpha(estimator: Any) -> float | None:
+    """The smoothing as scikit-learn reads it, if it is one positive number for all features."""
+    alpha = getattr(estimator, "alpha", None)
+    if not isinstance(alpha, Real) or not hasattr(estimator, "force_alpha"):
+        return None
+    smoothing = float(alpha) if estimator.force_alpha else max(float(alpha), 1e-10)
+    return smoothing if smoothing > 0 else None
+
+
+def _priors(estimator: Any) -> dict[str, Any]:
+    return {"fit_prior": estimator.fit_prior, "class_prior": estimator.class_prior}

@@ -1,0 +1,196 @@
+"""scikit-learn's support vector machines, fitted by scikit-learn with the native solver inside.
+
+``fit`` of scikit-learn's `SVC` and `SVR` checks what it is given, has LIBSVM solve the dual, and
+makes a fitted machine of the solution. Only the middle is replaced here: what is checked, and what
+a fitted machine is made of, stays scikit-learn's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn.svm
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from .. import _core
+from .._data import to_rows
+from ..svm import Settings, warn_of_gap
+
+__all__ = ["native_solver"]
+
+Floats = NDArray[np.float64]
+
+_SOLVERS = ("_dense_fit", "_sparse_fit")
+"""The methods of a machine that have LIBSVM solve."""
+
+_TAKEN = ["X", "y", "sample_weight", "solver_type", "kernel", "random_seed"]
+"""What they take."""
+
+_LEFT = {
+    "support_",
+    "support_vectors_",
+    "_n_support",
+    "dual_coef_",
+    "intercept_",
+    "_probA",
+    "_probB",
+    "fit_status_",
+    "_num_iter",
+}
+"""What they leave behind."""
+
+
+@contextmanager
+def native_solver(estimator: Any, *, memory_mb: float | None, n_jobs: int) -> Iterator[None]:
+    """Have ``fit`` of a machine of scikit-learn call the native solver as long as this lasts.
+
+    What the native solver does not do is left to LIBSVM: precomputed kernels, probabilities, and
+    ``verbose=True``, which is to show LIBSVM at work. So is everything where the private names of
+    scikit-learn are not those that are known here: a machine is never half made.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Nothing happens to one that is not scikit-learn's `SVC` or `SVR`, or has been fitted.
+    memory_mb : float, optional
+        What kernel values may take; half of the free memory by default.
+    n_jobs : int
+        Threads. The solution does not depend on them.
+
+    Notes
+    -----
+    ``support_`` has the places of the support vectors among all rows, also where some weights are
+    zero: LIBSVM's then are places among the other rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> from onefold.engines._sklearn_svm_fit import native_solver
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC(C=10)
+    >>> with native_solver(model, memory_mb=100, n_jobs=2):
+    ...     model.fit(X, y)
+    SVC(C=10)
+    >>> model.n_support_, model.score(X, y)
+    (array([ 4, 11, 12], dtype=int32), 0.9866666666666667)
+    """
+    names = _SOLVERS if _applies(estimator) else ()
+    for name in names:
+        setattr(estimator, name, _Native(estimator, getattr(estimator, name), memory_mb, n_jobs))
+    try:
+        yield
+    finally:
+        for name in names:
+            delattr(estimator, name)
+
+
+def _applies(estimator: Any) -> bool:
+    if type(estimator) not in (sklearn.svm.SVC, sklearn.svm.SVR) or _LEFT & vars(estimator).keys():
+        return False
+    if estimator.kernel not in ("linear", "poly", "rbf", "sigmoid") or estimator.verbose:
+        return False
+    solvers = [getattr(estimator, name, None) for name in _SOLVERS]
+    return estimator.probability in (False, "deprecated") and all(
+        solver is not None and list(inspect.signature(solver).parameters) == _TAKEN
+        for solver in solvers
+    )
+
+
+@dataclass(frozen=True)
+class _Native:
+    """The native solver in the place of one of scikit-learn's."""
+
+    estimator: Any
+    theirs: Callable[..., None]
+    memory_mb: float | None
+    n_jobs: int
+
+    def __call__(
+        self,
+        X: Any,
+        y: Floats,
+        sample_weight: Floats,
+        solver_type: int,
+        kernel: str,
+        random_seed: int,
+    ) -> None:
+        """Leave what scikit-learn's solver would leave of these rows, targets and weights."""
+        how = (solver_type, kernel, random_seed)
+        is_known = self._tries(X, y, sample_weight, how)
+        rows = to_rows(X)
+        found = self._solve(rows, y, sample_weight) if is_known else None
+        if found is None or len(found["support"]) == 0:
+            self.theirs(X, y, sample_weight, *how)
+            return
+        self._leave(rows, found)
+        estimator = self.estimator
+        warn_of_gap(found["gap"], float(estimator.tol), int(estimator.max_iter))
+
+    def _tries(self, X: Any, y: Floats, weights: Floats, how: tuple[Any, ...]) -> bool:
+        """Let scikit-learn solve for a few rows, and say whether it leaves what is known here."""
+        few = self._few(y, weights)
+        if few is None:
+            return False
+        before = set(vars(self.estimator))
+        with warnings.catch_warnings():
+            # It may stop early, which says nothing of all rows.
+            warnings.simplefilter("ignore")
+            self.theirs(X[few], y[few], weights[few] if len(weights) else weights, *how)
+        return "_gamma" in before and set(vars(self.estimator)) - before == _LEFT
+
+    def _few(self, y: Floats, weights: Floats) -> NDArray[np.intp] | None:
+        """Two rows with a weight, of a classifier one of every class; none if there are not."""
+        counted = np.flatnonzero(weights > 0) if len(weights) else np.arange(len(y))
+        if not is_classifier(self.estimator):
+            return counted[:2] if len(counted) else None
+        codes, first = np.unique(y[counted], return_index=True)
+        return counted[first] if len(codes) == len(self.estimator.classes_) else None
+
+    def _solve(self, rows: Any, y: Floats, weights: Floats) -> dict[str, Any]:
+        estimator = self.estimator
+        n_classes = len(estimator.classes_) if is_classifier(estimator) else 0
+        targets: NDArray[Any] = y.astype(np.uint32) if n_classes else y[:, None]
+        settings = Settings.of(
+            estimator,
+            [float(estimator._gamma)],
+            class_weights=estimator.class_weight_[None] if n_classes else None,
+            memory_mb=self.memory_mb,
+            n_jobs=self.n_jobs,
+        )
+        examples = (rows, targets, n_classes, weights if len(weights) else None)
+        return _core.svm_fit(examples, settings)
+
+    def _leave(self, rows: Any, found: dict[str, Any]) -> None:
+        """Put the solution where that of a few rows is now."""
+        model = self.estimator
+        support = found["support"].astype(np.int32)
+        counts = np.diff(found["starts"].astype(np.int32))
+        model.support_ = support
+        # A regression counts its support vectors twice.
+        model._n_support = counts if is_classifier(model) else np.repeat(counts, 2)
+        model.intercept_ = found["intercepts"]
+        model.fit_status_ = int(found["gap"] >= model.tol)
+        model._num_iter = found["iterations"].astype(np.int32)
+        if isinstance(rows, np.ndarray):
+            model.support_vectors_ = rows[support]
+            model.dual_coef_ = found["coefficients"]
+        else:
+            model.support_vectors_ = type(model.support_vectors_)(rows[support])
+            model.dual_coef_ = type(model.dual_coef_)(_full(found["coefficients"]))
+
+
+def _full(table: Floats) -> Any:
+    """A table as a sparse one that stores every value: LIBSVM reads them by their number."""
+    height, width = table.shape
+    places = np.tile(np.arange(width), height)
+    starts = np.arange(height + 1) * width
+    return sp.csr_array((table.ravel(), places, starts), shape=table.shape)

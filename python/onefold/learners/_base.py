@@ -1,0 +1,393 @@
+"""What all native learners share: scikit-learn's manners around a native model.
+
+A learner has two halves. The native half, ``_core.Learner``, holds the model and does the
+arithmetic; the Python half checks arguments and keeps scikit-learn's contract. A subclass says how
+to make the native half and what its outputs mean.
+"""
+
+from __future__ import annotations
+
+import inspect
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClusterMixin,
+    DensityMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._core import Learner
+from .._data import as_values, as_weights, encode
+
+__all__ = [
+    "NativeClassifier",
+    "NativeClusterer",
+    "NativeDensity",
+    "NativeEstimator",
+    "NativeRegressor",
+]
+
+Floats = NDArray[np.float64]
+
+_KINDS: dict[type, tuple[Any, str]] = {
+    bool: ((bool, np.bool_), "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+}
+"""What a parameter must be, by the type of its default."""
+
+
+class NativeEstimator(BaseEstimator):
+    """A scikit-learn estimator whose model is native and learns row by row."""
+
+    _is_order_sensitive = False
+    """Whether the order of the rows changes the model by more than rounding."""
+    _is_mergeable = False
+    """Whether the models of two sets of rows can be merged into the model of both."""
+    _shows_bad_rows = False
+    """Whether the output for a row that holds NaN or infinity is never finite itself."""
+    _learner: Learner
+    _shape: tuple[int, int]
+
+    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+        """Make a native model that has learnt nothing.
+
+        ``n_targets`` counts classes or outputs; it is 0 for unsupervised learners.
+        """
+        raise NotImplementedError
+
+    def _make_learner(self, n_features: int, n_targets: int) -> Learner:
+        """Check the types of the parameters, and make a native model that has learnt nothing."""
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            if type(parameter.default) not in _KINDS:
+                continue
+            kind, said = _KINDS[type(parameter.default)]
+            if not isinstance(value := getattr(self, name), kind):
+                raise TypeError(f"{name} must be {said}, got {value!r}")
+        return self._new_learner(n_features, n_targets)
+
+    def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
+        """Read the native model's outputs as what ``predict`` and its kin return."""
+        raise NotImplementedError
+
+    def _targets(self, y: Any, n_samples: int) -> tuple[Any, int]:
+        """Check targets: what the native model takes, and how many classes or outputs there are."""
+        return None, 0
+
+    def _take_over_targets(self, other: Self) -> None:
+        """Learn from ``other``, of the same kind, what it has seen in the targets."""
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from all rows, once each, in their order.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        self._forget()
+        return self._learn(X, y, sample_weight, first=True)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from more rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        return self._learn(X, y, sample_weight, first=not hasattr(self, "_learner"))
+
+    def _forget(self) -> None:
+        self.__dict__.pop("_learner", None)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Self:
+        rows = self._rows(X, reset=first)
+        n_samples = rows.shape[0]
+        targets, n_targets = self._targets(y, n_samples)
+        weights = as_weights(sample_weight, n_samples)
+        if first:
+            self._shape = (rows.shape[1], n_targets)
+            self._learner = self._make_learner(*self._shape)
+        self._learner.learn((rows, targets, n_targets, weights))
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "_learner" in state:
+            # The native model travels as its numbers and as what it takes to make one like it.
+            state["_learner"] = (self._shape, self._learner.state)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_learner" in state:
+            self._shape, numbers = state["_learner"]
+            self._learner = self._new_learner(*self._shape)
+            self._learner.state = numbers
+
+    def _ask(self, name: str, X: Any) -> Any:
+        check_is_fitted(self, "_learner")
+        return self._answers(self._learner.evaluate(self._rows(X, reset=False)))[name]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class NativeClassifier(ClassifierMixin, NativeEstimator):
+    """A native learner of classes."""
+
+    classes_: NDArray[Any]
+
+    def _forget(self) -> None:
+        super()._forget()
+        self.__dict__.pop("classes_", None)
+
+    def partial_fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from more rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, optional
+            All classes there will ever be; needed in the first call, and in no later one.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        first = not hasattr(self, "_learner")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if classes is not None:
+            known = np.unique(np.asarray(classes))
+            if not first and not np.array_equal(known, self.classes_):
+                raise ValueError(
+                    f"classes={classes!r} is not what the first call to partial_fit named: "
+                    f"{self.classes_.tolist()}"
+                )
+            self.classes_ = known
+        return self._learn(X, y, sample_weight, first=first)
+
+    def _targets(self, y: Any, n_samples: int) -> tuple[Any, int]:
+        labels = _one_column(y, n_samples)
+        assert_all_finite(labels, input_name="y")
+        if labels.dtype.kind not in "biu":
+            check_classification_targets(labels)
+        classes, codes = encode(labels)
+        if not hasattr(self, "classes_"):
+            self.classes_ = classes
+        if len(self.classes_) < 2:
+            only = self.classes_.tolist()
+            raise ValueError(f"y must hold at least two classes, got one class: {only}")
+        if np.array_equal(classes, self.classes_):
+            return codes, len(classes)
+        places = np.searchsorted(self.classes_, labels)
+        places[places == len(self.classes_)] = 0
+        if (unknown := self.classes_[places] != labels).any():
+            place = int(unknown.argmax())
+            label, known = labels.tolist()[place], self.classes_.tolist()
+            raise ValueError(f"y[{place}] is {label!r}: not among the classes {known}")
+        return places.astype(np.uint32), len(self.classes_)
+
+    def _take_over_targets(self, other: Self) -> None:
+        self.classes_ = other.classes_
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most likely class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return np.asarray(self._ask("predict", X))
+
+
+class NativeRegressor(RegressorMixin, NativeEstimator):
+    """A native learner of numbers."""
+
+    def _targets(self, y: Any, n_samples: int) -> tuple[Any, int]:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        values = as_values(y, n_samples)
+        self._is_single = np.asarray(y).ndim == 1
+        return values, values.shape[1]
+
+    def _take_over_targets(self, other: Self) -> None:
+        self._is_single = other._is_single
+
+    def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
+        return {"predict": outputs[:, 0] if self._is_single else outputs}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def predict(self, X: Any) -> Floats:
+        """Return the predicted value of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        return np.asarray(self._ask("predict", X))
+
+
+class NativeDensity(DensityMixin, NativeEstimator):
+    """A native density estimator."""
+
+    def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
+        return {"score_samples": outputs[:, 0]}
+
+    @staticmethod
+    def _sample_scores(answers: dict[str, NDArray[Any]]) -> Floats:
+        """The scores whose mean over rows is ``score``."""
+        return answers["score_samples"]
+
+    def score_samples(self, X: Any) -> Floats:
+        """Return the log density at each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        return np.asarray(self._ask("score_samples", X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log density of the rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        score : float
+        """
+        return float(self.score_samples(X).mean())
+
+
+class NativeClusterer(TransformerMixin, ClusterMixin, NativeEstimator):
+    """A native clustering: the native model's outputs are squared distances from the centres."""
+
+    def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
+        return {"predict": outputs.argmin(axis=1), "transform": np.sqrt(outputs)}
+
+    @staticmethod
+    def _sample_scores(answers: dict[str, NDArray[Any]]) -> Floats:
+        """The scores whose mean over rows is ``score``."""
+        return np.asarray(-np.square(answers["transform"].min(axis=1)))
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from all rows, once each, in their order, then assign them to the centres.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        super().fit(X, sample_weight=sample_weight)
+        self.labels_ = self.predict(X)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return the nearest centre of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return np.asarray(self._ask("predict", X))
+
+    def transform(self, X: Any) -> Floats:
+        """Return the distances of each row from the centres.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+        """
+        return np.asarray(self._ask("transform", X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the mean squared distance from the nearest centres.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        score : float
+        """
+        return float(self._sample_scores({"transform": self.transform(X)}).mean())
+
+
+def _one_column(y: Any, n_samples: int) -> NDArray[Any]:
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != n_samples:
+        raise ValueError(f"y has {len(labels)} entries for {n_samples} samples")
+    return np.asarray(labels)

@@ -1,0 +1,43 @@
+"""Clustering: the loss of a held-out row is its squared distance from the nearest centre."""
+
+from __future__ import annotations
+
+from .._core import Learner
+from ._base import NativeClusterer
+
+__all__ = ["OnlineKMeans"]
+
+
+class OnlineKMeans(NativeClusterer):
+    """k-means, one row at a time: MacQueen's.
+
+    The first distinct rows are the first centres; then a row goes to its nearest centre, which
+    moves to the mean of its rows.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Nearest centres of the rows of the last ``fit``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import onefold
+    >>> from onefold.learners import OnlineKMeans
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> result = onefold.cross_validate(OnlineKMeans(3), X, cv="loo", order="random")
+    >>> result.engine, result.loss
+    ('tree', 'squared distance')
+    """
+
+    _is_order_sensitive = True
+
+    def __init__(self, n_clusters: int = 8) -> None:
+        self.n_clusters = n_clusters
+
+    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+        return Learner.online_kmeans(n_features, n_clusters=self.n_clusters)

@@ -1,0 +1,319 @@
+"""Linear learners by stochastic gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
+
+from .._core import Learner
+from ._base import Floats, NativeClassifier, NativeEstimator, NativeRegressor
+
+__all__ = [
+    "LeastSquaresSGD",
+    "LinearModel",
+    "LogisticSGD",
+    "PassiveAggressive",
+    "Pegasos",
+    "Perceptron",
+]
+
+
+class LinearModel(NativeEstimator):
+    """Weights and intercepts, read off the native model."""
+
+    _shows_bad_rows = True
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of the features: a row an output."""
+        check_is_fitted(self, "_learner")
+        return self._learner.hypothesis()[0]
+
+    @property
+    def intercept_(self) -> Floats:
+        """Intercepts: one an output."""
+        check_is_fitted(self, "_learner")
+        return self._learner.hypothesis()[1]
+
+
+class _LinearClassifier(LinearModel, NativeClassifier):
+    """Decision values from the native model: one column, or one a class where there are many."""
+
+    _is_order_sensitive = True
+
+    def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
+        if outputs.shape[1] == 1:
+            decision = outputs[:, 0]
+            codes = (decision > 0).astype(np.intp)
+        else:
+            decision = outputs
+            codes = outputs.argmax(axis=1)
+        return {"predict": self.classes_[codes], "decision_function": decision}
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the decision value of each row, positive for the class it speaks for.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return np.asarray(self._ask("decision_function", X))
+
+
+class Pegasos(_LinearClassifier):
+    """Linear support vector machine by stochastic subgradients, one pass, last hypothesis.
+
+    Minimises alpha/2·‖w‖² plus the mean hinge loss (Shalev-Shwartz et al., 2011).
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        Strength of the regularisation: the paper's λ.
+    project : bool, default=False
+        Whether every step ends with a projection on the ball of radius 1/√alpha.
+    fit_intercept : bool, default=False
+        Whether there is an intercept: the weight of a constant feature, regularised as the others.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> import onefold
+    >>> from onefold.learners import Pegasos
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> result = onefold.cross_validate(Pegasos(alpha=1e-3), scale(X), y, cv="loo")
+    >>> result.engine, round(result.mean, 3)
+    ('tree', 0.953)
+    """
+
+    def __init__(
+        self, alpha: float = 1e-4, *, project: bool = False, fit_intercept: bool = False
+    ) -> None:
+        self.alpha = alpha
+        self.project = project
+        self.fit_intercept = fit_intercept
+
+    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+        return Learner.pegasos(
+            n_features,
+            n_targets,
+            alpha=self.alpha,
+            project=self.project,
+            intercept=self.fit_intercept,
+        )
+
+
+class LogisticSGD(_LinearClassifier):
+    """Logistic regression by stochastic gradients, one pass, last hypothesis.
+
+    Minimises alpha/2·‖w‖² plus the mean logistic loss by steps of length 1/(1/eta0 + alpha·t).
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        Strength of the regularisation; may be 0.
+    eta0 : float, default=0.1
+        Length of the first step.
+    fit_intercept : bool, default=True
+        Whether there is an intercept: the weight of a constant feature, regularised as the others.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import onefold
+    >>> from onefold.learners import LogisticSGD
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = onefold.cross_validate(
+    ...     LogisticSGD(), X, y, cv=10, scoring="neg_log_loss", order="random", random_state=0
+    ... )
+    >>> result.probabilities.shape
+    (150, 3)
+    """
+
+    def __init__(
+        self, alpha: float = 1e-4, *, eta0: float = 0.1, fit_intercept: bool = True
+    ) -> None:
+        self.alpha = alpha
+        self.eta0 = eta0
+        self.fit_intercept = fit_intercept
+
+    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+        return Learner.logistic_sgd(
+            n_features,
+            n_targets,
+            alpha=self.alpha,
+            eta0=self.eta0,
+            intercept=self.fit_intercept,
+        )
+
+    def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
+        positive = expit(outputs)
+        if outputs.shape[1] == 1:
+            probabilities = np.hstack([1 - positive, positive])
+        else:
+            # One against the rest: all may be near 0, so keep the sum away from it.
+            totals = np.maximum(positive.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+            probabilities = positive / totals
+        return super()._answers(outputs) | {"predict_proba": probabilities}
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        return np.asarray(self._ask("predict_proba", X))
+
+
+class Perceptron(_LinearClassifier):
+    """Perceptron, one pass, last hypothesis.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether there is an intercept: the weight of a constant feature.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from onefold.learners import Perceptron
+    >>> X, y = load_iris(return_X_y=True)
+    >>> Perceptron().fit(X, y).coef_.shape
+    (3, 4)
+    """
+
+    def __init__(self, *, fit_intercept: bool = True) -> None:
+        self.fit_intercept = fit_intercept
+
+    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+        return Learner.perceptron(n_features, n_targets, intercept=self.fit_intercept)
+
+
+class PassiveAggressive(_LinearClassifier):
+    """Passive-aggressive classifier, one pass, last hypothesis (Crammer et al., 2006).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Aggressiveness: how far a single row may change the weights.
+    correction : {"bounded", "damped"}, default="bounded"
+        Correct a row fully but by C at most, PA-I, or less than fully, PA-II.
+    fit_intercept : bool, default=True
+        Whether there is an intercept: the weight of a constant feature.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from onefold.learners import PassiveAggressive
+    >>> X, y = load_iris(return_X_y=True)
+    >>> PassiveAggressive(C=0.1).fit(X, y).predict(X).shape
+    (150,)
+    """
+
+    def __init__(
+        self, C: float = 1.0, *, correction: str = "bounded", fit_intercept: bool = True
+    ) -> None:
+        self.C = C
+        self.correction = correction
+        self.fit_intercept = fit_intercept
+
+    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+        if self.correction not in ("bounded", "damped"):
+            raise ValueError(f"correction must be 'bounded' or 'damped', got {self.correction!r}")
+        return Learner.passive_aggressive(
+            n_features,
+            n_targets,
+            aggressiveness=self.C,
+            damped=self.correction == "damped",
+            intercept=self.fit_intercept,
+        )
+
+
+class LeastSquaresSGD(LinearModel, NativeRegressor):
+    """Linear least squares by robust stochastic approximation (Nemirovski et al., 2009).
+
+    Steps of constant length, each followed by a projection on a ball; the model is the average of
+    all hypotheses. One pass.
+
+    Parameters
+    ----------
+    step : float, default=0.01
+        Length of the steps; for n rows the paper suggests 1/√n.
+    radius : float, default=1.0
+        Radius of the ball that holds the weights; may be infinite.
+    fit_intercept : bool, default=False
+        Whether there is an intercept: the weight of a constant feature, which counts in the norm.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_outputs, n_features)
+    intercept_ : ndarray of shape (n_outputs,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> import onefold
+    >>> from onefold.learners import LeastSquaresSGD
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> learner = LeastSquaresSGD(step=0.05, fit_intercept=True)
+    >>> result = onefold.cross_validate(
+    ...     learner, X, y / y.max(), cv="loo", scoring="neg_mean_squared_error"
+    ... )
+    >>> result.predictions.shape
+    (442,)
+    """
+
+    _is_order_sensitive = True
+
+    def __init__(
+        self, step: float = 0.01, *, radius: float = 1.0, fit_intercept: bool = False
+    ) -> None:
+        self.step = step
+        self.radius = radius
+        self.fit_intercept = fit_intercept
+
+    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+        return Learner.least_squares_sgd(
+            n_features,
+            n_targets,
+            step=self.step,
+            radius=self.radius,
+            intercept=self.fit_intercept,
+        )

@@ -1,0 +1,67 @@
+"""One bar and one clock over a whole search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .._progress import Report, reporter
+
+__all__ = ["Deadline", "OutOfTime"]
+
+
+class OutOfTime(Exception):  # noqa: N818 (not an error: the search ends in order)
+    """The time budget of a search is used up."""
+
+
+class Deadline:
+    """Tells of progress, and of the end of the time.
+
+    Engines report to it about twenty times a second; what it raises ends their work.
+
+    Parameters
+    ----------
+    report : callable (done, total) or None
+        The bar.
+    n_fits : int
+        What the bar counts: candidates × folds.
+    deadline : float or None
+        When to raise `OutOfTime`, by ``time.monotonic``.
+    """
+
+    def __init__(self, report: Report | None, n_fits: int, deadline: float | None) -> None:
+        self._report = report
+        self._n_fits = n_fits
+        self._deadline = deadline
+        self._is_told = False
+
+    @classmethod
+    @contextmanager
+    def start(cls, n_fits: int, *, progress: bool, time_budget: float | None) -> Iterator[Deadline]:
+        """Start the clock of a search."""
+        deadline = None if time_budget is None else time.monotonic() + time_budget
+        with reporter(progress, unit="fits", description="search") as report:
+            yield cls(report, n_fits, deadline)
+
+    def check(self) -> None:
+        """Raise `OutOfTime` if it is time; but once only.
+
+        Whoever it is raised to ends its work. An engine gives what it has finished first.
+        """
+        if self._deadline is None or self._is_told or time.monotonic() < self._deadline:
+            return
+        self._is_told = True
+        raise OutOfTime
+
+    def during(self, first: int, n_fits: int) -> bool | Report:
+        """Make the progress of an engine that has ``n_fits`` to do, after ``first`` others."""
+        if self._report is None and self._deadline is None:
+            return False
+
+        def report(done: int, total: int) -> None:
+            self.check()
+            if self._report is not None:
+                self._report(first + n_fits * min(done, total) // max(total, 1), self._n_fits)
+
+        return report

@@ -1,0 +1,236 @@
+"""`GridSearchCV` and `RandomizedSearchCV`: scikit-learn's, with the engines at work inside.
+
+What a search answers once it is fitted (``predict``, ``score``, tags, routing) is inherited; what
+``fit`` does is ours.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import sklearn.model_selection as theirs
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..engines import ENGINES
+from ._base import Params, Search
+
+__all__ = ["GridSearchCV", "RandomizedSearchCV"]
+
+_CONSTRAINTS: dict[str, list[Any]] = {
+    "cv": ["cv_object", "array-like", StrOptions({"loo"})],
+    "engine": [StrOptions({"auto"} | {engine.name for engine in ENGINES})],
+    "options": [dict, None],
+    "rule": [StrOptions({"best", "one_se"})],
+    "simpler": [callable, dict, None],
+    "random_state": ["random_state"],
+    "progress": ["boolean"],
+    "on_interrupt": [StrOptions({"raise", "return"})],
+    "time_budget": [Interval(Real, 0, None, closed="neither"), None],
+}
+"""What the parameters that scikit-learn does not have may be."""
+
+
+class GridSearchCV(Search, theirs.GridSearchCV):
+    """Search a grid of parameters, for about the price of one fit where an engine applies.
+
+    scikit-learn's class of that name in everything that it has: parameters, attributes, columns of
+    ``cv_results_``. Work is shared between candidates: one decomposition serves all penalties of a
+    ridge regression, and native learners of all candidates walk the tree together.
+
+    Parameters
+    ----------
+    estimator : estimator
+    param_grid : dict or list of dicts
+    scoring, n_jobs, refit, verbose, pre_dispatch, error_score, return_train_score
+        As in scikit-learn. ``verbose`` prints one line, see also ``progress``; train scores need
+        fitted estimators, so they mean ``engine="refit"``. The engine that evaluated the chosen
+        candidate also fits it to all rows: by its own ``fit``, but for scikit-learn's ``SVC`` and
+        ``SVR``, in whose ``fit`` the engine ``"seeded"`` puts our solver in the place of LIBSVM.
+    cv : int, "loo", splitter, iterable of (train, test) or array of fold labels, optional
+        As in `onefold.cross_validate`; see also `onefold.Holdout` and `onefold.MonteCarlo`.
+    engine : str, default="auto"
+        The engine, as in `onefold.cross_validate`; ``"auto"`` chooses for each candidate.
+    options : dict, optional
+        What only the chosen engine knows, such as ``{"order": "random"}``.
+    rule : {"best", "one_se"}, default="best"
+        Take the best mean score, or the simplest candidate within one standard error of it.
+    simpler : callable or dict, optional
+        What is simpler: a key of the parameters, the smaller the simpler, or ``"smaller"`` or
+        ``"larger"`` for each parameter, the most important first. Well-known parameters need
+        nothing: a larger ``alpha``, a smaller ``C``, ``gamma`` or ``max_depth`` is simpler.
+    random_state : int, RandomState or None
+        For engines that feed rows in a random order; the same for all candidates.
+    progress : bool, default=False
+        Show one bar with time left over the whole search.
+    on_interrupt : {"raise", "return"}, default="raise"
+        What Ctrl-C does: raise `KeyboardInterrupt`, or go on with the candidates that are finished,
+        if there are any. The chosen one is then fitted; a second Ctrl-C ends that, too.
+    time_budget : float, optional
+        Seconds after which no further candidates are evaluated. Native engines stop at once, an
+        estimator in Python at the end of a fit; the last fit to all rows does not count.
+
+    Attributes
+    ----------
+    best_estimator_, best_score_, best_params_, best_index_, cv_results_, scorer_, n_splits_, \
+    refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn. Where a metric is not defined on every test set (R² and AUC of
+        leave-one-out), ``mean_test_…`` is that of all held-out predictions together.
+    result_ : SearchResult
+        Engines, exact costs, notes, and ``compare()``.
+    partial_ : bool
+        Whether the search ended before all candidates were finished; ``cv_results_`` then has those
+        that were.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import onefold
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> search = onefold.GridSearchCV(Ridge(), {"alpha": [0.01, 0.1, 1.0]}, cv="loo",
+    ...                               scoring="neg_mean_squared_error")
+    >>> search.fit(X, y).best_params_
+    {'alpha': 0.01}
+    >>> search.set_params(rule="one_se").fit(X, y).best_params_
+    {'alpha': 0.1}
+    """
+
+    _parameter_constraints = theirs.GridSearchCV._parameter_constraints | _CONSTRAINTS
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: Any = "2*n_jobs",
+        error_score: float | str = np.nan,
+        return_train_score: bool = False,
+        engine: str = "auto",
+        options: Params | None = None,
+        rule: str = "best",
+        simpler: Any = None,
+        random_state: Any = None,
+        progress: bool = False,
+        on_interrupt: str = "raise",
+        time_budget: float | None = None,
+    ) -> None:
+        super().__init__(
+            estimator,
+            param_grid,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.engine = engine
+        self.options = options
+        self.rule = rule
+        self.simpler = simpler
+        self.random_state = random_state
+        self.progress = progress
+        self.on_interrupt = on_interrupt
+        self.time_budget = time_budget
+
+    def _candidates(self) -> list[Params]:
+        return list(ParameterGrid(self.param_grid))
+
+
+class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
+    """Search parameters drawn at random; everything else is as in `GridSearchCV`.
+
+    Parameters
+    ----------
+    estimator : estimator
+    param_distributions : dict or list of dicts
+        Lists, or distributions with ``rvs``.
+    n_iter : int, default=10
+        How many candidates to draw.
+    random_state : int, RandomState or None
+        For drawing candidates, as in scikit-learn, and for engines that feed rows in a random
+        order.
+    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score, engine, \
+    options, rule, simpler, progress, on_interrupt, time_budget
+        As in `GridSearchCV`.
+
+    Attributes
+    ----------
+    best_estimator_, best_score_, best_params_, best_index_, cv_results_, scorer_, n_splits_, \
+    refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_, result_, partial_
+        As in `GridSearchCV`.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_iris
+    >>> import onefold
+    >>> from onefold.learners import Pegasos
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = onefold.RandomizedSearchCV(Pegasos(), {"alpha": loguniform(1e-4, 1)}, n_iter=5,
+    ...                                     random_state=0, options={"order": "random"})
+    >>> search.fit(X, y).result_.engines
+    ['tree', 'tree', 'tree', 'tree', 'tree']
+    """
+
+    _parameter_constraints = theirs.RandomizedSearchCV._parameter_constraints | _CONSTRAINTS
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        n_iter: int = 10,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: Any = "2*n_jobs",
+        random_state: Any = None,
+        error_score: float | str = np.nan,
+        return_train_score: bool = False,
+        engine: str = "auto",
+        options: Params | None = None,
+        rule: str = "best",
+        simpler: Any = None,
+        progress: bool = False,
+        on_interrupt: str = "raise",
+        time_budget: float | None = None,
+    ) -> None:
+        super().__init__(
+            estimator,
+            param_distributions,
+            n_iter=n_iter,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            random_state=random_state,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.engine = engine
+        self.options = options
+        self.rule = rule
+        self.simpler = simpler
+        self.progress = progress
+        self.on_interrupt = on_interrupt
+        self.time_budget = time_budget
+
+    def _candidates(self) -> list[Params]:
+        return list(
+            ParameterSampler(self.param_distributions, self.n_iter, random_state=self.random_state)
+        )
