@@ -1,4 +1,4 @@
-"""From what an engine held out to the result a user reads."""
+"""From the outcome of an engine to scores and the result of a call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.utils import _safe_indexing
 
-from ._folds import partitions
 from ._result import CVResult
 from ._scoring import (
     HeldOut,
@@ -32,10 +31,13 @@ __all__ = ["HeldOutTargets", "make_result", "pooled_scores", "score_columns"]
 Floats = NDArray[np.float64]
 
 
-def make_result(task: Task, outcome: Outcome, *, engine: str, return_indices: bool) -> CVResult:
+def make_result(
+    estimator: Any, task: Task, outcome: Outcome, *, engine: str, return_indices: bool
+) -> CVResult:
     """Score the held-out answers and put everything into one result."""
     folds = task.folds
-    columns = score_columns(task, outcome)
+    targets = HeldOutTargets(task)
+    columns = score_columns(estimator, task, outcome, targets)
     if outcome.estimators is not None:
         columns["estimator"] = outcome.estimators
     if return_indices:
@@ -44,22 +46,25 @@ def make_result(task: Task, outcome: Outcome, *, engine: str, return_indices: bo
             "test": tuple(folds.test(i) for i in range(len(folds))),
         }
     metrics = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
-    pooled, notes = pooled_scores(task, outcome, metrics)
+    pooled, notes = pooled_scores(estimator, task, outcome, metrics, targets)
     notes += [
         f"{name} is not defined on every test set: see the pooled one"
         for name in metrics
         if np.isnan(columns[f"test_{name}"]).any() and not np.isnan(pooled[name])
     ]
-    parts = partitions(folds)
+    parts = task.problem.partitions
     if parts is not None and len(parts) > 1:
         notes.append(f"{len(parts)} partitions: see partition_means and between_partitions")
     return CVResult(
         columns,
-        estimator_name=type(task.estimator).__name__,
+        estimator_name=type(estimator).__name__,
         folds=folds,
+        rows=task.problem.rows,
+        starts=task.problem.starts,
+        partition_sizes=[len(folds)] if parts is None else [len(part) for part in parts],
         answers=outcome.answers,
         pooled=pooled,
-        losses=losses(task.estimator, _held_out(task.y, task), outcome.answers),
+        losses=losses(estimator, targets.y, outcome.answers),
         classes=outcome.classes,
         engine=engine,
         cost=outcome.cost,
@@ -71,9 +76,10 @@ class HeldOutTargets:
     """Targets, and the weights of each metric, in test order: the same for all candidates."""
 
     def __init__(self, task: Task) -> None:
-        self.y = _held_out(task.y, task)
-        self.weights = _held_out_weights(task)
-        self.starts = task.folds.starts
+        problem, y = task.problem, task.data.y
+        self.y: Any = None if y is None else _safe_indexing(y, problem.rows)
+        self.weights = {name: own[problem.rows] for name, own in task.score_weights.items()}
+        self.starts = problem.starts
         self._spreads: dict[str, Floats] = {}
 
     def spread(self, metric: str) -> Floats:
@@ -97,14 +103,14 @@ class HeldOutTargets:
 
 
 def score_columns(
-    task: Task, outcome: Outcome, targets: HeldOutTargets | None = None
+    estimator: Any, task: Task, outcome: Outcome, targets: HeldOutTargets
 ) -> dict[str, Any]:
     """Times and scores of every fold, under the names scikit-learn gives them."""
     start = time.perf_counter()
     if outcome.test_scores is not None:
         test = _by_metric(outcome.test_scores, task)
     else:
-        test = _fold_scores(task, outcome, targets or HeldOutTargets(task))
+        test = _fold_scores(estimator, task, outcome, targets)
         outcome.score_time = time.perf_counter() - start
     columns: dict[str, Any] = {
         "fit_time": _per_fold(outcome.fit_time, len(task.folds)),
@@ -123,9 +129,9 @@ def _per_fold(seconds: Floats | float, n_folds: int) -> Floats:
 
 
 def _by_metric(folds: list[dict[str, float]], task: Task) -> dict[str, Floats]:
-    """Turn a dictionary a fold into an array a metric.
+    """Turn one dictionary per fold into one array per metric.
 
-    A fold whose fit failed has no scores, and knows nothing of what a callable would have named.
+    A fold whose fit failed has no scores, nor the names of the metrics that a callable returns.
     """
     names = max(folds, key=len) or task.scorers
     return {
@@ -134,21 +140,14 @@ def _by_metric(folds: list[dict[str, float]], task: Task) -> dict[str, Floats]:
     }
 
 
-def _held_out(values: Any, task: Task) -> Any:
-    """Bring values from the order of the samples into test order."""
-    return None if values is None else _safe_indexing(values, task.folds.rows)
-
-
-def _held_out_weights(task: Task) -> dict[str, Floats]:
-    return {name: own[task.folds.rows] for name, own in task.score_weights.items()}
-
-
-def _fold_scores(task: Task, outcome: Outcome, targets: HeldOutTargets) -> dict[str, Floats]:
+def _fold_scores(
+    estimator: Any, task: Task, outcome: Outcome, targets: HeldOutTargets
+) -> dict[str, Floats]:
     """Scores of every fold from an engine's answers."""
     scores: dict[str, Floats] = {}
     for name, scorer in task.scorers.items():
-        values = per_sample(scorer, task.estimator, targets.y, outcome.answers)
-        metric = metric_of(scorer, task.estimator)
+        values = per_sample(scorer, estimator, targets.y, outcome.answers)
+        metric = metric_of(scorer, estimator)
         if values is not None:
             scores[name] = targets.fold_means(values, name)
         elif metric in (r2_score, roc_auc_score) and (np.diff(targets.starts) == 1).all():
@@ -161,7 +160,8 @@ def _fold_scores(task: Task, outcome: Outcome, targets: HeldOutTargets) -> dict[
         elif metric is r2_score and _is_plain_r2(scorer, outcome, targets):
             scores[name] = sign_of(scorer) * _fold_r2(outcome.answers["predict"], targets, name)
         else:
-            scores |= _one_by_one(name, scorer, task, outcome, targets)
+            held = (estimator, outcome, targets)
+            scores |= _one_by_one(name, scorer, task, *held)
     return scores
 
 
@@ -190,18 +190,23 @@ def _fold_r2(prediction: Floats, targets: HeldOutTargets, metric: str) -> Floats
 
 
 def _one_by_one(
-    name: str, scorer: Scorer, task: Task, outcome: Outcome, targets: HeldOutTargets
+    name: str,
+    scorer: Scorer,
+    task: Task,
+    estimator: Any,
+    outcome: Outcome,
+    targets: HeldOutTargets,
 ) -> dict[str, Floats]:
-    """Scores of every fold by a scorer that wants to see each of them."""
+    """Scores of every fold by a scorer that is called for each of them."""
     y = targets.y
     folds = []
-    # scikit-learn's scorers take answers for what they are and never look at the rows.
-    X = None if reads_answers(scorer) else task.X
-    for fold, (start, stop) in enumerate(pairwise(task.folds.starts.tolist())):
+    # scikit-learn's scorers read the answers and never the rows.
+    X = None if reads_answers(scorer) else task.data.X
+    for fold, (start, stop) in enumerate(pairwise(targets.starts.tolist())):
         part = slice(start, stop)
         rows = None if X is None else _safe_indexing(X, task.folds.test(fold))
         held = HeldOut(
-            task.estimator,
+            estimator,
             {key: answer[part] for key, answer in outcome.answers.items()},
             outcome.classes,
             rows,
@@ -220,14 +225,14 @@ def _one_by_one(
 
 
 def pooled_scores(
-    task: Task, outcome: Outcome, metrics: list[str]
+    estimator: Any, task: Task, outcome: Outcome, metrics: list[str], targets: HeldOutTargets
 ) -> tuple[dict[str, float], list[str]]:
     """Score all held-out answers at once; a metric that needs more than answers gets NaN."""
     pooled = dict.fromkeys(metrics, float("nan"))
     if not outcome.answers:
         return pooled, ["some fits failed, so there are no held-out predictions"]
-    held = HeldOut(task.estimator, outcome.answers, outcome.classes)
-    y, weights = _held_out(task.y, task), _held_out_weights(task)
+    held = HeldOut(estimator, outcome.answers, outcome.classes)
+    y, weights = targets.y, targets.weights
     notes = []
     for name, scorer in task.scorers.items():
         try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
+from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._folds import Folds, Splits, partitions
+from ._folds import Folds, Splits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +75,9 @@ class CVResult(dict[str, Any]):
         *,
         estimator_name: str,
         folds: Folds | Splits,
+        rows: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        partition_sizes: list[int],
         answers: dict[str, NDArray[Any]],
         pooled: dict[str, float],
         losses: tuple[str, Floats] | None,
@@ -91,6 +95,10 @@ class CVResult(dict[str, Any]):
         self.loss = None if losses is None else losses[0]
         self._losses = None if losses is None else losses[1]
         self._estimator_name = estimator_name
+        # Held-out rows in test order, and where each fold starts among them.
+        self._rows = rows
+        self._starts = starts
+        self._partition_sizes = partition_sizes
         self._answers = answers
         self._pooled = pooled
 
@@ -124,9 +132,7 @@ class CVResult(dict[str, Any]):
     @property
     def partition_means(self) -> Any:
         """Mean score of each partition; all test sets count as one where they are no partitions."""
-        parts = partitions(self.folds)
-        sizes = [len(self.folds)] if parts is None else [len(part) for part in parts]
-        ends = np.cumsum(sizes)[:-1]
+        ends = np.cumsum(self._partition_sizes)[:-1]
         means = {
             name: np.array([part.mean() for part in np.split(scores, ends)])
             for name, scores in self.scores.items()
@@ -150,32 +156,32 @@ class CVResult(dict[str, Any]):
 
     # Held-out answers
 
-    @property
+    @cached_property
     def predictions(self) -> NDArray[Any] | None:
         """What was predicted for each sample while it was held out."""
         return self._by_sample(self._answers.get("predict"))
 
-    @property
+    @cached_property
     def decision_values(self) -> NDArray[Any] | None:
         """Signed distances from the decision, of classifiers that have them."""
         return self._by_sample(self._answers.get("decision_function"))
 
-    @property
+    @cached_property
     def probabilities(self) -> NDArray[Any] | None:
         """Class probabilities, of classifiers that have them."""
         return self._by_sample(self._answers.get("predict_proba"))
 
-    @property
+    @cached_property
     def log_densities(self) -> NDArray[Any] | None:
         """Log densities, of density estimators."""
         return self._by_sample(self._answers.get("score_samples"))
 
-    @property
+    @cached_property
     def distances(self) -> NDArray[Any] | None:
         """Distances from the centres, of clusterings."""
         return self._by_sample(self._answers.get("transform"))
 
-    @property
+    @cached_property
     def losses(self) -> Floats | None:
         """The loss of each sample while it was held out."""
         return self._by_sample(self._losses)
@@ -190,7 +196,7 @@ class CVResult(dict[str, Any]):
                 "none; fold_answers(i) has those of each split"
             )
         ordered = np.empty_like(values)
-        ordered[self.folds.rows] = values
+        ordered[self._rows] = values
         return ordered
 
     def fold_answers(self, fold: int) -> dict[str, NDArray[Any]]:
@@ -203,8 +209,8 @@ class CVResult(dict[str, Any]):
         """
         if not isinstance(fold, Integral) or not 0 <= fold < len(self.folds):
             raise IndexError(f"fold={fold!r}: there are {len(self.folds)} folds, from 0")
-        start, stop = self.folds.starts[fold : fold + 2]
-        rows = self.folds.test(fold)
+        start, stop = self._starts[fold : fold + 2]
+        rows = self._rows[start:stop]
         return {"rows": rows} | {name: a[start:stop] for name, a in self._answers.items()}
 
     # Showing
@@ -222,7 +228,7 @@ class CVResult(dict[str, Any]):
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install 'onefold[frames]'") from error
         if by == "fold":
-            n_test = [len(self.folds.test(i)) for i in range(len(self.folds))]
+            n_test = np.diff(self._starts)
             columns = {k: v for k, v in self.items() if k not in ("estimator", "indices")}
             frame = pd.DataFrame({"n_test": n_test} | columns)
             return frame.rename_axis("fold")

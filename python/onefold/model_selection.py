@@ -14,12 +14,12 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from ._data import as_weights
-from ._folds import Folds, partitions, resolve_cv
-from ._report import make_result, score_columns
+from ._folds import resolve_cv
+from ._report import HeldOutTargets, make_result, score_columns
 from ._result import CVResult
 from ._routing import is_routing, route, routed_weights, shared_weights
 from ._scoring import RESPONSES, resolve_scoring
-from .engines import Outcome, Task, choose, report_failures, warn_of_refits
+from .engines import Data, Outcome, Problem, Task, choose, report_failures, warn_of_refits
 
 __all__ = ["cross_val_predict", "cross_val_score", "cross_validate"]
 
@@ -136,7 +136,7 @@ def cross_validate(
         progress=progress,
         options=options,
     )
-    return make_result(task, outcome, engine=name, return_indices=return_indices)
+    return make_result(estimator, task, outcome, engine=name, return_indices=return_indices)
 
 
 def cross_val_score(
@@ -203,7 +203,8 @@ def cross_val_score(
         progress=progress,
         options=options,
     )
-    return score_columns(task, outcome)["test_score"]  # type: ignore[no-any-return]
+    columns = score_columns(estimator, task, outcome, HeldOutTargets(task))
+    return columns["test_score"]  # type: ignore[no-any-return]
 
 
 def cross_val_predict(
@@ -274,11 +275,11 @@ def cross_val_predict(
         options=options,
     )
     if method not in outcome.answers:
-        raise ValueError(f"method={method!r} did not give one array a fold")
+        raise ValueError(f"method={method!r} did not return one array per fold")
     answers: Any = outcome.answers[method]
-    places = np.empty_like(task.folds.rows)
-    places[task.folds.rows] = np.arange(len(places))
-    return [own[places] for own in answers] if isinstance(answers, list) else answers[places]
+    position = np.empty_like(task.problem.rows)
+    position[task.problem.rows] = np.arange(len(position))
+    return [own[position] for own in answers] if isinstance(answers, list) else answers[position]
 
 
 def _evaluate(
@@ -313,36 +314,32 @@ def _evaluate(
     if routed.groups is not None:
         groups = routed.groups
     folds = resolve_cv(cv, X, y, groups=groups, classifier=is_classifier(estimator))
-    if required is not None and not isinstance(folds, Folds):
-        raise ValueError("cross_val_predict only works for partitions; see cross_validate")
     weights = as_weights(_only_one(sample_weight, routed.fit), n_samples)
+    problem = Problem(Data(X, y, weights, keywords["n_jobs"]), folds)
+    if required is not None and not problem.is_partition:
+        raise ValueError("cross_val_predict only works for partitions; see cross_validate")
     score_weights = routed_weights(scorers, scorer, routed.score, n_samples)
     if weighted_scores:
         if weights is None:
             raise ValueError("weighted_scores=True needs a sample_weight")
         score_weights = shared_weights(scorers, weights)
     task = Task(
-        estimator=estimator,
-        X=X,
-        y=y,
-        folds=folds,
+        problem=problem,
         scorers=scorers,
-        weights=weights,
         score_weights=score_weights,
         fit_params=routed.fit,
         responses=usual_responses(estimator) if responses is None else responses,
         required=required,
         **keywords,
     )
-    chosen, reasons = choose(engine, task, partitions(folds))
-    if chosen.name == "refit":
-        warn_of_refits(task, reasons, len(folds))
+    [choice] = choose(engine, [estimator], task)
+    warn_of_refits(task, [choice])
     if verbose > 0:
         name = type(estimator).__name__
-        print(f"Cross-validating {name} on {len(folds)} folds, engine={chosen.name!r}")
-    outcome = chosen.run(task)
+        print(f"Cross-validating {name} on {len(folds)} folds, engine={choice.engine.name!r}")
+    [(_, outcome)] = choice.engine.run_many([choice.plan], task)
     report_failures([outcome], len(folds), task.error_score)
-    return task, outcome, chosen.name
+    return task, outcome, choice.engine.name
 
 
 def _only_one(sample_weight: Any, params: dict[str, Any]) -> Any:

@@ -36,7 +36,7 @@ _WITHOUT_GAMMA = ("linear", "precomputed")
 
 
 @dataclass(frozen=True)
-class Settings:
+class SvmParams:
     """What the native solver needs to know, beside the data."""
 
     kernel: str
@@ -55,7 +55,7 @@ class Settings:
     n_jobs: int = 1
 
     @classmethod
-    def of(cls, estimator: Any, gammas: list[float], **others: Any) -> Settings:
+    def of(cls, estimator: Any, gammas: list[float], **others: Any) -> SvmParams:
         """Read the parameters of an estimator, scikit-learn's or ours."""
         max_iter = int(estimator.max_iter)
         return cls(
@@ -147,8 +147,8 @@ class _Machines(BaseEstimator):
 
     def _fit(self, X: Any, targets: Any, n_classes: int, weights: Any, classes: Any) -> None:
         self._gamma = gamma_of(self, X)
-        settings = self._settings(class_weights=classes)
-        found = _core.svm_fit((X, targets, n_classes, weights), settings)
+        params = self._solver_params(class_weights=classes)
+        found = _core.svm_fit((X, targets, n_classes, weights), params)
         self._model = {name: found[name] for name in ("starts", "coefficients", "intercepts")}
         self.support_ = found["support"].astype(np.int32)
         is_given = self.kernel == "precomputed"
@@ -163,9 +163,9 @@ class _Machines(BaseEstimator):
         self.fit_status_ = int(self.gap_ >= self.tol)
         warn_of_gap(self.gap_, self.tol, self.max_iter)
 
-    def _settings(self, **others: Any) -> Settings:
+    def _solver_params(self, **others: Any) -> SvmParams:
         n_jobs = effective_n_jobs(self.n_jobs)
-        return Settings.of(self, [self._gamma], memory_mb=self.memory_mb, n_jobs=n_jobs, **others)
+        return SvmParams.of(self, [self._gamma], memory_mb=self.memory_mb, n_jobs=n_jobs, **others)
 
     def _rows(self, X: Any, y: Any = None, *, reset: bool = False) -> Any:
         keywords = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -187,13 +187,13 @@ class _Machines(BaseEstimator):
             # Only the columns of the support vectors count.
             rows = rows[:, self.support_]
             rows = np.ascontiguousarray(rows.toarray() if _is_sparse(rows) else rows)
-            return _core.svm_decide(rows, rows[:0], self._model, self._settings())
+            return _core.svm_decide(rows, rows[:0], self._model, self._solver_params())
         support = self.support_vectors_
         if _is_sparse(rows) and not _is_sparse(support):
             rows = rows.toarray()
         elif _is_sparse(support):
             rows = _like(sp.csr_matrix(rows), support)
-        return _core.svm_decide(rows, support, self._model, self._settings())
+        return _core.svm_decide(rows, support, self._model, self._solver_params())
 
     @property
     def coef_(self) -> Floats:

@@ -16,9 +16,9 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import RepeatedKFold
 
 import onefold
-from onefold._folds import partitions, resolve_cv
+from onefold._folds import resolve_cv
 from onefold._scoring import resolve_scoring
-from onefold.engines import Task, choose
+from onefold.engines import Data, Plan, Problem, Task, choose
 from onefold.engines._seeded import Seeded
 from onefold.learners import Pegasos
 from onefold.search._deadline import Deadline, OutOfTime
@@ -86,17 +86,11 @@ def test_candidates_are_finished_one_by_one_in_repeated_k_fold():
 def test_learners_that_walk_together_are_finished_together_in_repeated_k_fold():
     labels = y > 0
     folds = resolve_cv(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), X)
-    template = Task(
-        estimator=Pegasos(),
-        X=X,
-        y=labels,
-        folds=folds,
-        scorers=resolve_scoring(Pegasos(), None),
-        progress=After(0.75),
+    task = Task(
+        Problem(Data(X, labels), folds), resolve_scoring(Pegasos(), None), progress=After(0.75)
     )
-    tasks = [replace(template, estimator=Pegasos(alpha)) for alpha in np.logspace(-3, 0, 20)]
-    engine, _ = choose("tree", template, partitions(folds))
-    running = engine.run_many(tasks)
+    choices = choose("tree", [Pegasos(alpha) for alpha in np.logspace(-3, 0, 20)], task)
+    running = choices[0].engine.run_many([choice.plan for choice in choices], task)
     assert [place for place, _ in islice(running, 10)] == list(range(10))
     with pytest.raises(OutOfTime):
         next(running)
@@ -142,12 +136,10 @@ def test_candidates_that_were_finished_before_the_end_are_kept():
                 raise OutOfTime
 
     folds = resolve_cv(3, X)
-    tasks = [
-        Task(estimator=Ridge(alpha), X=X, y=y, folds=folds, scorers=resolve_scoring(Ridge(), None))
-        for alpha in (0.1, 1, 10, 100, 1000)
-    ]
+    task = Task(Problem(Data(X, y), folds), resolve_scoring(Ridge(), None))
+    estimators = [Ridge(alpha) for alpha in (0.1, 1, 10, 100, 1000)]
     deadline = Ticking(None, 15, None)
-    found = evaluate(tasks, deadline, engine="virtual", return_when_interrupted=False)
+    found = evaluate(estimators, task, deadline, engine="virtual", return_when_interrupted=False)
     assert sorted(found.candidates) == [0, 1, 2, 3]
     assert found.stopped == "the time budget was used up"
 
@@ -168,23 +160,14 @@ def test_machines_that_were_finished_before_the_end_are_kept():
     labels = rows[:, 0] + np.random.default_rng(1).normal(size=1500) > 0
     folds = resolve_cv(3, rows)
     easy, hard = SVC(C=0.1, gamma=0.1), SVC(C=1e7, gamma=0.2, tol=1e-9)
-    tasks = [
-        Task(
-            estimator=svc,
-            X=rows,
-            y=labels,
-            folds=folds,
-            scorers=resolve_scoring(svc, None),
-            progress=After(0.5),
-        )
-        for svc in (easy, hard)
-    ]
-    running = Seeded().run_many(tasks)
+    problem = Problem(Data(rows, labels), folds)
+    task = Task(problem, resolve_scoring(easy, None), progress=After(0.5))
+    running = Seeded().run_many([Plan(easy), Plan(hard)], task)
     place, outcome = next(running)
     assert place == 0
     with pytest.raises(OutOfTime):
         next(running)
-    alone = Seeded().run(replace(tasks[0], progress=False))
+    [(_, alone)] = Seeded().run_many([Plan(easy)], replace(task, progress=False))
     np.testing.assert_array_equal(outcome.answers["predict"], alone.answers["predict"])
 
 

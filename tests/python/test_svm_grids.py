@@ -7,30 +7,21 @@ from sklearn.model_selection import ParameterGrid
 from svm_cases import noisy, regression
 
 import onefold
-from onefold.engines._base import Task
+from onefold.engines import Data, Plan, Problem, Task
 from onefold.engines._seeded import Seeded
 from onefold.svm import SVC, SVR
 
 
 def grid(template, parameters, X, y, **keywords):
-    """Tasks that differ in the parameters of their estimator only."""
+    """Plans that differ in the parameters of their estimator only, and their task."""
     folds = onefold.Folds.from_labels(np.arange(len(y)) % 5, 5)
-    return [
-        Task(
-            estimator=clone(template).set_params(**one),
-            X=X,
-            y=y,
-            folds=folds,
-            scorers={},
-            **keywords,
-        )
-        for one in ParameterGrid(parameters)
-    ]
+    plans = [Plan(clone(template).set_params(**one)) for one in ParameterGrid(parameters)]
+    return plans, Task(Problem(Data(X, y), folds), {}, **keywords)
 
 
-def outcomes(tasks):
-    found = dict(Seeded().run_many(tasks))
-    return [found[place] for place in range(len(tasks))]
+def outcomes(plans, task):
+    found = dict(Seeded().run_many(plans, task))
+    return [found[place] for place in range(len(plans))]
 
 
 def iterations(outcomes):
@@ -54,11 +45,11 @@ def test_a_grid_finds_what_its_candidates_find_alone(name):
         X, y = regression()
     else:
         X, y = noisy(classes=3 if name == "several classes" else 2)
-    tasks = grid(template.set_params(tol=1e-7), parameters, X, y)
-    together = outcomes(tasks)
+    plans, task = grid(template.set_params(tol=1e-7), parameters, X, y)
+    together = outcomes(plans, task)
     answer = "predict" if name == "regression" else "decision_function"
-    for task, outcome in zip(tasks, together, strict=True):
-        alone = Seeded().run(task)
+    for plan, outcome in zip(plans, together, strict=True):
+        [alone] = outcomes([plan], task)
         np.testing.assert_allclose(outcome.answers[answer], alone.answers[answer], atol=1e-4)
         assert alone.notes
         assert outcome.fit_time > 0
@@ -67,12 +58,12 @@ def test_a_grid_finds_what_its_candidates_find_alone(name):
 def test_a_grid_shares_kernel_values_and_solutions():
     X, y = noisy()
     parameters = {"gamma": [0.01, 0.1, 1.0], "C": [0.1, 1, 10, 100, 1000]}
-    tasks = grid(SVC(), parameters, X, y)
-    together = outcomes(tasks)
-    alone = [Seeded().run(task) for task in tasks]
-    cold = outcomes(grid(SVC(), parameters, X, y, options={"seeding": "cold"}))
+    plans, task = grid(SVC(), parameters, X, y)
+    together = outcomes(plans, task)
+    alone = [outcomes([plan], task)[0] for plan in plans]
+    cold = outcomes(*grid(SVC(), parameters, X, y, options={"seeding": "cold"}))
     assert sum(outcome.cost["kernel_rows"] for outcome in together) == len(y)
-    assert sum(outcome.cost["kernel_rows"] for outcome in alone) == len(tasks) * len(y)
+    assert sum(outcome.cost["kernel_rows"] for outcome in alone) == len(plans) * len(y)
     assert iterations(together) < iterations(alone) < iterations(cold)
 
 
@@ -81,7 +72,7 @@ def test_contradicting_samples_do_not_hold_up_a_grid():
     # Twins of the other class, one or two to a sample: only they reach C when it is large.
     X, y = np.vstack([X, X[:12], X[:6]]), np.concatenate([y, 1 - y[:12], 1 - y[:6]])
     parameters = {"gamma": [3.0], "C": [20, 200, 2000]}
-    first, *others = outcomes(grid(SVC(), parameters, X, y))
+    first, *others = outcomes(*grid(SVC(), parameters, X, y))
     assert iterations(others) < 0.05 * iterations([first])
 
 
@@ -91,7 +82,7 @@ def test_neither_memory_nor_jobs_change_what_a_grid_finds(gammas):
     parameters = {"gamma": gammas, "C": [0.1, 1, 10]}
     # Room for all matrices, for two of them (200 · 200 · 4 bytes each), and for some rows.
     runs = [
-        outcomes(grid(SVC(), parameters, X, y, n_jobs=n_jobs, options={"memory_mb": memory}))
+        outcomes(*grid(SVC(), parameters, X, y, n_jobs=n_jobs, options={"memory_mb": memory}))
         for n_jobs, memory in [(1, 64), (3, 64), (3, 0.35), (1, 0.1)]
     ]
     for run in runs[1:]:

@@ -147,7 +147,7 @@ def test_labels_may_be_a_column():
     assert column.engine == "virtual"
     np.testing.assert_array_equal(column.predictions, flat.predictions)
     np.testing.assert_array_equal(column["test_score"], flat["test_score"])
-    with pytest.raises(ValueError, match="several labels a sample"):
+    with pytest.raises(ValueError, match="several labels per sample"):
         onefold.cross_validate(RidgeClassifier(), X, np.c_[y > 0, y > 1], engine="virtual")
 
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from .._folds import Folds
-from ._base import Engine, Outcome, Task
+from ._base import Candidate, Engine, Outcome, Plan
 from ._merge import Merge
 from ._refit import Refit, report_failures
 from ._repeated import Repeated
 from ._seeded import Seeded
+from ._task import Data, Problem, Task
 from ._tree import Tree
 from ._virtual import Virtual
 
 __all__ = [
     "ENGINES",
+    "Candidate",
+    "Choice",
+    "Data",
     "Engine",
     "Outcome",
+    "Plan",
+    "Problem",
     "RefitWarning",
     "Task",
     "choose",
@@ -34,33 +40,44 @@ class RefitWarning(UserWarning):
     """No engine applies to the estimator, so every fold is fitted from scratch."""
 
 
-def choose(name: str, task: Task, parts: list[Folds] | None) -> tuple[Engine, dict[str, str]]:
-    """Pick the engine of that name, or the first that applies for ``"auto"``.
+@dataclass(frozen=True)
+class Choice:
+    """The engine of one candidate, and its plan."""
+
+    engine: Engine
+    plan: Plan
+    reasons: dict[str, str]
+    """Why the engines that ``"auto"`` would have preferred do not apply, by name."""
+
+
+def choose(name: str, estimators: Sequence[Any], task: Task) -> list[Choice]:
+    """Choose the engine of each estimator.
 
     Parameters
     ----------
     name : str
+        The engine, or ``"auto"`` for the first that applies.
+    estimators : sequence of estimators
+        The candidates of a search.
     task : Task
-    parts : list of Folds or None
-        What `partitions` says of the folds of the task, and so of all tasks of a search.
 
     Returns
     -------
-    engine : Engine
-    reasons : dict of str
-        Why those that ``"auto"`` would have preferred do not apply, by name.
+    choices : list of Choice
+        One for each estimator.
     """
     _check_options(task.options)
-    if isinstance(task.folds, Folds) or parts is None:
-        return _choose(name, task)
-    # Repeated k-fold: an engine that needs a partition gets one after the other.
-    engine, reasons = _choose(name, replace(task, folds=parts[0]))
-    alone = _why_not(engine, task) is None
-    return engine if alone else Repeated(engine, parts), reasons
+    if name not in (names := [engine.name for engine in ENGINES]) and name != "auto":
+        raise ValueError(f"engine must be 'auto' or one of {names}, got {name!r}")
+    offers = {engine.name: _offer(engine, task) for engine in ENGINES}
+    candidates = map(Candidate, estimators)
+    if name == "auto":
+        return [_choose(candidate, task, offers) for candidate in candidates]
+    return [_choose_named(name, candidate, task, offers) for candidate in candidates]
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    """Raise what is wrong with an option, whichever engine it is for."""
+    """Raise an error for an unknown option or a bad value, whichever engine it is for."""
     checks = {name: check for engine in ENGINES for name, check in engine.options.items()}
     for name, value in options.items():
         if name not in checks:
@@ -68,34 +85,11 @@ def _check_options(options: dict[str, Any]) -> None:
         checks[name](name, value)
 
 
-def _choose(name: str, task: Task) -> tuple[Engine, dict[str, str]]:
-    if name != "auto":
-        return _named(name, task), {}
-    reasons: dict[str, str] = {}
-    for engine in ENGINES:
-        reason = _why_not(engine, task) or engine.why_not_auto(task)
-        if reason is None:
-            return engine, reasons
-        reasons[engine.name] = reason
-    listed = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    raise ValueError(f"no engine can do this ({listed})")
+Offers = Mapping[str, Engine | str]
+"""Each engine ready for a task, or why it cannot do the task, whatever the estimator."""
 
 
-def _named(name: str, task: Task) -> Engine:
-    engines = {engine.name: engine for engine in ENGINES}
-    if name not in engines:
-        raise ValueError(f"engine must be 'auto' or one of {list(engines)}, got {name!r}")
-    reason = _why_not(engines[name], task)
-    if reason is not None:
-        usable = [own for own, engine in engines.items() if _why_not(engine, task) is None]
-        raise ValueError(
-            f"engine={name!r} does not apply: {reason}. What does: {', '.join(usable) or 'none'}"
-        )
-    return engines[name]
-
-
-def _why_not(engine: Engine, task: Task) -> str | None:
-    """Check what is asked of every engine, then what the engine itself asks for."""
+def _offer(engine: Engine, task: Task) -> Engine | str:
     unknown = set(task.options) - set(engine.options)
     if unknown:
         return f"it has no option {', '.join(sorted(unknown))}"
@@ -103,21 +97,64 @@ def _why_not(engine: Engine, task: Task) -> str | None:
         return f"it gives no {task.required}"
     if engine.name != "refit" and _needs_fitted(task):
         return "it has no fitted estimators for return_estimator or return_train_score"
-    return engine.why_not(task)
+    if not engine.needs_partition or task.problem.is_partition:
+        return engine
+    if task.problem.partitions is None:
+        return "the test sets are not a partition"
+    return Repeated(engine, task.problem)
+
+
+def _plan(offer: Engine | str, candidate: Candidate, task: Task) -> Plan | str:
+    return offer if isinstance(offer, str) else offer.plan(candidate, task)
+
+
+def _choose(candidate: Candidate, task: Task, offers: Offers) -> Choice:
+    """The first engine that applies and estimates the same thing as refits."""
+    reasons: dict[str, str] = {}
+    for name, engine in offers.items():
+        plan = _plan(engine, candidate, task)
+        reason = plan if isinstance(plan, str) else plan.not_auto
+        if reason is None and isinstance(plan, Plan) and not isinstance(engine, str):
+            return Choice(engine, plan, reasons)
+        reasons[name] = str(reason)
+    listed = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    raise ValueError(f"no engine can do this ({listed})")
+
+
+def _choose_named(name: str, candidate: Candidate, task: Task, offers: Offers) -> Choice:
+    engine = offers[name]
+    plan = _plan(engine, candidate, task)
+    if isinstance(plan, Plan) and not isinstance(engine, str):
+        return Choice(engine, plan, {})
+    plans = {own: _plan(offer, candidate, task) for own, offer in offers.items()}
+    usable = [own for own, other in plans.items() if isinstance(other, Plan)]
+    raise ValueError(
+        f"engine={name!r} does not apply: {plan}. What does: {', '.join(usable) or 'none'}"
+    )
 
 
 def _needs_fitted(task: Task) -> bool:
     return task.return_estimator or task.return_train_score
 
 
-def warn_of_refits(task: Task, reasons: dict[str, str], n_fits: int) -> None:
-    """Warn that ``"auto"`` had to be ``"refit"``, unless only that gives what was asked for."""
-    if not reasons or _needs_fitted(task):
+def warn_of_refits(task: Task, choices: Sequence[Choice]) -> None:
+    """Warn that ``"auto"`` chose ``"refit"``, unless only that returns what was asked for.
+
+    Parameters
+    ----------
+    task : Task
+    choices : sequence of Choice
+        All that were made; those of other engines are ignored.
+    """
+    refitted = [choice for choice in choices if choice.engine.name == "refit"]
+    if not refitted or not refitted[0].reasons or _needs_fitted(task):
         return
-    because = "".join(f"; {name}: {reason}" for name, reason in reasons.items())
+    first = refitted[0]
+    because = "".join(f"; {name}: {reason}" for name, reason in first.reasons.items())
     warnings.warn(
-        f"no fast engine applies to {type(task.estimator).__name__}, so it is fitted "
-        f"{n_fits} times{because}. engine='refit' asks for that without this warning",
+        f"no fast engine applies to {type(first.plan.estimator).__name__}, so it is fitted "
+        f"{len(refitted) * len(task.folds)} times{because}. engine='refit' asks for that without "
+        "this warning",
         RefitWarning,
         stacklevel=4,
     )

@@ -1,10 +1,11 @@
-"""What an engine is given, what it returns, and what it must say about itself."""
+"""The contract of an engine: what it is given, what it returns, what it declares about itself."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,136 +13,143 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from .._folds import Folds, Splits
-from .._progress import Report, part
 from .._routing import is_routing
-from .._scoring import Scorer, reads_answers
+from ..learners._base import NativeEstimator
+from ._native_map import native_learner
 from ._options import Check
+from ._task import Task
 
 __all__ = [
+    "Candidate",
     "Engine",
-    "OneByOne",
+    "EngineBase",
     "Outcome",
-    "Task",
-    "Together",
+    "Plan",
+    "fit_keywords",
     "fit_to_all",
     "takes",
-    "why_not_scored",
 ]
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Task:
-    """One cross-validation: the estimator, the data, the folds and how to go about it."""
+class Candidate:
+    """An estimator for which an engine is to be chosen."""
 
-    estimator: Any
-    X: Any
-    y: Any
-    folds: Folds | Splits
-    scorers: dict[str, Scorer]
-    weights: Floats | None = None
-    fit_params: dict[str, Any] = field(default_factory=dict)
-    responses: tuple[str, ...] = ()
-    """Answers wanted of an engine that has to pay for each, such as ``refit``."""
-    required: str | None = None
-    """The one answer without which an engine is of no use, where there is one."""
-    score_weights: dict[str, Floats] = field(default_factory=dict)
-    """Of the samples, in the scores of those metrics that get any."""
-    error_score: float | str = np.nan
-    return_train_score: bool = False
-    return_estimator: bool = False
-    n_jobs: int | None = None
-    pre_dispatch: Any = "2*n_jobs"
-    random_state: Any = None
-    progress: bool | Report = False
-    """Whether to show a bar, or who is told of progress; what that raises ends the work."""
-    options: dict[str, Any] = field(default_factory=dict)
-    """What only some engines know: each engine names its own in `Engine.options`."""
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
 
     @property
-    def fit_keywords(self) -> dict[str, Any]:
-        """What ``fit`` of the estimator is told of all rows, besides the targets."""
-        if self.weights is None:
-            return dict(self.fit_params)
-        return self.fit_params | {_weight_name(self.estimator): self.weights}
+    def name(self) -> str:
+        """The name of its class."""
+        return type(self.estimator).__name__
+
+    @cached_property
+    def learner(self) -> NativeEstimator | None:
+        """The native learner that is the same estimator, if there is one."""
+        return native_learner(self.estimator)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the estimator itself, and not only its equivalent, is native."""
+        return isinstance(self.estimator, NativeEstimator) and self.learner is not None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an engine does one candidate: what `Engine.plan` found out, for `Engine.run_many`."""
+
+    estimator: Any
+    """Never fitted, only cloned."""
+    not_auto: str | None = None
+    """Why the engine is used on request only: it would change what is estimated."""
 
 
 @dataclass
 class Outcome:
-    """What an engine found out.
+    """The held-out answers of one candidate.
 
     Arrays of answers are in *test order*: the held-out rows of the first fold, then those of the
     second, and so on.
     """
 
     answers: dict[str, NDArray[Any]]
-    """Held-out answers by the name of the method that returns them: ``predict`` and its kin. Where
-    each of several outputs has an array of its own, only a required answer is given: as a list."""
+    """Held-out answers by method name: ``predict``, ``decision_function``, … Where each of several
+    outputs has an array of its own, only a required answer is given: as a list."""
     classes: NDArray[Any] | None = None
-    """Of a classifier: what the columns of its answers stand for."""
+    """Of a classifier: the classes of the columns of its answers."""
     cost: dict[str, int] = field(default_factory=dict)
-    """Exact counters of the work done. They add up over candidates: what several have in common
-    stands with the first of them."""
+    """Exact counters of the work. They add up over candidates: shared work is counted for the
+    first of them."""
     fit_time: Floats | float = 0.0
-    """Seconds for each fold, or in all where folds share their training."""
+    """Seconds of each fold, or in total where folds share their training."""
     score_time: Floats | float = 0.0
     test_scores: list[dict[str, float]] | None = None
-    """Per-fold scores of an engine that scores fitted estimators itself."""
+    """Scores of each fold, from an engine that scores fitted estimators itself."""
     train_scores: list[dict[str, float]] | None = None
     estimators: list[Any] | None = None
     failures: list[str] = field(default_factory=list)
     """The traceback of every fit that failed."""
     notes: list[str] = field(default_factory=list)
-    """What the reader of the result should know."""
+    """Remarks for the reader of the result."""
 
 
 class Engine(Protocol):
-    """A way to get held-out predictions. See CONTRIBUTING for how to add one."""
+    """A way to compute held-out predictions. See CONTRIBUTING for how to add one."""
 
     @property
     def name(self) -> str:
-        """What ``engine=`` calls it."""
+        """Its name as ``engine=``."""
         ...
 
     @property
     def options(self) -> Mapping[str, Check]:
-        """The keyword options of `cross_validate` that only this engine knows, and their checks."""
+        """The keyword options of `cross_validate` that only this engine has, and their checks."""
         ...
 
     @property
     def responses(self) -> frozenset[str]:
-        """The answers it can give, where the estimator has them."""
+        """The answers it can compute, where the estimator has them."""
         ...
 
-    def why_not(self, task: Task) -> str | None:
-        """Say why this engine cannot do the task, or None where it can."""
+    @property
+    def needs_partition(self) -> bool:
+        """Whether every sample must be held out exactly once."""
         ...
 
-    def why_not_auto(self, task: Task) -> str | None:
-        """Say why it should be used on request only: it would change what is estimated."""
-        ...
+    def plan(self, candidate: Candidate, task: Task) -> Plan | str:
+        """Return how the engine does a candidate, or the reason why it cannot.
 
-    def run(self, task: Task) -> Outcome:
-        """Do the task."""
-        ...
-
-    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
-        """Do tasks that differ in their estimators only, and share what can be shared.
-
-        Yields the place of a task and its outcome, in any order, as soon as it is known. What is
-        finished when the work is interrupted is not lost: it comes before the exception.
+        Called once for each candidate. What does not depend on the candidate is checked before
+        (options, required answer, partition), or belongs into `Problem.once`.
         """
         ...
 
-    def fit(self, task: Task) -> Any:
-        """Return a clone of the estimator that is fitted to all rows; folds do not matter here."""
+    def run_many(self, plans: Sequence[Any], task: Task) -> Iterator[tuple[int, Outcome]]:
+        """Cross-validate all candidates, sharing what can be shared.
+
+        Yields the position of a plan and its outcome, in any order, as soon as it is known. What is
+        finished when the work is interrupted is yielded before the exception is raised.
+        """
+        ...
+
+    def fit(self, plan: Any, task: Task) -> Any:
+        """Return a clone of the estimator, fitted to all rows."""
         ...
 
 
+class EngineBase:
+    """Defaults of an engine: any folds, and ``fit`` of the estimator itself."""
+
+    needs_partition = False
+
+    def fit(self, plan: Plan, task: Task) -> Any:
+        """Fit as the estimator does."""
+        return fit_to_all(clone(plan.estimator), task)
+
+
 def takes(method: Any, keyword: str) -> bool:
-    """Whether a method has a keyword, or passes on whatever it gets, as searches do.
+    """Whether a method has a keyword, or accepts any, as searches do.
 
     Examples
     --------
@@ -155,28 +163,26 @@ def takes(method: Any, keyword: str) -> bool:
     return keyword in parameters or passes_on
 
 
-def why_not_scored(task: Task) -> str | None:
-    """Say why answers may not be enough to score by: some scorer may ask the estimator for more."""
-    if all(reads_answers(scorer) for scorer in task.scorers.values()):
-        return None
-    return (
-        "a function as scoring may ask for more than held-out answers, which a scorer made by "
-        "sklearn.metrics.make_scorer does not"
-    )
-
-
 def fit_to_all(estimator: Any, task: Task) -> Any:
     """Fit an estimator to all rows of a task, by its own ``fit``."""
-    targets = () if task.y is None else (task.y,)
-    estimator.fit(task.X, *targets, **task.fit_keywords)
+    data = task.data
+    targets = () if data.y is None else (data.y,)
+    estimator.fit(data.X, *targets, **fit_keywords(estimator, task))
     return estimator
+
+
+def fit_keywords(estimator: Any, task: Task) -> dict[str, Any]:
+    """The arguments of ``fit`` besides rows and targets, for all samples."""
+    if task.data.weights is None:
+        return dict(task.fit_params)
+    return task.fit_params | {_weight_name(estimator): task.data.weights}
 
 
 def _weight_name(estimator: Any) -> str:
     """The keyword by which ``fit`` takes weights, through a pipeline to its last step."""
     name = "sample_weight"
     if is_routing() and isinstance(estimator, Pipeline):
-        return name  # its steps say which of them get weights
+        return name  # its steps request the weights themselves
     last = estimator
     while isinstance(last, Pipeline):
         step, last = last.steps[-1]
@@ -184,32 +190,3 @@ def _weight_name(estimator: Any) -> str:
     if not takes(last.fit, "sample_weight"):
         raise ValueError(f"sample_weight: {type(last).__name__}.fit takes no weights")
     return name
-
-
-class _Plain:
-    """`Engine.fit` of an engine that knows no better way than the estimator itself."""
-
-    def fit(self, task: Task) -> Any:
-        """Fit as the estimator does."""
-        return fit_to_all(clone(task.estimator), task)
-
-
-class OneByOne(_Plain):
-    """`Engine.run_many` of an engine whose tasks have nothing to share."""
-
-    def run_many(self: Any, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
-        """Do one task after the other."""
-        for place, task in enumerate(tasks):
-            yield (
-                place,
-                self.run(replace(task, progress=part(task.progress, place, len(tasks)))),
-            )
-
-
-class Together(_Plain):
-    """`Engine.run` of an engine that does many tasks anyway."""
-
-    def run(self: Any, task: Task) -> Outcome:
-        """Do the task."""
-        [(_, outcome)] = self.run_many([task])
-        return outcome  # type: ignore[no-any-return]

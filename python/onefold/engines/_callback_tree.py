@@ -1,7 +1,7 @@
-"""TreeCV of Python estimators: the core walks the tree and calls back, in threads or processes.
+"""TreeCV of Python estimators: the core runs the recursion and calls back, in threads or processes.
 
-The rows are numbered in *fold order* here: position p of the walk is row ``order[p]`` of X, so a
-subtree is a range of positions, and so is everything it feeds.
+Rows are numbered in *test order* here: position p is row ``order[p]`` of X, so the folds of a
+subtree are a range of positions, and so are its training rows.
 """
 
 from __future__ import annotations
@@ -26,31 +26,32 @@ from .. import _core
 from .._folds import Folds
 from .._progress import reporter
 from .._scoring import is_mean
-from ._base import Outcome, Task, takes
+from ._base import Outcome, takes
 from ._fold_scorer import FoldResult, FoldScorer, join_folds
 from ._native import TreeOptions
+from ._task import Task
 
 __all__ = ["callback_tree", "copy_estimator"]
 
 Positions = NDArray[np.int64]
 
 
-def callback_tree(task: Task, folds: Folds) -> Outcome:
+def callback_tree(estimator: Any, task: Task) -> Outcome:
     """Cross-validate clones of the estimator along the tree."""
     options = TreeOptions.of(task)
-    data = _TreeData.of(task, folds, options.seed)
-    processes = _in_processes(task) and options.n_jobs > 1 and len(folds) > 2
+    data = _TreeData.of(estimator, task, options.seed)
+    processes = _in_processes(task) and options.n_jobs > 1 and len(task.folds) > 2
     start = time.perf_counter()
-    # Estimators that change the filters of warnings, as scikit-learn's do, leave them in disorder
+    # Estimators that change the filters of warnings, as scikit-learn's do, may leave them changed
     # when they run in several threads.
     with reporter(task.progress, unit="rows") as report, warnings.catch_warnings():
         if processes:
-            found = _tree_in_processes(clone(task.estimator), data, options.n_jobs)
+            found = _tree_in_processes(clone(estimator), data, options.n_jobs)
         else:
-            found = _evaluate_span(clone(task.estimator), data, options.n_jobs, report)
+            found = _evaluate_span(clone(estimator), data, options.n_jobs, report)
     seconds = time.perf_counter() - start
-    answers, classes = join_folds(found.results, task)
-    follow = _scores_follow(task)
+    answers, classes = join_folds(found.results, estimator, task)
+    follow = _scores_follow(estimator, task)
     return Outcome(
         answers=answers,
         classes=classes,
@@ -65,13 +66,13 @@ def _in_processes(task: Task) -> bool:
     return bool(task.options.get("backend", "threads") == "processes")
 
 
-def _scores_follow(task: Task) -> bool:
-    """Whether all scores can be computed from predictions at once, when the walk is over."""
-    return all(is_mean(scorer, task.estimator) for scorer in task.scorers.values())
+def _scores_follow(estimator: Any, task: Task) -> bool:
+    """Whether all scores can be computed from the predictions of all folds, at the end."""
+    return all(is_mean(scorer, estimator) for scorer in task.scorers.values())
 
 
 def _keywords(estimator: Any, y: Any) -> dict[str, Any]:
-    """What ``partial_fit`` is told besides rows: all classes there are, where it asks for them."""
+    """Arguments of ``partial_fit`` besides rows: all classes, if it takes them."""
     if not is_classifier(estimator) or not takes(estimator.partial_fit, "classes"):
         return {}
     labels = np.asarray(y)
@@ -84,7 +85,7 @@ def _keywords(estimator: Any, y: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _TreeData:
-    """Rows in fold order, and what is asked of models about them."""
+    """Rows in test order, and how models are trained and evaluated on them."""
 
     X: Any
     y: Any
@@ -92,25 +93,26 @@ class _TreeData:
     order: Positions
     """The row of X at each position."""
     starts: Positions
-    """Where each fold begins, and at last where they all end."""
+    """Where each fold begins, and the end of the last."""
     offset: int
-    """What the first position is called in the whole walk: random orders are keyed by that."""
+    """The first position within the whole tree: random orders are keyed by it."""
     scorer: FoldScorer
     keywords: dict[str, Any]
     batch_size: int | None
     seed: int | None
 
     @classmethod
-    def of(cls, task: Task, folds: Folds, seed: int | None) -> _TreeData:
+    def of(cls, estimator: Any, task: Task, seed: int | None) -> _TreeData:
+        data, scores_follow = task.data, _scores_follow(estimator, task)
         return cls(
-            X=task.X,
-            y=task.y,
-            weights=task.weights,
-            order=folds.rows,
-            starts=folds.starts,
+            X=data.X,
+            y=data.y,
+            weights=data.weights,
+            order=task.problem.rows,
+            starts=task.problem.starts,
             offset=0,
-            scorer=FoldScorer.answers_only(task) if _scores_follow(task) else FoldScorer.of(task),
-            keywords=_keywords(task.estimator, task.y),
+            scorer=FoldScorer.answers_only(task) if scores_follow else FoldScorer.of(task),
+            keywords=_keywords(estimator, data.y),
             batch_size=task.options.get("batch_size"),
             seed=seed,
         )
@@ -136,8 +138,8 @@ class _TreeData:
             scorer=self.scorer.on(rows),
         )
 
-    def feed(self, model: Any, positions: Positions) -> None:
-        """Give a model the rows of one training phase."""
+    def update(self, model: Any, positions: Positions) -> None:
+        """Train a model on the rows of one training step."""
         if self.seed is not None:
             key = (self.seed, self.offset + int(positions[0]), len(positions))
             positions = np.random.default_rng(key).permutation(positions)
@@ -150,7 +152,7 @@ class _TreeData:
             model.partial_fit(_take(self.X, batch), *targets, **self.keywords, **weights)
 
     def evaluate(self, model: Any, positions: Positions) -> FoldResult:
-        """Ask a model about held-out rows."""
+        """Evaluate a model on held-out rows."""
         rows = self.order[positions]
         targets = None if self.y is None else _take(self.y, rows)
         return self.scorer.evaluate(model, _take(self.X, rows), targets, rows)
@@ -158,7 +160,7 @@ class _TreeData:
 
 @dataclass
 class _SpanResult:
-    """What a walk brings home: a judgement a fold, and what it cost."""
+    """Results of a range of folds, one for each, and their cost."""
 
     results: list[FoldResult]
     cost: dict[str, int]
@@ -166,7 +168,7 @@ class _SpanResult:
 
 
 class _FoldEvaluator:
-    """Does to a model what the core asks for, and takes down what becomes of each fold."""
+    """The callbacks of the core: copies, updates and evaluates models, and keeps the results."""
 
     def __init__(self, data: _TreeData) -> None:
         self._data = data
@@ -177,7 +179,7 @@ class _FoldEvaluator:
         return copy_estimator(model)
 
     def update(self, model: Any, positions: Positions) -> None:
-        self._data.feed(model, positions)
+        self._data.update(model, positions)
 
     def evaluate(self, model: Any, positions: Positions) -> None:
         start = time.perf_counter()
@@ -186,14 +188,14 @@ class _FoldEvaluator:
 
 
 class _ModelCollector(_FoldEvaluator):
-    """Keeps the models that reach the folds, instead of judging them."""
+    """Keeps the models that reach the folds, instead of evaluating them."""
 
     def __init__(self, data: _TreeData) -> None:
         super().__init__(data)
         self.models: dict[int, Any] = {}
 
     def evaluate(self, model: Any, positions: Positions) -> None:
-        # The core goes on to use the model for another fold.
+        # The core uses the model for another fold afterwards.
         self.models[int(positions[0])] = copy_estimator(model)
 
 
@@ -206,7 +208,7 @@ def _evaluate_span(model: Any, data: _TreeData, n_jobs: int, report: Any = None)
         cost = {"rows_evaluated": len(positions)}
         return _SpanResult(results, cost, time.perf_counter() - start)
     handler = _FoldEvaluator(data)
-    # Random orders are the handler's, so that they do not depend on how the walk is divided.
+    # Random orders are drawn here, so that they do not depend on how the tree is divided.
     cost = _core.tree_walk(handler, model, data.folds, TreeOptions("auto", None, n_jobs), report)
     results = [handler.results[int(start)] for start in data.starts[:-1]]
     return _SpanResult(results, cost, handler.score_seconds)
@@ -215,8 +217,8 @@ def _evaluate_span(model: Any, data: _TreeData, n_jobs: int, report: Any = None)
 def _tree_in_processes(model: Any, data: _TreeData, n_jobs: int) -> _SpanResult:
     """Run the top of the tree here, and every subtree below it in some process.
 
-    The nodes at one depth of the tree are taken for folds: a walk over these *is* the top of the
-    tree, and ends with the models that the subtrees start from.
+    The nodes at one depth of the tree are taken for folds: TreeCV over these is the top of the
+    tree, and yields the models that the subtrees start from.
     """
     n_folds = len(data.starts) - 1
     depth = min(math.ceil(math.log2(2 * n_jobs)), int(math.log2(n_folds)))
@@ -242,7 +244,7 @@ def _tree_in_processes(model: Any, data: _TreeData, n_jobs: int) -> _SpanResult:
 
 
 def _frontier(n_folds: int, depth: int) -> list[int]:
-    """Where the spans of the nodes at one depth begin, and at last where they all end."""
+    """Where the spans of the nodes at one depth begin, and the end of the last."""
     ends = [0, n_folds]
     for _ in range(depth):
         middles = [a + (b - a + 1) // 2 for a, b in pairwise(ends)]
@@ -263,33 +265,32 @@ def _is_run(rows: NDArray[np.int64]) -> bool:
 
 
 def copy_estimator(estimator: Any) -> Any:
-    """Copy a fitted estimator so that training the copy leaves the original alone.
+    """Copy a fitted estimator so that training the copy leaves the original unchanged.
 
-    What cannot change is shared, arrays are copied as arrays, and only the rest goes through the
-    general and slow `copy.deepcopy`. An estimator that defines its own way to be copied or
-    pickled is asked for it.
+    Immutable values are shared, arrays are copied as arrays, and only the rest goes through the
+    general and slow `copy.deepcopy`, as do estimators that define how they are copied or pickled.
     """
     kind = type(estimator)
-    if any(_has_own(kind, name) for name in _WAYS_TO_COPY):
+    if any(_overrides(kind, name) for name in _COPY_PROTOCOL):
         return copy.deepcopy(estimator)
-    twin: Any = object.__new__(kind)
-    memo: dict[int, Any] = {id(estimator): twin}
+    copied: Any = object.__new__(kind)
+    memo: dict[int, Any] = {id(estimator): copied}
     for name, value in vars(estimator).items():
         if value is None or isinstance(value, _IMMUTABLE):
-            twin.__dict__[name] = value
+            copied.__dict__[name] = value
         elif type(value) is np.ndarray and value.dtype.kind != "O":
-            twin.__dict__[name] = memo.setdefault(id(value), value.copy(order="K"))
+            copied.__dict__[name] = memo.setdefault(id(value), value.copy(order="K"))
         else:
-            twin.__dict__[name] = copy.deepcopy(value, memo)
-    return twin
+            copied.__dict__[name] = copy.deepcopy(value, memo)
+    return copied
 
 
-def _has_own(kind: type, name: str) -> bool:
+def _overrides(kind: type, name: str) -> bool:
     known = (getattr(object, name, None), getattr(BaseEstimator, name, None))
     return getattr(kind, name, None) not in known
 
 
-_WAYS_TO_COPY = (
+_COPY_PROTOCOL = (
     "__deepcopy__",
     "__getstate__",
     "__reduce__",

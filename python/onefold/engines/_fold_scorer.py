@@ -1,4 +1,4 @@
-"""Fitted estimators before their held-out rows: scores, answers, and how folds are joined."""
+"""Scores and answers of a fitted estimator on its held-out rows, and how folds are joined."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from .._scoring import HeldOut, Scorer, score_held_out
-from ._base import Task
+from ._task import Task
 
 __all__ = ["FoldResult", "FoldScorer", "join_folds"]
 
 
 @dataclass(frozen=True)
 class FoldScorer:
-    """What is asked of every fitted estimator. Small enough to send to another process."""
+    """Evaluates fitted estimators on test sets. Small enough to send to another process."""
 
     scorers: dict[str, Scorer]
     responses: tuple[str, ...]
@@ -27,17 +27,17 @@ class FoldScorer:
 
     @classmethod
     def of(cls, task: Task) -> FoldScorer:
-        """Take what concerns judging from a task."""
+        """Read the scorers and responses of a task."""
         return cls(task.scorers, task.responses, task.score_weights, task.error_score)
 
     @classmethod
     def answers_only(cls, task: Task) -> FoldScorer:
-        """Leave the scores to be computed from the answers, which then must hold predictions."""
+        """Compute no scores, only answers: scores are then computed from these."""
         responses = tuple(dict.fromkeys(("predict", *task.responses)))
         return cls({}, responses, {}, task.error_score)
 
     def on(self, rows: Any) -> FoldScorer:
-        """The same for some of the rows only, which are then numbered from 0."""
+        """The same for a subset of the rows, renumbered from 0."""
         return replace(self, score_weights=self._weights(rows))
 
     def scores(self, held: HeldOut, X: Any, y: Any, rows: Any) -> dict[str, float]:
@@ -50,7 +50,7 @@ class FoldScorer:
         return {name: own[rows] for name, own in self.score_weights.items()}
 
     def evaluate(self, estimator: Any, X: Any, y: Any, rows: Any) -> FoldResult:
-        """Score a fitted estimator on its held-out rows and take down its answers."""
+        """Return the scores and the answers of a fitted estimator on its held-out rows."""
         held = HeldOut(estimator)
         scores = self.scores(held, X, y, rows)
         answers = {name: held.answer(name, X) for name in self.responses}
@@ -60,18 +60,20 @@ class FoldScorer:
 
 @dataclass
 class FoldResult:
-    """What one fold's estimator showed on its held-out rows."""
+    """Scores and answers of the estimator of one fold on its held-out rows."""
 
     scores: dict[str, float] = field(default_factory=dict)
     answers: dict[str, NDArray[Any]] = field(default_factory=dict)
     classes: NDArray[Any] | None = None
 
 
-def join_folds(folds: list[FoldResult], task: Task) -> tuple[dict[str, Any], NDArray[Any] | None]:
+def join_folds(
+    folds: list[FoldResult], estimator: Any, task: Task
+) -> tuple[dict[str, Any], NDArray[Any] | None]:
     """Join the answers of all folds in test order, where every fold has them."""
     known: list[Any] = [fold.classes for fold in folds]
     classes = None
-    if is_classifier(task.estimator) and all(
+    if is_classifier(estimator) and all(
         isinstance(own, np.ndarray) and own.ndim == 1 for own in known
     ):
         classes = _union(known)
@@ -81,7 +83,7 @@ def join_folds(folds: list[FoldResult], task: Task) -> tuple[dict[str, Any], NDA
         if all(isinstance(part, np.ndarray) for part in parts):
             answers[name] = _concatenate(parts, name, known, classes)
         elif name == task.required and all(isinstance(part, list) for part in parts):
-            # An array for each of several outputs, which have classes of their own.
+            # One array per output, each with its own classes.
             answers[name] = [
                 _concatenate(own, name, labels, _union(labels))
                 for own, labels in zip(
@@ -92,25 +94,25 @@ def join_folds(folds: list[FoldResult], task: Task) -> tuple[dict[str, Any], NDA
 
 
 def _union(known: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """All classes that some training set holds."""
+    """All classes that occur in some training set."""
     return np.unique(np.concatenate(known))
 
 
 def _concatenate(
     parts: Sequence[NDArray[Any]], name: str, known: Sequence[Any], classes: Any
 ) -> NDArray[Any]:
-    """One answer of all folds, each of which knows the classes of its training set."""
+    """One answer of all folds; the columns of each are the classes of its training set."""
     return np.concatenate(
         [_align(part, name, own, classes) for part, own in zip(parts, known, strict=True)]
     )
 
 
 _MISSING = {"predict_proba": 0.0}
-"""The answer for a class that a training set does not hold; otherwise the smallest number."""
+"""The answer for a class that a training set lacks; otherwise the smallest number."""
 
 
 def _align(answer: NDArray[Any], name: str, known: Any, classes: Any) -> NDArray[Any]:
-    """Give an answer one column for each of all classes, whatever its own training set held."""
+    """Give an answer one column for each of all classes."""
     if name in ("predict", "transform", "score_samples") or classes is None:
         return answer
     if len(known) == len(classes):

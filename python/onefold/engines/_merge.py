@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from .. import _core
-from .._folds import Folds
 from .._scoring import RESPONSES
-from . import _native as native
-from ._base import Outcome, Task, Together, why_not_scored
+from ._base import Candidate, EngineBase, Outcome
+from ._native import NativePlan, learner_of, run_native
 from ._options import Check
+from ._task import Task
 
 __all__ = ["Merge"]
 
 
-class Merge(Together):
-    """Learn every fold once, and merge the models of all folds but one (Izbicki, 2013).
+class Merge(EngineBase):
+    """Train on every fold once, and merge the models of all folds but one (Izbicki, 2013).
 
     Exact, for the naive Bayes family, densities and least squares by sufficient statistics;
     scikit-learn's own naive Bayes is mapped onto the native one.
@@ -24,20 +24,15 @@ class Merge(Together):
     name = "merge"
     options: Mapping[str, Check] = {}
     responses = frozenset(RESPONSES)
+    needs_partition = True
 
-    def why_not(self, task: Task) -> str | None:
-        """It needs folds, and a learner whose models can be merged."""
-        if not isinstance(task.folds, Folds):
-            return "the test sets are not a partition"
-        twin = native.learner_of(task)
-        if twin is None or not twin._is_mergeable:
-            return f"models of {type(task.estimator).__name__} cannot be merged"
-        return None
+    def plan(self, candidate: Candidate, task: Task) -> NativePlan | str:
+        """Only models that can be merged; merging is exact, but returns answers only."""
+        learner = learner_of(candidate, task)
+        if learner is None or not learner._is_mergeable:
+            return f"models of {candidate.name} cannot be merged"
+        return NativePlan(candidate.estimator, task.why_not_scored, learner=learner)
 
-    def why_not_auto(self, task: Task) -> str | None:
-        """Merging is exact, but leaves answers only."""
-        return why_not_scored(task)
-
-    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
+    def run_many(self, plans: Sequence[NativePlan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Merge."""
-        return native.run_many(tasks, _core.merge_cv)
+        return run_native(plans, task, _core.merge_cv)

@@ -1,4 +1,4 @@
-"""Native learners: what the engines that walk over rows in the core have in common."""
+"""Native learners: what the engines that train them in the core have in common."""
 
 from __future__ import annotations
 
@@ -13,26 +13,30 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._data import check_rows, to_rows
-from .._folds import Folds
-from .._progress import part, reporter
+from .._progress import Report, part, reporter
 from ..learners._base import NativeEstimator
-from ._base import Outcome, Task
-from ._native_map import native_learner
+from ._base import Candidate, Outcome, Plan
 from ._options import one_of
+from ._task import Data, Task
 
-__all__ = ["ORDER", "TreeOptions", "batches", "is_native", "learner_of", "run_many"]
+__all__ = ["ORDER", "NativePlan", "TreeOptions", "batches", "learner_of", "run_native"]
 
 CoreEngine = Callable[..., tuple[Any, dict[str, int]]]
 """`_core.tree_cv`, `_core.merge_cv` or `_core.refit_cv`."""
 
 ORDER = one_of("fixed", "random")
-"""The option that all engines share that feed rows."""
+"""The option of all engines that train row by row."""
+
+MAX_LEARNERS_PER_PASS = 16
+"""Learners trained in one pass over the rows. More gain little, and delay the first outcome."""
+
+MAX_OUTPUTS_HELD = 2**27
+"""Outputs in memory at a time: 1 GB of float64."""
 
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """How the core goes over the rows."""
+    """How the core trains incremental learners."""
 
     strategy: str
     seed: int | None
@@ -40,7 +44,7 @@ class TreeOptions:
 
     @classmethod
     def of(cls, task: Task) -> TreeOptions:
-        """Read the options that engines of incremental learners share."""
+        """Read the options of a task."""
         seed = None
         if task.options.get("order", "fixed") == "random":
             seed = int(check_random_state(task.random_state).randint(2**31 - 1))
@@ -48,102 +52,107 @@ class TreeOptions:
         return cls(strategy, seed, effective_n_jobs(task.n_jobs))
 
 
-def learner_of(task: Task) -> NativeEstimator | None:
-    """The native learner that does the task, if there is one and only answers are wanted."""
+@dataclass(frozen=True, kw_only=True)
+class NativePlan(Plan):
+    """A candidate that a native learner does."""
+
+    learner: NativeEstimator
+    """The estimator itself, or the native learner that is the same estimator."""
+
+
+def learner_of(candidate: Candidate, task: Task) -> NativeEstimator | None:
+    """The native learner that does a candidate, if there is one and answers are enough."""
     if task.return_estimator or task.return_train_score or task.fit_params:
         return None
-    return native_learner(task.estimator)
+    return candidate.learner
 
 
-def is_native(task: Task) -> bool:
-    """Whether the estimator itself, and not only a twin of it, is native."""
-    return isinstance(task.estimator, NativeEstimator) and learner_of(task) is not None
-
-
-def run_many(tasks: Sequence[Task], engine: CoreEngine) -> Iterator[tuple[int, Outcome]]:
-    """Hand the examples and learners that have learnt nothing to an engine of the core.
-
-    Learners of one kind walk together: a row that is at hand is fed to all of them.
-    """
-    rows = to_rows(tasks[0].X)
-    if not all(_show_bad_rows(task) for task in tasks):
-        check_rows(rows, n_jobs=tasks[0].n_jobs)
-    groups = list(batches(tasks, rows.shape[0]))
-    for number, places in enumerate(groups):
-        progress = part(tasks[0].progress, number, len(groups)) if len(groups) > 1 else None
-        batch = [tasks[place] for place in places]
+def run_native(
+    plans: Sequence[NativePlan], task: Task, engine: CoreEngine
+) -> Iterator[tuple[int, Outcome]]:
+    """Cross-validate native learners in the core; those of one class share each pass."""
+    data = task.data
+    is_checked_by_core = task.problem.is_partition and all(
+        plan.learner._shows_bad_rows for plan in plans
+    )
+    # The core rejects outputs that are not finite. Where every row is held out and NaN in a row
+    # shows in its output, a pass over the rows that looks for NaN is saved.
+    rows = data.rows if is_checked_by_core else data.finite_rows
+    groups = list(batches(plans, rows.shape[0]))
+    for number, positions in enumerate(groups):
+        progress = task.progress
+        if len(groups) > 1:
+            progress = part(task.progress, number, len(groups))
+        batch = [plans[position].learner for position in positions]
         try:
-            outcomes = list(_run_batch(batch, rows, engine, progress))
+            outcomes = _run_batch(batch, rows, task, engine, progress)
         except ValueError:
-            check_rows(rows, n_jobs=tasks[0].n_jobs)
+            _ = data.finite_rows  # names the value that is not finite, if there is one
             raise
-        yield from zip(places, outcomes, strict=True)
+        yield from zip(positions, outcomes, strict=True)
 
 
-def _show_bad_rows(task: Task) -> bool:
-    """Whether a row that holds NaN or infinity cannot go unnoticed.
-
-    All rows are held out, and the core refuses outputs that are not finite. To look through the
-    rows before would take a good part of the time that ten folds take.
-    """
-    learner = learner_of(task)
-    return learner is not None and learner._shows_bad_rows and isinstance(task.folds, Folds)
-
-
-MAX_LEARNERS_PER_PASS = 16
-"""Learners that walk together at most: more would gain little, and finish none for longer."""
-
-MAX_OUTPUTS_HELD = 2**27
-"""Outputs that are held at a time at most."""
-
-
-def batches(tasks: Sequence[Task], n_samples: int) -> Iterator[list[int]]:
-    """Give the places of tasks that walk together; what is not native goes alone."""
+def batches(plans: Sequence[Plan], n_samples: int) -> Iterator[list[int]]:
+    """Positions of the plans that are run together; what is not native is run alone."""
     kinds: dict[Any, list[int]] = {}
-    for place, task in enumerate(tasks):
-        learner = learner_of(task)
-        kinds.setdefault(place if learner is None else type(learner), []).append(place)
+    for position, plan in enumerate(plans):
+        kind = type(plan.learner) if isinstance(plan, NativePlan) else position
+        kinds.setdefault(kind, []).append(position)
     size = max(1, min(MAX_LEARNERS_PER_PASS, MAX_OUTPUTS_HELD // n_samples))
-    for places in kinds.values():
-        # Parties of about the same size.
-        n_batches = math.ceil(len(places) / size)
-        yield from (batch.tolist() for batch in np.array_split(places, n_batches))
+    for positions in kinds.values():
+        # Batches of about the same size.
+        n_batches = math.ceil(len(positions) / size)
+        yield from (batch.tolist() for batch in np.array_split(positions, n_batches))
 
 
 def _run_batch(
-    tasks: list[Task], rows: Any, engine: CoreEngine, progress: Any = None
-) -> Iterator[Outcome]:
-    task = tasks[0]
-    estimators: list[NativeEstimator] = [clone(learner_of(task)) for task in tasks]
-    targets, n_targets = estimators[0]._targets(task.y, rows.shape[0])
-    for estimator in estimators[1:]:
-        estimator._take_over_targets(estimators[0])
-    learners = [estimator._make_learner(rows.shape[1], n_targets) for estimator in estimators]
-    examples = (rows, targets, n_targets, task.weights)
+    learners: list[NativeEstimator],
+    rows: Any,
+    task: Task,
+    engine: CoreEngine,
+    progress: bool | Report,
+) -> list[Outcome]:
+    estimators: list[NativeEstimator] = [clone(learner) for learner in learners]
+    targets, n_targets = _share_targets(estimators, task.data)
+    models = [estimator._make_learner(rows.shape[1], n_targets) for estimator in estimators]
     start = time.perf_counter()
-    with reporter(progress or task.progress, unit="rows") as report:
+    with reporter(progress, unit="rows") as report:
         outputs, cost = engine(
-            learners if len(learners) > 1 else learners[0],
-            examples,
+            models if len(models) > 1 else models[0],
+            (rows, targets, n_targets, task.data.weights),
             task.folds,
             TreeOptions.of(task),
             report,
         )
     seconds = time.perf_counter() - start
-    ends = np.cumsum([learner.n_outputs for learner in learners])
-    for number, (estimator, own) in enumerate(
-        zip(estimators, np.split(outputs, ends[:-1], axis=1), strict=True)
-    ):
-        yield Outcome(
+    ends = np.cumsum([model.n_outputs for model in models])
+    by_learner = np.split(outputs, ends[:-1], axis=1)
+    return [
+        Outcome(
             answers=estimator._answers(np.ascontiguousarray(own)),
             classes=getattr(estimator, "classes_", None),
-            cost=_own_cost(cost, number, len(tasks)),
-            fit_time=seconds / len(tasks),
+            cost=_own_cost(cost, number, len(estimators)),
+            fit_time=seconds / len(estimators),
         )
+        for number, (estimator, own) in enumerate(zip(estimators, by_learner, strict=True))
+    ]
+
+
+def _share_targets(estimators: list[NativeEstimator], data: Data) -> tuple[Any, int]:
+    """Convert the targets for learners of one class, once for all their batches."""
+    first = estimators[0]
+
+    def convert() -> tuple[NativeEstimator, Any, int]:
+        return first, *first._targets(data.y, data.n_samples)
+
+    known, targets, n_targets = data.once(("native targets", type(first)), convert)
+    for estimator in estimators:
+        estimator._take_over_targets(known)
+    return targets, n_targets
 
 
 def _own_cost(cost: dict[str, int], number: int, n_learners: int) -> dict[str, int]:
-    """The share of one of the learners that walked together in what the walk cost."""
+    """The share of one of several learners in the cost of a pass."""
     if n_learners == 1:
         return cost
     if number > 0:

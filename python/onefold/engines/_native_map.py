@@ -1,4 +1,4 @@
-"""scikit-learn's estimators that a native learner does exactly."""
+"""The native learners that do exactly what an estimator of scikit-learn does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["native_learner"]
 
 
 def native_learner(estimator: Any) -> NativeEstimator | None:
-    """The native learner that is the same estimator, or None where there is none.
+    """The native learner that is the same estimator, or None if there is none.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def native_learner(estimator: Any) -> NativeEstimator | None:
     GaussianNB(var_smoothing=1e-06)
     """
     if isinstance(estimator, NativeEstimator):
-        return None if _says_otherwise(type(estimator)) else estimator
+        return None if _overrides_answers(type(estimator)) else estimator
     if type(estimator) is naive_bayes.GaussianNB:
         return learners.GaussianNB(estimator.priors, var_smoothing=estimator.var_smoothing)
     alpha = _alpha(estimator)
@@ -40,12 +40,12 @@ def native_learner(estimator: Any) -> NativeEstimator | None:
     return None
 
 
-def _says_otherwise(kind: type[NativeEstimator]) -> bool:
-    """Whether a class made from a native learner learns or answers in a way of its own."""
+def _overrides_answers(kind: type[NativeEstimator]) -> bool:
+    """Whether a user's subclass of a native learner overrides its training or its answers."""
     ours = NativeEstimator.__module__.partition(".")[0]
     theirs = [own for own in kind.__mro__ if own.__module__.partition(".")[0] != ours]
-    own_ways = {name for own in theirs if issubclass(own, NativeEstimator) for name in vars(own)}
-    return not own_ways.isdisjoint({"fit", "partial_fit", "score", *RESPONSES})
+    defined = {name for own in theirs if issubclass(own, NativeEstimator) for name in vars(own)}
+    return not defined.isdisjoint({"fit", "partial_fit", "score", *RESPONSES})
 
 
 def _zeros_are_no_events(estimator: Any) -> bool:

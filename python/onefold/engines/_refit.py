@@ -1,4 +1,4 @@
-"""The standard way: one fit a fold. Slow, sure, and the yardstick of every other engine."""
+"""The standard method: one fit per fold. Slow, and the reference for every other engine."""
 
 from __future__ import annotations
 
@@ -20,89 +20,84 @@ from sklearn.utils.validation import _check_method_params
 from .. import _core
 from .._progress import reporter
 from .._scoring import RESPONSES, HeldOut
-from . import _native as native
-from ._base import Outcome, Task, Together, why_not_scored
+from ._base import Candidate, EngineBase, Outcome, Plan, fit_keywords
 from ._fold_scorer import FoldResult, FoldScorer, join_folds
+from ._native import ORDER, NativePlan, learner_of, run_native
 from ._options import Check
+from ._task import Task
 
 __all__ = ["Refit", "report_failures"]
 
 
-class Refit(Together):
-    """Fit a clone of the estimator on every training set, in parallel over tasks and folds.
+class Refit(EngineBase):
+    """Fit a clone of the estimator on every training set, in parallel over candidates and folds.
 
-    Native learners are trained by the core, on as many threads, and know the option ``order``:
-    ``"fixed"`` feeds the training rows as they come, ``"random"`` in a random order a fold.
+    Native learners are trained by the core, on as many threads, and have the option ``order``:
+    ``"fixed"`` trains on the rows fold after fold, ``"random"`` in a random order for each fold.
     """
 
     name = "refit"
-    options: Mapping[str, Check] = {"order": native.ORDER}
+    options: Mapping[str, Check] = {"order": ORDER}
     responses = frozenset(RESPONSES)
 
-    def why_not(self, task: Task) -> str | None:
-        """Any estimator can be refitted."""
-        if "order" in task.options and not native.is_native(task):
-            return "only native learners have an order"
-        return None
+    def plan(self, candidate: Candidate, task: Task) -> Plan | str:
+        """Any estimator can be refitted; native learners in the core, where answers are enough."""
+        learner = learner_of(candidate, task) if candidate.is_native else None
+        if learner is None:
+            if "order" in task.options:
+                return "only native learners have an order"
+            return Plan(candidate.estimator)
+        if "order" in task.options or task.why_not_scored is None:
+            return NativePlan(candidate.estimator, learner=learner)
+        return Plan(candidate.estimator)
 
-    def why_not_auto(self, task: Task) -> str | None:
-        """Refits are what is estimated."""
-        return None
-
-    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
-        """Fit, score and ask for predictions, fold by fold."""
-        natives = [place for place, task in enumerate(tasks) if _runs_natively(task)]
-        others = [place for place, task in enumerate(tasks) if not _runs_natively(task)]
+    def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
+        """Fit, score and predict, fold by fold."""
+        natives = [(i, plan) for i, plan in enumerate(plans) if isinstance(plan, NativePlan)]
+        others = [(i, plan) for i, plan in enumerate(plans) if not isinstance(plan, NativePlan)]
         if natives:
-            batch = [tasks[place] for place in natives]
-            for number, outcome in native.run_many(batch, _core.refit_cv):
-                yield natives[number], outcome
+            positions, learners = zip(*natives, strict=True)
+            for number, outcome in run_native(learners, task, _core.refit_cv):
+                yield positions[number], outcome
         if others:
-            outcomes = fit_all([tasks[place] for place in others])
-            yield from zip(others, outcomes, strict=True)
+            outcomes = fit_all([plan.estimator for _, plan in others], task)
+            yield from zip((position for position, _ in others), outcomes, strict=True)
 
 
-def _runs_natively(task: Task) -> bool:
-    """Whether the core's answers are enough."""
-    return native.is_native(task) and ("order" in task.options or why_not_scored(task) is None)
-
-
-def fit_all(tasks: Sequence[Task]) -> Iterator[Outcome]:
-    """Fit all tasks on all training sets in one pool of processes."""
-    folds, n_folds = tasks[0].folds, len(tasks[0].folds)
+def fit_all(estimators: Sequence[Any], task: Task) -> Iterator[Outcome]:
+    """Fit all estimators on all training sets, in one pool of processes."""
+    folds, n_folds = task.folds, len(task.folds)
+    scorer = FoldScorer.of(task)
+    keep = (task.return_train_score, task.return_estimator)
     jobs = (
         delayed(_fit_fold)(training, scorer, folds.train(fold), folds.test(fold), *keep)
-        for training, scorer, keep in map(_read, tasks)
+        for training in (_Training.of(estimator, task) for estimator in estimators)
         for fold in range(n_folds)
     )
-    # A pool that cannot give folds as they come, such as multiprocessing's, gives all at the end.
+    # Backends that cannot stream results, such as multiprocessing, return all at the end.
     can_stream = getattr(get_active_backend()[0], "supports_return_generator", False)
     parallel = Parallel(
-        n_jobs=tasks[0].n_jobs,
-        pre_dispatch=tasks[0].pre_dispatch,
+        n_jobs=task.n_jobs,
+        pre_dispatch=task.pre_dispatch,
         return_as="generator" if can_stream else "list",
     )
     fitted: list[_Fitted] = []
-    left = iter(tasks)
-    with reporter(tasks[0].progress, unit="folds") as report:
+    left = iter(estimators)
+    with reporter(task.progress, unit="folds") as report:
         for n_done, fold in enumerate(parallel(jobs), start=1):
             fitted.append(fold)
             if report is not None:
-                report(n_done, n_folds * len(tasks))
+                report(n_done, n_folds * len(estimators))
             if len(fitted) == n_folds:
-                yield _outcome(next(left), fitted)
+                yield _outcome(next(left), task, fitted)
                 fitted = []
 
 
-def _read(task: Task) -> tuple[_Training, FoldScorer, tuple[bool, bool]]:
-    training = _Training(clone(task.estimator), task.X, task.y, task.fit_keywords)
-    return training, FoldScorer.of(task), (task.return_train_score, task.return_estimator)
-
-
-def _outcome(task: Task, fitted: list[_Fitted]) -> Outcome:
-    """Join the folds of one task."""
+def _outcome(estimator: Any, task: Task, fitted: list[_Fitted]) -> Outcome:
+    """Join the folds of one estimator."""
     failures = [fold.failure for fold in fitted if fold.failure is not None]
-    answers, classes = ({}, None) if failures else join_folds([f.test for f in fitted], task)
+    tests = [fold.test for fold in fitted]
+    answers, classes = ({}, None) if failures else join_folds(tests, estimator, task)
     return Outcome(
         answers=answers,
         classes=classes,
@@ -122,17 +117,22 @@ def _outcome(task: Task, fitted: list[_Fitted]) -> Outcome:
 
 @dataclass(frozen=True)
 class _Training:
-    """What one fold's worker fits, and on what."""
+    """What the worker of a fold fits, and on what."""
 
     estimator: Any
     X: Any
     y: Any
     fit_params: dict[str, Any]
 
+    @classmethod
+    def of(cls, estimator: Any, task: Task) -> _Training:
+        data = task.data
+        return cls(clone(estimator), data.X, data.y, fit_keywords(estimator, task))
+
 
 @dataclass
 class _Fitted:
-    """What one fold's worker sends back."""
+    """What the worker of a fold sends back."""
 
     n_train: int
     n_test: int

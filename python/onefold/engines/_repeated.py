@@ -9,51 +9,50 @@ from typing import Any
 
 import numpy as np
 
-from .._folds import Folds
 from .._progress import part
-from ._base import Engine, Outcome, Task, Together
+from ._base import Candidate, Engine, Outcome, Plan
 from ._native import batches
+from ._task import Problem, Task
 
 __all__ = ["Repeated"]
 
 
-class Repeated(Together):
-    """An engine that is run once for each of several partitions of the samples."""
+class Repeated:
+    """An engine that runs once for each of several partitions of the samples."""
 
-    def __init__(self, engine: Engine, parts: list[Folds]) -> None:
+    needs_partition = False
+
+    def __init__(self, engine: Engine, problem: Problem) -> None:
         self._engine = engine
-        self._parts = parts
+        self._problems = [problem.on(folds) for folds in problem.partitions or []]
         self.name = engine.name
         self.options = engine.options
         self.responses = engine.responses
 
-    def why_not(self, task: Task) -> str | None:
-        """Whatever the engine says of the first partition."""
-        return self._engine.why_not(replace(task, folds=self._parts[0]))
+    def plan(self, candidate: Candidate, task: Task) -> Plan | str:
+        """The plan of the engine, which is the same for all partitions."""
+        return self._engine.plan(candidate, task)
 
-    def why_not_auto(self, task: Task) -> str | None:
-        """Whatever the engine says of the first partition."""
-        return self._engine.why_not_auto(replace(task, folds=self._parts[0]))
+    def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
+        """Run the engine on every partition, and join the outcomes.
 
-    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
-        """Run the engine on every partition, and join what it finds.
-
-        Tasks that share their work are finished before the next are begun.
+        Plans that share their work are finished before the next are begun.
         """
-        groups = list(batches(tasks, self._parts[0].n_samples))
-        n_runs = len(groups) * len(self._parts)
-        for first, places in enumerate(groups):
-            found: dict[int, list[Outcome]] = {place: [] for place in places}
-            for number, folds in enumerate(self._parts):
-                progress = part(tasks[0].progress, first * len(self._parts) + number, n_runs)
-                own = [replace(tasks[place], folds=folds, progress=progress) for place in places]
-                for place, outcome in self._engine.run_many(own):
-                    found[places[place]].append(outcome)
-            yield from ((place, _join(outcomes)) for place, outcomes in found.items())
+        groups = list(batches(plans, task.data.n_samples))
+        n_runs = len(groups) * len(self._problems)
+        for first, positions in enumerate(groups):
+            found: dict[int, list[Outcome]] = {position: [] for position in positions}
+            own = [plans[position] for position in positions]
+            for number, problem in enumerate(self._problems):
+                progress = part(task.progress, first * len(self._problems) + number, n_runs)
+                run = replace(task, problem=problem, progress=progress)
+                for position, outcome in self._engine.run_many(own, run):
+                    found[positions[position]].append(outcome)
+            yield from ((position, _join(outcomes)) for position, outcomes in found.items())
 
-    def fit(self, task: Task) -> Any:
-        """Fit as the engine does: repetitions are of folds only."""
-        return self._engine.fit(task)
+    def fit(self, plan: Plan, task: Task) -> Any:
+        """Fit as the engine does."""
+        return self._engine.fit(plan, task)
 
 
 def _join(outcomes: list[Outcome]) -> Outcome:

@@ -16,40 +16,39 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import compute_class_weight
 
 from .. import _core
-from .._data import as_classes, as_rows, as_values
-from .._folds import Folds
 from .._progress import reporter
 from ..svm import (
     KERNELS,
     SVC,
     SVR,
-    Settings,
+    SvmParams,
     decision_values,
     elected,
     gamma_of,
     gamma_of_scale,
     warn_of_gap,
 )
-from ._base import Outcome, Task, Together, fit_to_all, why_not_scored
+from ._base import Candidate, EngineBase, Outcome, Plan, fit_to_all
 from ._options import Check, one_of, positive
 from ._sklearn_svm_fit import native_solver
+from ._task import Data, Problem, Task
 
 __all__ = ["Seeded"]
 
 Floats = NDArray[np.float64]
 
 
-class Seeded(Together):
+class Seeded(EngineBase):
     """Solve the dual of every fold from a feasible start near its solution.
 
     Options
     -------
     seeding : {"auto", "cold", "avg", "top", "ato", "mir", "sir", "withdraw"}
-        The rule that makes the starts; the solutions agree to the estimator's tolerance.
+        The rule that computes the starts; the solutions agree to the estimator's tolerance.
         ``"auto"`` merges the solutions of two folds into a start for the others, or solves all
-        samples first where folds are many, and makes conjugate steps; the others make LIBSVM's.
+        samples first where folds are many, and takes conjugate steps; the others take LIBSVM's.
     memory_mb : float
-        What kernel values may take: by default half of the free memory.
+        Memory for kernel values: by default half of the free memory.
     """
 
     name = "seeded"
@@ -59,10 +58,13 @@ class Seeded(Together):
     }
     responses = frozenset({"predict", "decision_function"})
 
-    def why_not(self, task: Task) -> str | None:
-        """It needs a support vector machine, and every class in every training set."""
-        estimator = task.estimator
-        name = type(estimator).__name__
+    def plan(self, candidate: Candidate, task: Task) -> Plan | str:
+        """A support vector machine, and every class in every training set.
+
+        The solutions are those of refits, to the tolerance of the estimator, but only answers are
+        returned.
+        """
+        estimator, name = candidate.estimator, candidate.name
         if type(estimator) not in (SVC, SVR, sklearn.svm.SVC, sklearn.svm.SVR):
             return f"{name} is not SVC or SVR"
         if not isinstance(estimator.kernel, str) or estimator.kernel not in KERNELS:
@@ -72,71 +74,71 @@ class Seeded(Together):
         if task.fit_params:
             return "it has no fit to pass params to"
         if is_classifier(estimator):
-            return _missing_class(task)
-        return None
+            problem = task.problem
+            reason = problem.once("missing class", lambda: _missing_class(problem))
+            if reason is not None:
+                return reason
+        return Plan(estimator, task.why_not_scored)
 
-    def why_not_auto(self, task: Task) -> str | None:
-        """It finds what refits find, to the tolerance of the estimator, but leaves answers only."""
-        return why_not_scored(task)
-
-    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
-        """Solve every fold of every task on one set of kernel values, and read the decisions off.
+    def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
+        """Solve every fold of every candidate on one set of kernel values.
 
         Kernels of one kind share distances or inner products. Where only C differs, a fold starts
-        from its solution for the last C or from that of another fold, whichever is nearer.
+        from its solution for the previous C or from that of another fold, whichever is nearer.
         """
         start = time.perf_counter()
-        for task in tasks:
-            task.estimator._validate_params()
-        shared = tasks[0]
-        X = as_rows(shared.X)
-        targets, classes = _targets(shared, X.shape[0])
-        settings = [
-            Settings.of(
-                task.estimator,
-                _gammas(task, X),
-                class_weights=_class_weights(task, classes),
-            )
-            for task in tasks
-        ]
+        estimators = [plan.estimator for plan in plans]
+        for estimator in estimators:
+            estimator._validate_params()
+        rows = task.data.finite_rows
+        targets, classes = _targets(estimators[0], task.data)
         n_classes = 0 if classes is None else len(classes)
-        examples = (X, targets, n_classes, shared.weights)
+        candidates = [
+            SvmParams.of(
+                estimator,
+                _gammas(estimator, task.problem),
+                class_weights=_class_weights(estimator, classes, task.problem),
+            )
+            for estimator in estimators
+        ]
+        examples = (rows, targets, n_classes, task.data.weights)
+        options = SvmOptions.of(estimators[0], task)
         found: list[tuple[int, dict[str, Any]]] = []
         stopped: BaseException | None = None
-        with reporter(shared.progress, unit="machines") as report:
+        with reporter(task.progress, unit="problems") as report:
             try:
-                options = SvmOptions.of(shared)
-                _core.svm_kfold(examples, shared.folds, settings, options, found, report)
-            except BaseException as error:  # what is finished is given before it is raised again
+                _core.svm_kfold(examples, task.folds, candidates, options, found, report)
+            except BaseException as error:  # raised again when all finished outcomes are yielded
                 stopped = error
         # Candidates share most of the work: each gets an equal part of the time.
         seconds = (time.perf_counter() - start) / max(len(found), 1)
-        for place, one in found:
-            notes = _notes(one, tasks[place], alone=len(tasks) == 1)
-            yield place, _outcome(tasks[place], classes, one, seconds, notes)
+        for position, one in found:
+            estimator = estimators[position]
+            notes = _notes(one, estimator, alone=len(plans) == 1)
+            yield position, _outcome(estimator, classes, one, seconds, notes)
         if stopped is not None:
             raise stopped
 
-    def fit(self, task: Task) -> Any:
-        """Fit as the estimator does; scikit-learn's get the native solver for LIBSVM's."""
-        options = SvmOptions.of(task)
-        estimator = clone(task.estimator)
+    def fit(self, plan: Plan, task: Task) -> Any:
+        """Fit as the estimator does; in scikit-learn's, our solver replaces LIBSVM."""
+        options = SvmOptions.of(plan.estimator, task)
+        estimator = clone(plan.estimator)
         with native_solver(estimator, memory_mb=options.memory_mb, n_jobs=options.n_jobs):
             return fit_to_all(estimator, task)
 
 
 @dataclass(frozen=True)
 class SvmOptions:
-    """How machines are cross-validated, whatever the candidate."""
+    """How support vector machines are cross-validated, whatever the candidate."""
 
     seeding: str
     memory_mb: float | None
     n_jobs: int
 
     @classmethod
-    def of(cls, task: Task) -> SvmOptions:
-        """Read the options of a task."""
-        default = getattr(task.estimator, "memory_mb", None)
+    def of(cls, estimator: Any, task: Task) -> SvmOptions:
+        """Read the options of a task; an estimator may have a ``memory_mb`` of its own."""
+        default = getattr(estimator, "memory_mb", None)
         memory_mb = task.options.get("memory_mb", default)
         if not (memory_mb is None or isinstance(memory_mb, Real)):
             raise ValueError(f"memory_mb must be a number of megabytes, got {memory_mb!r}")
@@ -148,9 +150,8 @@ class SvmOptions:
 
 
 def _outcome(
-    task: Task, classes: Any, found: dict[str, Any], seconds: float, notes: list[str]
+    estimator: Any, classes: Any, found: dict[str, Any], seconds: float, notes: list[str]
 ) -> Outcome:
-    estimator = task.estimator
     warn_of_gap(found["gap"], float(estimator.tol), int(estimator.max_iter))
     return Outcome(
         answers=_answers(estimator, found["decisions"], classes),
@@ -161,14 +162,13 @@ def _outcome(
     )
 
 
-def _targets(task: Task, n_samples: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Codes and the classes they stand for, or numbers and nothing."""
-    if is_classifier(task.estimator):
-        return as_classes(task.y, n_samples)
-    values = as_values(task.y, n_samples)
-    if values.shape[1] != 1:
-        raise ValueError(f"y must have one number a sample, got shape {values.shape}")
-    return values, None
+def _targets(estimator: Any, data: Data) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Codes and the classes they stand for, or numbers and None."""
+    if is_classifier(estimator):
+        return data.classes
+    if data.values.shape[1] != 1:
+        raise ValueError(f"y must have one number per sample, got shape {data.values.shape}")
+    return data.values, None
 
 
 def _answers(estimator: Any, decisions: Floats, classes: Any) -> dict[str, NDArray[Any]]:
@@ -180,57 +180,52 @@ def _answers(estimator: Any, decisions: Floats, classes: Any) -> dict[str, NDArr
     }
 
 
-def _notes(found: dict[str, Any], task: Task, *, alone: bool) -> list[str]:
+def _notes(found: dict[str, Any], estimator: Any, *, alone: bool) -> list[str]:
     notes = []
     if alone:
         iterations = found["iterations"]
         notes.append(
             f"seeding {found['rule']}: {iterations.min()} to {iterations.max()} SMO iterations "
-            f"a fold, {found['whole_iterations']} for all samples; "
+            f"per fold, {found['whole_iterations']} for all samples; "
             f"{found['seeding_seconds']:.3g} s for the starts"
         )
-    tol = float(task.estimator.tol)
+    tol = float(estimator.tol)
     if found["gap"] >= tol:
         notes.append(f"not converged: the gap is {found['gap']:.3g}, above tol={tol:g}")
     return notes
 
 
-def _missing_class(task: Task) -> str | None:
-    """Say which training set lacks a class that others have: its machines would be others."""
-    codes, classes = as_classes(task.y, task.folds.n_samples)
-    counted = codes if task.weights is None else codes[task.weights > 0]
-    total = np.bincount(counted, minlength=len(classes))
+def _missing_class(problem: Problem) -> str | None:
+    """Which training set lacks a class that others have, if one does.
+
+    Its binary problems would be others than those of the other folds.
+    """
+    _, classes = problem.data.classes
     if len(classes) < 2:
         return f"there is only the class {classes[0]!r}"
-    for fold in range(len(task.folds)):
-        if isinstance(task.folds, Folds):
-            # What is left of each class when the test set is gone.
-            left = total - _count(codes, task.folds.test(fold), task, len(classes))
-        else:
-            left = _count(codes, task.folds.train(fold), task, len(classes))
-        if (left == 0).any():
-            return f"the training set of fold {fold} lacks the class {classes[left.argmin()]!r}"
-    return None
+    lacks = problem.class_counts(with_weight=True) == 0
+    if not lacks.any():
+        return None
+    fold = int(lacks.any(axis=1).argmax())
+    return f"the training set of fold {fold} lacks the class {classes[lacks[fold].argmax()]!r}"
 
 
-def _count(codes: NDArray[Any], rows: Any, task: Task, n_classes: int) -> NDArray[np.intp]:
-    if task.weights is not None:
-        rows = rows[task.weights[rows] > 0]
-    return np.bincount(codes[rows], minlength=n_classes)
+def _gammas(estimator: Any, problem: Problem) -> list[float]:
+    """One γ; or, where it depends on the training set, that of all rows and then of each fold."""
+    if estimator.gamma == "scale" and estimator.kernel not in ("linear", "precomputed"):
+        return problem.once("gammas by scale", lambda: _gammas_by_scale(estimator, problem))
+    return [gamma_of(estimator, problem.data.finite_rows)]
 
 
-def _gammas(task: Task, X: Any) -> list[float]:
-    """One γ; or, where it depends on the training set, that of all rows and then each fold's."""
-    whole = gamma_of(task.estimator, X)
-    if task.estimator.gamma != "scale" or task.estimator.kernel in ("linear", "precomputed"):
-        return [whole]
+def _gammas_by_scale(estimator: Any, problem: Problem) -> list[float]:
+    X = problem.data.finite_rows
     moments = _moments(X)
 
     def gamma(fold: int) -> float:
-        mean, square = moments[task.folds.train(fold)].mean(axis=0)
+        mean, square = moments[problem.folds.train(fold)].mean(axis=0)
         return gamma_of_scale(X.shape[1], float(square - mean**2))
 
-    return [whole] + [gamma(fold) for fold in range(len(task.folds))]
+    return [gamma_of(estimator, X)] + [gamma(fold) for fold in range(len(problem.folds))]
 
 
 def _moments(X: Any) -> Floats:
@@ -243,17 +238,20 @@ def _moments(X: Any) -> Floats:
     return np.stack(parts, axis=1)
 
 
-def _class_weights(task: Task, classes: Any) -> Floats | None:
-    """Weights of the classes for all rows and then for each fold's training set."""
-    weight = getattr(task.estimator, "class_weight", None)
+def _class_weights(estimator: Any, classes: Any, problem: Problem) -> Floats | None:
+    """Weights of the classes for all rows and then for each training set."""
+    weight = getattr(estimator, "class_weight", None)
     if classes is None or weight is None:
         return None
-    y = np.asarray(task.y)
+    y = np.asarray(problem.data.y)
+    folds = problem.folds
 
     def of(labels: Any) -> Floats:
         return np.asarray(compute_class_weight(weight, classes=classes, y=labels), dtype=float)
 
-    folds = task.folds
     if weight != "balanced":
         return np.tile(of(y), (len(folds) + 1, 1))
-    return np.stack([of(y)] + [of(y[folds.train(fold)]) for fold in range(len(folds))])
+    return problem.once(
+        "balanced class weights",
+        lambda: np.stack([of(y)] + [of(y[folds.train(fold)]) for fold in range(len(folds))]),
+    )

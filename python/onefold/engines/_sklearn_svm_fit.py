@@ -22,7 +22,7 @@ from sklearn.base import is_classifier
 
 from .. import _core
 from .._data import to_rows
-from ..svm import Settings, warn_of_gap
+from ..svm import SvmParams, warn_of_gap
 
 __all__ = ["native_solver"]
 
@@ -159,7 +159,7 @@ class _Native:
         estimator = self.estimator
         n_classes = len(estimator.classes_) if is_classifier(estimator) else 0
         targets: NDArray[Any] = y.astype(np.uint32) if n_classes else y[:, None]
-        settings = Settings.of(
+        params = SvmParams.of(
             estimator,
             [float(estimator._gamma)],
             class_weights=estimator.class_weight_[None] if n_classes else None,
@@ -167,7 +167,7 @@ class _Native:
             n_jobs=self.n_jobs,
         )
         examples = (rows, targets, n_classes, weights if len(weights) else None)
-        return _core.svm_fit(examples, settings)
+        return _core.svm_fit(examples, params)
 
     def _leave(self, rows: Any, found: dict[str, Any]) -> None:
         """Put the solution where that of a few rows is now."""

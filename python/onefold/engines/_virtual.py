@@ -1,7 +1,7 @@
 """Least squares without refits: all folds from one factorisation, exactly.
 
-What `LinearRegression`, `Ridge`, `RidgeClassifier` and `KernelRidge` predict for rows they were not
-fitted to follows from the one fit to all rows (see `onefold.reference.virtual` for the formulas).
+The held-out predictions of `LinearRegression`, `Ridge`, `RidgeClassifier` and `KernelRidge` follow
+from one fit to all rows (see `onefold.reference.virtual` for the formulas).
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
 from .. import _core
-from .._data import as_classes, as_rows, as_values
+from .._data import as_rows
 from .._folds import Folds, Splits
 from .._progress import Report, part, reporter
 from .._routing import is_routing
-from ._base import Outcome, Task, Together, why_not_scored
+from ._base import Candidate, EngineBase, Outcome, Plan
 from ._options import Check
+from ._task import Data, Problem, Task
 
 __all__ = ["LinearProblem", "LinearSpec", "Virtual", "parse"]
 
@@ -38,14 +39,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LinearSpec:
-    """An estimator as virtual k-fold understands it."""
+    """A linear estimator, perhaps behind a `StandardScaler`."""
 
     final: Any
+    """The last step: the linear model."""
     scaler: tuple[bool, bool] | None = None
+    """``with_mean`` and ``with_std`` of the scaler."""
 
     @property
     def alpha(self) -> Any:
-        """The penalty: one number, or one an output."""
+        """The penalty: one number, or one per output."""
         return 0.0 if isinstance(self.final, LinearRegression) else self.final.alpha
 
     @property
@@ -54,11 +57,11 @@ class LinearSpec:
         return bool(getattr(self.final, "fit_intercept", False))
 
     def is_flat(self, shape: tuple[int, ...]) -> bool:
-        """Whether predictions for targets of a shape are numbers: `Ridge` drops a lone column."""
+        """Whether predictions for targets of a shape have one dimension: `Ridge` drops a column."""
         return len(shape) == 1 or (shape[1] == 1 and type(self.final) is Ridge)
 
     def family(self) -> tuple[Any, ...]:
-        """Everything but the penalty, to be compared."""
+        """Everything but the penalty: equal for estimators that share a decomposition."""
         kernel = [getattr(self.final, name, None) for name in ("kernel", "gamma", "degree")]
         others = [getattr(self.final, name, None) for name in ("coef0", "kernel_params")]
         classes = getattr(self.final, "class_weight", None)
@@ -67,7 +70,7 @@ class LinearSpec:
 
 
 def parse(estimator: Any) -> LinearSpec | str:
-    """Read an estimator, or say why it is not least squares."""
+    """Parse an estimator, or return the reason why it is not least squares."""
     steps = _steps(estimator)
     final: Any = steps[-1] if steps else None
     if type(final) not in (LinearRegression, Ridge, RidgeClassifier, KernelRidge):
@@ -89,7 +92,7 @@ def parse(estimator: Any) -> LinearSpec | str:
 
 
 def _steps(estimator: Any) -> list[Any]:
-    """What a pipeline does, one after the other; an estimator alone."""
+    """The steps of a pipeline, or the estimator itself."""
     if not isinstance(estimator, Pipeline):
         return [estimator]
     return [step for _, step in estimator.steps if step is not None and step != "passthrough"]
@@ -106,23 +109,21 @@ class LinearProblem:
     classes: NDArray[Any] | None = None
 
     @classmethod
-    def of(
-        cls, spec: LinearSpec, X: Any, y: Any, weights: Floats | None, *, n_jobs: int | None = None
-    ) -> LinearProblem:
+    def of(cls, spec: LinearSpec, data: Data) -> LinearProblem:
         """Convert the data for a parsed estimator."""
         final = spec.final
-        rows = _gram(final, X) if isinstance(final, KernelRidge) else as_rows(X, n_jobs=n_jobs)
-        n_samples = rows.shape[0]
+        rows = _gram(final, data) if isinstance(final, KernelRidge) else data.finite_rows
+        weights = data.weights
         if not isinstance(final, RidgeClassifier):
-            return cls(spec, rows, as_values(y, n_samples), weights)
-        codes, classes = as_classes(y, n_samples)
+            return cls(spec, rows, data.values, weights)
+        codes, classes = data.classes
         if len(classes) < 2:
             raise ValueError(f"y holds the one class {classes[0]!r}: a classifier needs two")
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         if len(classes) == 2:
             targets = np.ascontiguousarray(targets[:, 1:])
         if final.class_weight is not None:
-            by_class = compute_sample_weight(final.class_weight, np.asarray(y).ravel())
+            by_class = compute_sample_weight(final.class_weight, np.asarray(data.y).ravel())
             weights = by_class if weights is None else weights * by_class
         return cls(spec, rows, targets, weights, classes)
 
@@ -163,10 +164,10 @@ class LinearProblem:
         return self.rows, self.targets, self.weights, folds
 
 
-def _gram(final: KernelRidge, X: Any) -> Floats:
+def _gram(final: KernelRidge, data: Data) -> Floats:
     """The kernel matrix of all samples, as `KernelRidge` computes it."""
     if final.kernel == "precomputed":
-        gram = as_rows(X, name="K")
+        gram = as_rows(data.X, name="K")
         if sp.issparse(gram) or gram.shape[0] != gram.shape[1]:
             raise ValueError(f"K must be a square array, got shape {gram.shape}")
         return np.asarray(gram)
@@ -174,119 +175,111 @@ def _gram(final: KernelRidge, X: Any) -> Floats:
     if not callable(final.kernel):
         params = {"gamma": final.gamma, "degree": final.degree, "coef0": final.coef0}
     gram = pairwise_kernels(
-        as_rows(X), metric=final.kernel, filter_params=not callable(final.kernel), **params
+        data.finite_rows, metric=final.kernel, filter_params=not callable(final.kernel), **params
     )
     return np.ascontiguousarray(gram, dtype=np.float64)
 
 
-class Virtual(Together):
+class Virtual(EngineBase):
     """Virtual k-fold: exact, whatever the folds."""
 
     name = "virtual"
     options: Mapping[str, Check] = {}
     responses = frozenset({"predict", "decision_function"})
 
-    def why_not(self, task: Task) -> str | None:
-        """Least squares only, and nothing that ``fit`` would be told besides weights."""
-        spec = parse(task.estimator)
+    def plan(self, candidate: Candidate, task: Task) -> LinearPlan | str:
+        """Least squares only, and no argument of ``fit`` besides weights.
+
+        Predictions are exact, but only answers are returned.
+        """
+        spec = parse(candidate.estimator)
         if isinstance(spec, str):
             return spec
-        if task.y is None:
+        if task.data.y is None:
             return "there are no targets"
         if task.fit_params:
             return f"it passes no {', '.join(sorted(task.fit_params))} to fit"
-        if spec.scaler is not None and spec.scaler[0] and sp.issparse(task.X):
+        if spec.scaler is not None and spec.scaler[0] and sp.issparse(task.data.X):
             return "StandardScaler(with_mean=True) takes no sparse rows"
-        if spec.scaler is not None and task.weights is not None and is_routing():
+        if spec.scaler is not None and task.data.weights is not None and is_routing():
             return "metadata routing says which steps get weights"
         if isinstance(spec.final, RidgeClassifier):
-            return _why_not_classes(task)
-        return None
+            problem = task.problem
+            reason = problem.once("why not classes", lambda: _why_not_classes(problem))
+            if reason is not None:
+                return reason
+        return LinearPlan(candidate.estimator, task.why_not_scored, spec=spec)
 
-    def why_not_auto(self, task: Task) -> str | None:
-        """It is exact, but leaves answers only."""
-        return why_not_scored(task)
-
-    def run_many(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
-        """Predict every fold; tasks that differ in the penalty only share one decomposition."""
-        for step in (step for task in tasks for step in _steps(task.estimator)):
+    def run_many(self, plans: Sequence[LinearPlan], task: Task) -> Iterator[tuple[int, Outcome]]:
+        """Predict every fold; candidates that differ in the penalty share one decomposition."""
+        for step in (step for plan in plans for step in _steps(plan.estimator)):
             step._validate_params()
-        families = list(_families(tasks))
-        for number, places in enumerate(families):
-            progress = part(tasks[0].progress, number, len(families))
-            family = [tasks[place] for place in places]
-            outcomes = _run_family(family, progress if len(families) > 1 else tasks[0].progress)
-            yield from zip(places, outcomes, strict=True)
+        families = list(_families([plan.spec for plan in plans], task))
+        for number, positions in enumerate(families):
+            progress = task.progress
+            if len(families) > 1:
+                progress = part(task.progress, number, len(families))
+            specs = [plans[position].spec for position in positions]
+            yield from zip(positions, _run_family(specs, task, progress), strict=True)
 
 
-MAX_OUTPUTS_HELD = 2**27
-"""Predictions that are held at a time at most."""
+@dataclass(frozen=True, kw_only=True)
+class LinearPlan(Plan):
+    """A candidate that is linear least squares."""
+
+    spec: LinearSpec
 
 
-def _families(tasks: Sequence[Task]) -> Iterator[list[int]]:
-    """The places of tasks that differ in the penalty only, in lots that memory can hold."""
+MAX_PREDICTIONS_HELD = 2**27
+"""Predictions in memory at a time: 1 GB of float64."""
+
+
+def _families(specs: Sequence[LinearSpec], task: Task) -> Iterator[list[int]]:
+    """Positions of estimators that differ in the penalty only, in lots that fit into memory."""
     families: dict[Any, list[int]] = {}
-    for place, task in enumerate(tasks):
-        families.setdefault(_spec(task).family(), []).append(place)
-    n_outputs = max(1, np.size(tasks[0].y) // len(tasks[0].y))
-    size = max(1, MAX_OUTPUTS_HELD // (len(tasks[0].folds.rows) * n_outputs))
-    for places in families.values():
-        yield from (places[start : start + size] for start in range(0, len(places), size))
+    for position, spec in enumerate(specs):
+        families.setdefault(spec.family(), []).append(position)
+    y = task.data.y
+    n_outputs = max(1, np.size(y) // len(y))
+    size = max(1, MAX_PREDICTIONS_HELD // (len(task.problem.rows) * n_outputs))
+    for positions in families.values():
+        yield from (positions[start : start + size] for start in range(0, len(positions), size))
 
 
-def _spec(task: Task) -> LinearSpec:
-    spec = parse(task.estimator)
-    assert not isinstance(spec, str), "why_not has been asked"
-    return spec
-
-
-def _run_family(tasks: list[Task], progress: bool | Report) -> Iterator[Outcome]:
+def _run_family(specs: list[LinearSpec], task: Task, progress: bool | Report) -> Iterator[Outcome]:
     start = time.perf_counter()
-    task = tasks[0]
-    data = LinearProblem.of(_spec(task), task.X, task.y, task.weights, n_jobs=task.n_jobs)
-    each = np.stack([data.alphas(_spec(task)) for task in tasks])
+    linear = LinearProblem.of(specs[0], task.data)
+    each = np.stack([linear.alphas(spec) for spec in specs])
     alphas, which = np.unique(each, return_inverse=True)
-    predicted = data.predict(task.folds, alphas, n_jobs=task.n_jobs, progress=progress)
+    predicted = linear.predict(task.folds, alphas, n_jobs=task.n_jobs, progress=progress)
     seconds = time.perf_counter() - start
-    read_classes = None if data.classes is None else _Classes.of(task, data.classes)
+    decoder = None if linear.classes is None else _Classes.of(task.problem)
     for number, own in enumerate(which.reshape(each.shape)):
         values = predicted[:, own, np.arange(len(own))]
-        is_flat = _spec(tasks[number]).is_flat(np.shape(task.y))
+        is_flat = specs[number].is_flat(np.shape(task.data.y))
         answers = {"predict": values[:, 0] if is_flat else values}
-        if read_classes is not None:
-            answers = read_classes.classify(values)
+        if decoder is not None:
+            answers = decoder.classify(values)
         is_first = number == 0
         yield Outcome(
             answers=answers,
-            classes=data.classes,
+            classes=linear.classes,
             cost={
                 "fits": int(is_first),
-                "rows_fed": len(data.targets) if is_first else 0,
+                "rows_fed": len(linear.targets) if is_first else 0,
                 "rows_evaluated": len(values),
             },
-            fit_time=seconds / len(tasks),
+            fit_time=seconds / len(specs),
         )
 
 
-def _why_not_classes(task: Task) -> str | None:
-    if np.shape(task.y)[1:] not in ((), (1,)):
-        return "several labels a sample are not supported"
-    codes, classes = as_classes(task.y, len(task.y))
-    held = len(classes) - _absent(task.folds, codes, len(classes)).sum(axis=1)
-    if held.min() < 2:
-        return f"the training set of fold {held.argmin()} holds one class"
+def _why_not_classes(problem: Problem) -> str | None:
+    if np.shape(problem.data.y)[1:] not in ((), (1,)):
+        return "several labels per sample are not supported"
+    n_present = (problem.class_counts() > 0).sum(axis=1)
+    if n_present.min() < 2:
+        return f"the training set of fold {n_present.argmin()} holds one class"
     return None
-
-
-def _absent(folds: Folds | Splits, codes: NDArray[Any], n_classes: int) -> NDArray[np.bool_]:
-    """Which classes the training set of each fold does not hold: fold × class."""
-    present = np.zeros((len(folds), n_classes), dtype=np.int64)
-    if isinstance(folds, Folds):
-        np.add.at(present, (folds.labels, codes), 1)
-        return np.asarray(present == present.sum(axis=0))
-    for fold in range(len(folds)):
-        present[fold, codes[folds.train(fold)]] = 1
-    return np.asarray(present == 0)
 
 
 @dataclass(frozen=True)
@@ -295,17 +288,18 @@ class _Classes:
 
     classes: NDArray[Any]
     absent: NDArray[np.bool_] | None
-    """Test row × class: whether its training set does not hold the class, if there are several."""
+    """Test row × class: whether its training set lacks the class, if there are several classes."""
 
     @classmethod
-    def of(cls, task: Task, classes: NDArray[Any]) -> _Classes:
+    def of(cls, problem: Problem) -> _Classes:
+        _, classes = problem.data.classes
         if len(classes) == 2:
             return cls(classes, None)
-        absent = _absent(task.folds, as_classes(task.y, len(task.y))[0], len(classes))
-        return cls(classes, np.repeat(absent, np.diff(task.folds.starts), axis=0))
+        absent = problem.class_counts() == 0
+        return cls(classes, np.repeat(absent, np.diff(problem.starts), axis=0))
 
     def classify(self, values: Floats) -> dict[str, NDArray[Any]]:
-        """Classes from values; a class that a training set does not hold cannot be predicted."""
+        """Classes from values; a class that a training set lacks cannot be predicted."""
         if self.absent is None:
             values = values[:, 0]
             return {"predict": self.classes[(values > 0).astype(int)], "decision_function": values}

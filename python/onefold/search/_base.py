@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -16,11 +15,11 @@ from .._data import as_weights
 from .._folds import Folds, Splits, resolve_cv
 from .._routing import routed_weights
 from .._scoring import is_mean, resolve_scoring
-from ..engines import Engine, Task
+from ..engines import Data, Problem, Task
 from ..model_selection import usual_responses
 from ._comparison import Comparison
 from ._deadline import Deadline
-from ._evaluate import Evaluation, evaluate
+from ._evaluate import Evaluated, Evaluation, evaluate
 from ._result import SearchResult
 from ._rules import one_standard_error, order_of
 from ._table import Table, tabulate
@@ -83,34 +82,33 @@ class Search:
         candidates = self._candidates()
         if not candidates:
             raise ValueError("No fits were performed: there are no candidates")
-        template = self._template(X, y, fit_params, routed, scorer)
-        tasks = [
-            replace(template, estimator=_with_params(self.estimator, own)) for own in candidates
-        ]
-        n_fits = len(tasks) * len(template.folds)
+        task = self._task(X, y, fit_params, routed, scorer)
+        estimators = [_with_params(self.estimator, own) for own in candidates]
+        n_fits = len(estimators) * len(task.folds)
         if self.verbose > 0:
             print(
-                f"Fitting {len(template.folds)} folds for each of {len(tasks)} candidates, "
+                f"Fitting {len(task.folds)} folds for each of {len(estimators)} candidates, "
                 f"totalling {n_fits} fits"
             )
         with Deadline.start(
             n_fits, progress=self.progress, time_budget=self.time_budget
         ) as deadline:
             found = evaluate(
-                tasks,
+                estimators,
+                task,
                 deadline,
                 engine=self.engine,
                 return_when_interrupted=self.on_interrupt == "return",
             )
-        self._conclude(candidates, found, template.folds, metric)
+        self._conclude(candidates, found, task.folds, metric)
         if self.refit:
-            place = sorted(found.candidates)[self.best_index_]
-            self._refit_best(found.candidates[place].engine, tasks[place])
+            position = sorted(found.candidates)[self.best_index_]
+            self._refit_best(found.candidates[position], task)
         self.scorer_ = getattr(scorer, "_scorers", scorer)
         return self
 
-    def _template(self: Any, X: Any, y: Any, fit_params: Params, routed: Any, scorer: Any) -> Task:
-        """Everything that the tasks of all candidates have in common."""
+    def _task(self: Any, X: Any, y: Any, fit_params: Params, routed: Any, scorer: Any) -> Task:
+        """Everything that all candidates have in common."""
         split = routed.splitter.split
         folds = resolve_cv(
             self.cv,
@@ -121,20 +119,18 @@ class Search:
         )
         self.n_splits_ = len(folds)
         n_samples = _num_samples(X)
+        weights = as_weights(fit_params.pop("sample_weight", None), n_samples)
+        problem = Problem(Data(X, y, weights, self.n_jobs), folds)
         scorers = resolve_scoring(self.estimator, self.scoring)
         asks = not all(is_mean(scorer, self.estimator) for scorer in scorers.values())
-        may_be_undefined = asks and _some_scores_are_undefined(folds, y, self.estimator)
+        may_be_undefined = asks and _some_scores_are_undefined(problem, self.estimator)
         # Candidates see the same random keys, so that their differences are paired.
         key = self.random_state
         if not isinstance(key, Integral):
             key = int(check_random_state(key).randint(2**31 - 1))
         return Task(
-            estimator=self.estimator,
-            X=X,
-            y=y,
-            folds=folds,
+            problem=problem,
             scorers=scorers,
-            weights=as_weights(fit_params.pop("sample_weight", None), n_samples),
             fit_params=fit_params,
             responses=usual_responses(self.estimator) if may_be_undefined else (),
             score_weights=routed_weights(scorers, scorer, routed.scorer.score, n_samples),
@@ -201,9 +197,9 @@ class Search:
             self.best_score_ = table[f"mean_test_{metric}"][self.best_index_]
         self.best_params_ = table["params"][self.best_index_]
 
-    def _refit_best(self: Any, engine: Engine, task: Task) -> None:
+    def _refit_best(self: Any, best: Evaluated, task: Task) -> None:
         start = time.perf_counter()
-        self.best_estimator_ = engine.fit(task)
+        self.best_estimator_ = best.engine.fit(best.plan, task)
         self.refit_time_ = time.perf_counter() - start
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
@@ -220,14 +216,14 @@ def _with_params(estimator: Any, params: Params) -> Any:
     return clone(estimator).set_params(**clone(params, safe=False))
 
 
-def _some_scores_are_undefined(folds: Folds | Splits, y: Any, estimator: Any) -> bool:
+def _some_scores_are_undefined(problem: Problem, estimator: Any) -> bool:
     """Whether some test set has one sample, or lacks a class."""
-    if np.diff(folds.starts).min() < 2:
+    sizes = np.diff(problem.starts)
+    if sizes.min() < 2:
         return True
-    if not is_classifier(estimator) or np.ndim(y) != 1:
+    if not is_classifier(estimator) or np.ndim(problem.data.y) != 1:
         return False
-    classes, codes = np.unique(np.asarray(y), return_inverse=True)
-    fold = np.repeat(np.arange(len(folds)), np.diff(folds.starts))
-    held = np.zeros((len(folds), len(classes)), dtype=bool)
-    held[fold, codes[folds.rows]] = True
-    return not held.all()
+    classes, codes = np.unique(np.asarray(problem.data.y), return_inverse=True)
+    held_out = np.zeros((len(sizes), len(classes)), dtype=bool)
+    held_out[np.repeat(np.arange(len(sizes)), sizes), codes[problem.rows]] = True
+    return not held_out.all()

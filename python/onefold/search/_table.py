@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection._search import _yield_masked_array_for_each_param
 
-from ._evaluate import Candidate
+from ._evaluate import Evaluated
 
 __all__ = ["Table", "tabulate"]
 
@@ -25,7 +25,7 @@ class Table(dict[str, Any]):
 
 
 def tabulate(
-    params: list[dict[str, Any]], candidates: list[Candidate], error_score: float | str
+    params: list[dict[str, Any]], candidates: list[Evaluated], error_score: float | str
 ) -> Table:
     """Make the table of all candidates that are finished.
 
@@ -49,7 +49,7 @@ def tabulate(
     return table
 
 
-def _matrix(candidates: list[Candidate], column: str, error_score: float | str) -> Floats:
+def _matrix(candidates: list[Evaluated], column: str, error_score: float | str) -> Floats:
     """A column of all candidates: candidate × fold."""
     known = [candidate.scores[column] for candidate in candidates if column in candidate.scores]
     missing = np.full(len(known[0]), np.nan if error_score == "raise" else error_score)
@@ -57,7 +57,7 @@ def _matrix(candidates: list[Candidate], column: str, error_score: float | str) 
 
 
 def _add_scores(
-    table: Table, candidates: list[Candidate], column: str, error_score: float | str
+    table: Table, candidates: list[Evaluated], column: str, error_score: float | str
 ) -> None:
     scores = _matrix(candidates, column, error_score)
     for fold, own in enumerate(np.ascontiguousarray(scores.T)):

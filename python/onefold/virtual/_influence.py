@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 
 from .. import _core
 from .._data import as_weights
+from ..engines import Data
 from ..engines._virtual import LinearProblem, parse
 
 __all__ = ["Diagnostics", "diagnostics"]
@@ -88,14 +89,19 @@ def diagnostics(
         raise ValueError(f"estimator: {spec}")
     if spec.scaler is not None or isinstance(spec.final, (KernelRidge, RidgeClassifier)):
         raise ValueError("estimator must be LinearRegression or Ridge, with nothing before it")
-    data = LinearProblem.of(spec, X, y, as_weights(sample_weight, _num_samples(X)))
-    alphas = np.unique(data.alphas(data.spec))
+    weights = as_weights(sample_weight, _num_samples(X))
+    problem = LinearProblem.of(spec, Data(X, y, weights, n_jobs))
+    alphas = np.unique(problem.alphas(spec))
     if len(alphas) != 1:
         raise ValueError(f"alpha must be one penalty for all outputs, got {alphas.tolist()}")
     leverages, residuals, left_out = _core.virtual_diagnostics(
-        data.rows, data.targets, data.weights, data.model(alphas), n_jobs=effective_n_jobs(n_jobs)
+        problem.rows,
+        problem.targets,
+        weights,
+        problem.model(alphas),
+        n_jobs=effective_n_jobs(n_jobs),
     )
-    return _summary(data.targets, data.weights, (leverages, residuals, left_out), np.ndim(y) == 1)
+    return _summary(problem.targets, weights, (leverages, residuals, left_out), np.ndim(y) == 1)
 
 
 def _summary(

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from .._data import as_numbers, as_weights
 from .._folds import resolve_cv
+from ..engines import Data
 from ..engines._virtual import LinearProblem, parse
 
 __all__ = ["RidgePath", "ridge_path"]
@@ -108,6 +109,7 @@ def ridge_path(
     grid = np.atleast_1d(as_numbers(alphas, name="alphas"))
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(f"alphas must be a list of penalties, got shape {grid.shape}")
-    data = LinearProblem.of(spec, X, y, as_weights(sample_weight, _num_samples(X)), n_jobs=n_jobs)
+    weights = as_weights(sample_weight, _num_samples(X))
+    problem = LinearProblem.of(spec, Data(X, y, weights, n_jobs))
     folds = resolve_cv(cv, X, y, groups=groups)
-    return RidgePath(grid, *data.errors(folds, grid, n_jobs=n_jobs, progress=progress))
+    return RidgePath(grid, *problem.errors(folds, grid, n_jobs=n_jobs, progress=progress))
