@@ -1,7 +1,9 @@
 """Native learners keep scikit-learn's contract, and their laws hold from Python too."""
 
+import inspect
 import pickle
 import warnings
+from dataclasses import KW_ONLY
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +16,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import onefold
 from onefold import learners
-from onefold.learners._base import NativeClassifier, NativeRegressor
+from onefold.learners._base import NativeClassifier, NativeRegressor, native
+from onefold.learners._linear import LinearClassifier
 from onefold.reference.tree import tree_models
 
 LEARNERS = {name: getattr(learners, name)() for name in learners.__all__}
@@ -317,3 +320,35 @@ def test_what_a_subclass_answers_is_asked_of_it(engine):
         result = onefold.cross_validate(Cautious(), X, y, cv=cv, engine=engine)
     np.testing.assert_array_equal(result.predictions, result.decision_values > 1)
     assert "copies" in onefold.cross_validate(Renamed(), X, y, cv=cv).cost
+
+
+@native("pegasos")
+class Declared(LinearClassifier):
+    """A learner is a declaration of its parameters, and the constructor of the core."""
+
+    alpha: float = 0.01
+    _: KW_ONLY
+    project: bool = True
+    fit_intercept: bool = True
+
+
+def test_a_declaration_is_a_learner():
+    parameters = inspect.signature(Declared).parameters.values()
+    assert [(own.name, own.default, own.kind) for own in parameters] == [
+        ("alpha", 0.01, inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        ("project", True, inspect.Parameter.KEYWORD_ONLY),
+        ("fit_intercept", True, inspect.Parameter.KEYWORD_ONLY),
+    ]
+    assert repr(Declared(0.1)) == "Declared(alpha=0.1)"
+    assert clone(Declared(0.1, project=False)).get_params() == {
+        "alpha": 0.1,
+        "project": False,
+        "fit_intercept": True,
+    }
+    X, y = data(Declared())
+    ours = onefold.cross_validate(Declared(0.1), X, y, cv=4)
+    same = learners.Pegasos(0.1, project=True, fit_intercept=True)
+    theirs = onefold.cross_validate(same, X, y, cv=4)
+    assert ours.engine == "tree"
+    np.testing.assert_array_equal(ours.decision_values, theirs.decision_values)
+    check_estimator(Declared(), expected_failed_checks=NOT_EQUIVALENT, on_skip=None)

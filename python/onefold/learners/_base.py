@@ -1,15 +1,22 @@
-"""What all native learners share: scikit-learn's manners around a native model.
+"""What all native learners share: scikit-learn's contract around a native model.
 
-A learner has two halves. The native half, ``_core.Learner``, holds the model and does the
-arithmetic; the Python half checks arguments and keeps scikit-learn's contract. A subclass says how
-to make the native half and what its outputs mean.
+``_core.Learner`` holds the model and does the arithmetic; the classes here check arguments and keep
+scikit-learn's contract. A learner declares its parameters once, as annotated class attributes under
+the decorator `native`, which generates ``__init__`` and names the constructor of the core:
+
+    @native("pegasos")
+    class Pegasos(LinearClassifier):
+        alpha: float = 1e-4
+        _: KW_ONLY
+        fit_intercept: bool = False
 """
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,9 +41,11 @@ __all__ = [
     "NativeDensity",
     "NativeEstimator",
     "NativeRegressor",
+    "native",
 ]
 
 Floats = NDArray[np.float64]
+Native = TypeVar("Native", bound="NativeEstimator")
 
 _KINDS: dict[type, tuple[Any, str]] = {
     bool: ((bool, np.bool_), "True or False"),
@@ -44,6 +53,24 @@ _KINDS: dict[type, tuple[Any, str]] = {
     float: (Real, "a number"),
 }
 """What a parameter must be, by the type of its default."""
+
+
+@dataclass_transform(eq_default=False)
+def native(kind: str) -> Callable[[type[Native]], type[Native]]:
+    """Make a learner of a class that declares its parameters as annotated attributes.
+
+    Parameters
+    ----------
+    kind : str
+        The constructor of ``_core.Learner``. It gets the parameters by their names, see
+        `NativeEstimator._core_params`.
+    """
+
+    def declare(cls: type[Native]) -> type[Native]:
+        cls._kind = kind
+        return dataclass(cls, repr=False, eq=False, match_args=False)
+
+    return declare
 
 
 class NativeEstimator(BaseEstimator):
@@ -55,24 +82,35 @@ class NativeEstimator(BaseEstimator):
     """Whether the models of two sets of rows can be merged into the model of both."""
     _shows_bad_rows = False
     """Whether the output for a row that holds NaN or infinity is never finite itself."""
+    _kind: str
+    """The constructor of ``_core.Learner``."""
     _learner: Learner
     _shape: tuple[int, int]
 
     def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        """Make a native model that has learnt nothing.
+        """Make an untrained native model.
 
         ``n_targets`` counts classes or outputs; it is 0 for unsupervised learners.
         """
-        raise NotImplementedError
+        sizes = (n_features, n_targets) if n_targets else (n_features,)
+        learner: Learner = getattr(Learner, self._kind)(*sizes, **self._core_params())
+        return learner
+
+    def _core_params(self) -> dict[str, Any]:
+        """The parameters as the constructor of the core takes them."""
+        own = {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
+        if "fit_intercept" in own:
+            own["intercept"] = own.pop("fit_intercept")
+        return own
 
     def _make_learner(self, n_features: int, n_targets: int) -> Learner:
-        """Check the types of the parameters, and make a native model that has learnt nothing."""
-        for name, parameter in inspect.signature(type(self)).parameters.items():
+        """Check the types of the parameters, and make an untrained native model."""
+        for parameter in fields(self):
             if type(parameter.default) not in _KINDS:
                 continue
             kind, said = _KINDS[type(parameter.default)]
-            if not isinstance(value := getattr(self, name), kind):
-                raise TypeError(f"{name} must be {said}, got {value!r}")
+            if not isinstance(value := getattr(self, parameter.name), kind):
+                raise TypeError(f"{parameter.name} must be {said}, got {value!r}")
         return self._new_learner(n_features, n_targets)
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from .._core import Learner
 from .._data import as_numbers
-from ._base import Floats, NativeClassifier
+from ._base import Floats, NativeClassifier, native
 
 __all__ = ["BernoulliNB", "ComplementNB", "GaussianNB", "MultinomialNB"]
 
@@ -60,6 +60,7 @@ def _priors(fit_prior: bool, given: ArrayLike | None, *, name: str) -> Floats | 
     return fit_prior if given is None else as_numbers(given, name=name)
 
 
+@native("gaussian_nb")
 class GaussianNB(_NaiveBayes):
     """Gaussian naive Bayes.
 
@@ -85,52 +86,50 @@ class GaussianNB(_NaiveBayes):
     ('merge', 0.9533)
     """
 
-    def __init__(self, priors: ArrayLike | None = None, *, var_smoothing: float = 1e-9) -> None:
-        self.priors = priors
-        self.var_smoothing = var_smoothing
+    priors: ArrayLike | None = None
+    _: KW_ONLY
+    var_smoothing: float = 1e-9
 
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return Learner.gaussian_nb(
-            n_features,
-            n_targets,
-            var_smoothing=self.var_smoothing,
-            priors=_priors(True, self.priors, name="priors"),
-        )
+    def _core_params(self) -> dict[str, Any]:
+        priors = _priors(True, self.priors, name="priors")
+        return super()._core_params() | {"priors": priors}
 
 
+@native("discrete_nb")
 class _Discrete(_NaiveBayes):
-    """Naive Bayes of counts: what is counted differs, the rest is the same."""
+    """Naive Bayes of counts: multinomial, complement and Bernoulli."""
 
-    _counts_values = True
+    _events: ClassVar[str]
+    """The event model, as the core names it."""
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_prior: bool = True,
-        class_prior: ArrayLike | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
+    alpha: float = 1.0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # on scikit-learn's test data, which are not counts
-        tags.input_tags.positive_only = self._counts_values
+        tags.input_tags.positive_only = self._events != "presence"
         return tags
 
-    def _new_discrete(self, n_features: int, n_classes: int, **events: Any) -> Learner:
-        return Learner.discrete_nb(
-            n_features,
-            n_classes,
-            alpha=self.alpha,
-            priors=_priors(self.fit_prior, self.class_prior, name="class_prior"),
-            **events,
-        )
+    def _core_params(self) -> dict[str, Any]:
+        return super()._core_params() | {"events": self._events, "priors": True}
 
 
-class MultinomialNB(_Discrete):
+@native("discrete_nb")
+class _DiscreteWithPriors(_Discrete):
+    """Event models whose outputs are likelihoods, and so have priors."""
+
+    _: KW_ONLY
+    fit_prior: bool = True
+    class_prior: ArrayLike | None = None
+
+    def _core_params(self) -> dict[str, Any]:
+        own = super()._core_params()
+        own["priors"] = _priors(own.pop("fit_prior"), own.pop("class_prior"), name="class_prior")
+        return own
+
+
+@native("discrete_nb")
+class MultinomialNB(_DiscreteWithPriors):
     """Multinomial naive Bayes: a value is a number of events.
 
     Parameters
@@ -156,10 +155,10 @@ class MultinomialNB(_Discrete):
     0.8998
     """
 
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return self._new_discrete(n_features, n_targets, events="counts")
+    _events = "counts"
 
 
+@native("discrete_nb")
 class ComplementNB(_Discrete):
     """Complement naive Bayes: each class is told by all the others.
 
@@ -184,15 +183,14 @@ class ComplementNB(_Discrete):
     'merge'
     """
 
-    def __init__(self, alpha: float = 1.0, *, norm: bool = False) -> None:
-        super().__init__(alpha)
-        self.norm = norm
+    _events = "complement"
 
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return self._new_discrete(n_features, n_targets, events="complement", norm=self.norm)
+    _: KW_ONLY
+    norm: bool = False
 
 
-class BernoulliNB(_Discrete):
+@native("discrete_nb")
+class BernoulliNB(_DiscreteWithPriors):
     """Bernoulli naive Bayes: a value is an event when it is above a threshold.
 
     Parameters
@@ -220,18 +218,12 @@ class BernoulliNB(_Discrete):
     'merge'
     """
 
-    _counts_values = False
+    _events = "presence"
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        binarize: float = 0.0,
-        fit_prior: bool = True,
-        class_prior: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(alpha, fit_prior=fit_prior, class_prior=class_prior)
-        self.binarize = binarize
+    _: KW_ONLY
+    binarize: float = 0.0
 
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return self._new_discrete(n_features, n_targets, events="presence", above=self.binarize)
+    def _core_params(self) -> dict[str, Any]:
+        own = super()._core_params()
+        own["above"] = own.pop("binarize")
+        return own

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .._core import Learner
-from ._base import NativeClusterer
+from ._base import NativeClusterer, native
 
 __all__ = ["OnlineKMeans"]
 
 
+@native("online_kmeans")
 class OnlineKMeans(NativeClusterer):
     """k-means, one row at a time: MacQueen's.
 
@@ -36,8 +36,4 @@ class OnlineKMeans(NativeClusterer):
 
     _is_order_sensitive = True
 
-    def __init__(self, n_clusters: int = 8) -> None:
-        self.n_clusters = n_clusters
-
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return Learner.online_kmeans(n_features, n_clusters=self.n_clusters)
+    n_clusters: int = 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ from numpy.typing import ArrayLike
 
 from .._core import Learner
 from .._data import as_numbers
-from ._base import NativeDensity
+from ._base import NativeDensity, native
 
 __all__ = ["GaussianDensity", "HistogramDensity"]
 
 
+@native("gaussian_density")
 class GaussianDensity(NativeDensity):
     """One normal distribution.
 
@@ -37,18 +39,17 @@ class GaussianDensity(NativeDensity):
 
     _is_mergeable = True
 
-    def __init__(self, covariance: str = "full", *, reg_covar: float = 1e-6) -> None:
-        self.covariance = covariance
-        self.reg_covar = reg_covar
+    covariance: str = "full"
+    _: KW_ONLY
+    reg_covar: float = 1e-6
 
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+    def _core_params(self) -> dict[str, Any]:
         if self.covariance not in ("full", "diagonal"):
             raise ValueError(f"covariance must be 'full' or 'diagonal', got {self.covariance!r}")
-        return Learner.gaussian_density(
-            n_features, full=self.covariance == "full", reg_covar=self.reg_covar
-        )
+        return {"full": self.covariance == "full", "reg_covar": self.reg_covar}
 
 
+@native("histogram_density")
 class HistogramDensity(NativeDensity):
     """Independent features, each with a histogram whose edges are fixed beforehand.
 
@@ -78,18 +79,11 @@ class HistogramDensity(NativeDensity):
 
     _is_mergeable = True
 
-    def __init__(
-        self,
-        n_bins: int = 10,
-        *,
-        range: tuple[float, float] = (0.0, 1.0),
-        edges: list[ArrayLike] | None = None,
-        smoothing: float = 1.0,
-    ) -> None:
-        self.n_bins = n_bins
-        self.range = range
-        self.edges = edges
-        self.smoothing = smoothing
+    n_bins: int = 10
+    _: KW_ONLY
+    range: tuple[float, float] = (0.0, 1.0)
+    edges: list[ArrayLike] | None = None
+    smoothing: float = 1.0
 
     def _new_learner(self, n_features: int, n_targets: int) -> Learner:
         return Learner.histogram_density(self._edges(n_features), smoothing=self.smoothing)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from .._core import Learner
-from ._base import NativeRegressor
+from dataclasses import KW_ONLY
+
+from ._base import NativeRegressor, native
 from ._linear import LinearModel
 
 __all__ = ["LeastSquaresStatistics", "RecursiveLeastSquares"]
 
 
+@native("recursive_least_squares")
 class RecursiveLeastSquares(LinearModel, NativeRegressor):
     """Ridge regression that keeps its solution, by Sherman–Morrison updates.
 
@@ -34,16 +36,12 @@ class RecursiveLeastSquares(LinearModel, NativeRegressor):
     ('tree', 0.405)
     """
 
-    def __init__(self, alpha: float = 1.0, *, fit_intercept: bool = True) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return Learner.recursive_least_squares(
-            n_features, n_targets, alpha=self.alpha, intercept=self.fit_intercept
-        )
+    alpha: float = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
 
 
+@native("least_squares_statistics")
 class LeastSquaresStatistics(LinearModel, NativeRegressor):
     """Ridge regression that keeps sums of squares and products, and solves when asked.
 
@@ -72,11 +70,6 @@ class LeastSquaresStatistics(LinearModel, NativeRegressor):
 
     _is_mergeable = True
 
-    def __init__(self, alpha: float = 1.0, *, fit_intercept: bool = True) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return Learner.least_squares_statistics(
-            n_features, n_targets, alpha=self.alpha, intercept=self.fit_intercept
-        )
+    alpha: float = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True

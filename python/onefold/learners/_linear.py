@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import Learner
-from ._base import Floats, NativeClassifier, NativeEstimator, NativeRegressor
+from ._base import Floats, NativeClassifier, NativeEstimator, NativeRegressor, native
 
 __all__ = [
     "LeastSquaresSGD",
@@ -40,7 +40,7 @@ class LinearModel(NativeEstimator):
         return self._learner.hypothesis()[1]
 
 
-class _LinearClassifier(LinearModel, NativeClassifier):
+class LinearClassifier(LinearModel, NativeClassifier):
     """Decision values from the native model: one column, or one a class where there are many."""
 
     _is_order_sensitive = True
@@ -68,7 +68,8 @@ class _LinearClassifier(LinearModel, NativeClassifier):
         return np.asarray(self._ask("decision_function", X))
 
 
-class Pegasos(_LinearClassifier):
+@native("pegasos")
+class Pegasos(LinearClassifier):
     """Linear support vector machine by stochastic subgradients, one pass, last hypothesis.
 
     Minimises alpha/2·‖w‖² plus the mean hinge loss (Shalev-Shwartz et al., 2011).
@@ -100,24 +101,14 @@ class Pegasos(_LinearClassifier):
     ('tree', 0.953)
     """
 
-    def __init__(
-        self, alpha: float = 1e-4, *, project: bool = False, fit_intercept: bool = False
-    ) -> None:
-        self.alpha = alpha
-        self.project = project
-        self.fit_intercept = fit_intercept
-
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return Learner.pegasos(
-            n_features,
-            n_targets,
-            alpha=self.alpha,
-            project=self.project,
-            intercept=self.fit_intercept,
-        )
+    alpha: float = 1e-4
+    _: KW_ONLY
+    project: bool = False
+    fit_intercept: bool = False
 
 
-class LogisticSGD(_LinearClassifier):
+@native("logistic_sgd")
+class LogisticSGD(LinearClassifier):
     """Logistic regression by stochastic gradients, one pass, last hypothesis.
 
     Minimises alpha/2·‖w‖² plus the mean logistic loss by steps of length 1/(1/eta0 + alpha·t).
@@ -150,21 +141,10 @@ class LogisticSGD(_LinearClassifier):
     (150, 3)
     """
 
-    def __init__(
-        self, alpha: float = 1e-4, *, eta0: float = 0.1, fit_intercept: bool = True
-    ) -> None:
-        self.alpha = alpha
-        self.eta0 = eta0
-        self.fit_intercept = fit_intercept
-
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return Learner.logistic_sgd(
-            n_features,
-            n_targets,
-            alpha=self.alpha,
-            eta0=self.eta0,
-            intercept=self.fit_intercept,
-        )
+    alpha: float = 1e-4
+    _: KW_ONLY
+    eta0: float = 0.1
+    fit_intercept: bool = True
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         positive = expit(outputs)
@@ -190,7 +170,8 @@ class LogisticSGD(_LinearClassifier):
         return np.asarray(self._ask("predict_proba", X))
 
 
-class Perceptron(_LinearClassifier):
+@native("perceptron")
+class Perceptron(LinearClassifier):
     """Perceptron, one pass, last hypothesis.
 
     Parameters
@@ -213,14 +194,12 @@ class Perceptron(_LinearClassifier):
     (3, 4)
     """
 
-    def __init__(self, *, fit_intercept: bool = True) -> None:
-        self.fit_intercept = fit_intercept
-
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return Learner.perceptron(n_features, n_targets, intercept=self.fit_intercept)
+    _: KW_ONLY
+    fit_intercept: bool = True
 
 
-class PassiveAggressive(_LinearClassifier):
+@native("passive_aggressive")
+class PassiveAggressive(LinearClassifier):
     """Passive-aggressive classifier, one pass, last hypothesis (Crammer et al., 2006).
 
     Parameters
@@ -247,25 +226,21 @@ class PassiveAggressive(_LinearClassifier):
     (150,)
     """
 
-    def __init__(
-        self, C: float = 1.0, *, correction: str = "bounded", fit_intercept: bool = True
-    ) -> None:
-        self.C = C
-        self.correction = correction
-        self.fit_intercept = fit_intercept
+    C: float = 1.0
+    _: KW_ONLY
+    correction: str = "bounded"
+    fit_intercept: bool = True
 
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+    def _core_params(self) -> dict[str, Any]:
         if self.correction not in ("bounded", "damped"):
             raise ValueError(f"correction must be 'bounded' or 'damped', got {self.correction!r}")
-        return Learner.passive_aggressive(
-            n_features,
-            n_targets,
-            aggressiveness=self.C,
-            damped=self.correction == "damped",
-            intercept=self.fit_intercept,
-        )
+        own = super()._core_params()
+        own["damped"] = own.pop("correction") == "damped"
+        own["aggressiveness"] = own.pop("C")
+        return own
 
 
+@native("least_squares_sgd")
 class LeastSquaresSGD(LinearModel, NativeRegressor):
     """Linear least squares by robust stochastic approximation (Nemirovski et al., 2009).
 
@@ -302,18 +277,7 @@ class LeastSquaresSGD(LinearModel, NativeRegressor):
 
     _is_order_sensitive = True
 
-    def __init__(
-        self, step: float = 0.01, *, radius: float = 1.0, fit_intercept: bool = False
-    ) -> None:
-        self.step = step
-        self.radius = radius
-        self.fit_intercept = fit_intercept
-
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return Learner.least_squares_sgd(
-            n_features,
-            n_targets,
-            step=self.step,
-            radius=self.radius,
-            intercept=self.fit_intercept,
-        )
+    step: float = 0.01
+    _: KW_ONLY
+    radius: float = 1.0
+    fit_intercept: bool = False
