@@ -186,6 +186,11 @@ class NativeEstimator(BaseEstimator):
             self._learner = self._new_learner(*self._shape)
             self._learner.state = numbers
 
+    def _fitted_state(self) -> Floats:
+        """All numbers of the native model; each class decodes its own in one function."""
+        check_is_fitted(self, "_learner")
+        return self._learner.state
+
     def _ask(self, name: str, X: Any) -> Any:
         check_is_fitted(self, "_learner")
         return self._answers(self._learner.evaluate(self._rows(X, reset=False)))[name]

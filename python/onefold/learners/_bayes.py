@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from .._data import as_numbers
 from ._base import Floats, NativeClassifier, native
+from ._moments import mean_variance
 
 __all__ = ["BernoulliNB", "ComplementNB", "GaussianNB", "MultinomialNB"]
 
@@ -74,6 +75,11 @@ class GaussianNB(_NaiveBayes):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    theta_, var_ : ndarray of shape (n_classes, n_features)
+        Means, and variances with ``epsilon_``.
+    epsilon_ : float
+    class_count_, class_prior_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -94,6 +100,41 @@ class GaussianNB(_NaiveBayes):
         priors = _priors(True, self.priors, name="priors")
         return super()._core_params() | {"priors": priors}
 
+    def _moments(self) -> tuple[Floats, Floats, Floats]:
+        """Means and variances, feature × class and then all rows, and the weight of each class."""
+        state, n_totals = self._fitted_state(), len(self.classes_) + 1
+        cells, totals = state[:-n_totals].reshape(-1, n_totals, 3), state[-n_totals:]
+        means, variances = mean_variance(cells, totals)
+        return means, variances, totals[:-1]
+
+    @property
+    def theta_(self) -> Floats:
+        """Mean of each feature: class × feature."""
+        return np.asarray(self._moments()[0][:, :-1].T)
+
+    @property
+    def epsilon_(self) -> float:
+        """What is added to every variance."""
+        return float(self.var_smoothing * self._moments()[1][:, -1].max())
+
+    @property
+    def var_(self) -> Floats:
+        """Variance of each feature, with ``epsilon_``: class × feature."""
+        return np.asarray(self._moments()[1][:, :-1].T + self.epsilon_)
+
+    @property
+    def class_count_(self) -> Floats:
+        """Weight of each class."""
+        return self._moments()[2]
+
+    @property
+    def class_prior_(self) -> Floats:
+        """Probability of each class."""
+        counts = self.class_count_
+        if self.priors is not None:
+            return as_numbers(self.priors, name="priors")
+        return np.asarray(counts / counts.sum())
+
 
 @native("discrete_nb")
 class _Discrete(_NaiveBayes):
@@ -113,6 +154,34 @@ class _Discrete(_NaiveBayes):
     def _core_params(self) -> dict[str, Any]:
         return super()._core_params() | {"events": self._events, "priors": True}
 
+    def _counts(self) -> tuple[Floats, Floats]:
+        """Weight of each feature's events, class × feature, and of each class."""
+        state, n_classes = self._fitted_state(), len(self.classes_)
+        by_feature = state[: self.n_features_in_ * n_classes].reshape(-1, n_classes)
+        return by_feature.T, state[-n_classes:]
+
+    @property
+    def feature_count_(self) -> Floats:
+        """Weight of each feature's events: class × feature."""
+        return self._counts()[0]
+
+    @property
+    def class_count_(self) -> Floats:
+        """Weight of each class."""
+        return self._counts()[1]
+
+    @property
+    def class_log_prior_(self) -> Floats:
+        """Logarithm of the probability of each class."""
+        counts = self.class_count_
+        with np.errstate(divide="ignore"):  # a class that was never seen
+            return np.asarray(np.log(counts) - np.log(counts.sum()))
+
+    @property
+    def feature_log_prob_(self) -> Floats:
+        """Weights of the features in the output of each class: class × feature."""
+        raise NotImplementedError
+
 
 @native("discrete_nb")
 class _DiscreteWithPriors(_Discrete):
@@ -126,6 +195,14 @@ class _DiscreteWithPriors(_Discrete):
         own = super()._core_params()
         own["priors"] = _priors(own.pop("fit_prior"), own.pop("class_prior"), name="class_prior")
         return own
+
+    @property
+    def class_log_prior_(self) -> Floats:
+        """Logarithm of the probability of each class."""
+        counted = super().class_log_prior_
+        if self.class_prior is not None:
+            return np.asarray(np.log(as_numbers(self.class_prior, name="class_prior")))
+        return counted if self.fit_prior else np.full(len(counted), -np.log(len(counted)))
 
 
 @native("discrete_nb")
@@ -144,6 +221,9 @@ class MultinomialNB(_DiscreteWithPriors):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
+    class_count_, class_log_prior_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -156,6 +236,12 @@ class MultinomialNB(_DiscreteWithPriors):
     """
 
     _events = "counts"
+
+    @property
+    def feature_log_prob_(self) -> Floats:
+        """Logarithm of the probability of each feature: class × feature."""
+        counts = self.feature_count_ + self.alpha
+        return np.asarray(np.log(counts) - np.log(counts.sum(axis=1, keepdims=True)))
 
 
 @native("discrete_nb")
@@ -172,6 +258,10 @@ class ComplementNB(_Discrete):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
+    feature_all_ : ndarray of shape (n_features,)
+    class_count_, class_log_prior_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -187,6 +277,18 @@ class ComplementNB(_Discrete):
 
     _: KW_ONLY
     norm: bool = False
+
+    @property
+    def feature_all_(self) -> Floats:
+        """Weight of each feature's events in all classes."""
+        return np.asarray(self.feature_count_.sum(axis=0))
+
+    @property
+    def feature_log_prob_(self) -> Floats:
+        """Weights of the features in the output of each class: class × feature."""
+        others = self.feature_all_ + self.alpha - self.feature_count_
+        logs = np.log(others / others.sum(axis=1, keepdims=True))
+        return np.asarray(logs / logs.sum(axis=1, keepdims=True) if self.norm else -logs)
 
 
 @native("discrete_nb")
@@ -207,6 +309,9 @@ class BernoulliNB(_DiscreteWithPriors):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    feature_count_, feature_log_prob_ : ndarray of shape (n_classes, n_features)
+    class_count_, class_log_prior_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -227,3 +332,9 @@ class BernoulliNB(_DiscreteWithPriors):
         own = super()._core_params()
         own["above"] = own.pop("binarize")
         return own
+
+    @property
+    def feature_log_prob_(self) -> Floats:
+        """Logarithm of the probability of each feature's event: class × feature."""
+        counts, totals = self.feature_count_ + self.alpha, self.class_count_ + 2 * self.alpha
+        return np.asarray(np.log(counts) - np.log(totals[:, None]))

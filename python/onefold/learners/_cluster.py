@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ._base import NativeClusterer, native
+import numpy as np
+
+from ._base import Floats, NativeClusterer, native
 
 __all__ = ["OnlineKMeans"]
 
@@ -20,8 +22,11 @@ class OnlineKMeans(NativeClusterer):
 
     Attributes
     ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        NaN where there were fewer distinct rows than clusters.
     labels_ : ndarray of shape (n_samples,)
         Nearest centres of the rows of the last ``fit``.
+    n_features_in_ : int
 
     Examples
     --------
@@ -37,3 +42,16 @@ class OnlineKMeans(NativeClusterer):
     _is_order_sensitive = True
 
     n_clusters: int = 8
+
+    def _sums(self) -> tuple[Floats, Floats]:
+        """Sums of the rows of each centre, centre × feature, and their weights."""
+        state, n_features = self._fitted_state(), self.n_features_in_
+        n_sums = self.n_clusters * n_features
+        return state[:n_sums].reshape(-1, n_features), state[n_sums::2]
+
+    @property
+    def cluster_centers_(self) -> Floats:
+        """The centres: means of the rows assigned to them."""
+        sums, weights = self._sums()
+        with np.errstate(invalid="ignore"):
+            return np.asarray(sums / weights[:, None])

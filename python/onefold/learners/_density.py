@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from .._core import Learner
 from .._data import as_numbers
-from ._base import NativeDensity, native
+from ._base import Floats, NativeDensity, native
+from ._moments import mean_variance
 
 __all__ = ["GaussianDensity", "HistogramDensity"]
 
@@ -25,6 +26,13 @@ class GaussianDensity(NativeDensity):
         Whether features vary together or independently.
     reg_covar : float, default=1e-6
         What is added to every variance.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (1, n_features)
+    covariances_ : ndarray of shape (1, n_features, n_features) or (1, n_features)
+        With ``reg_covar``; as in scikit-learn's `GaussianMixture` of one component.
+    n_features_in_ : int
 
     Examples
     --------
@@ -47,6 +55,29 @@ class GaussianDensity(NativeDensity):
         if self.covariance not in ("full", "diagonal"):
             raise ValueError(f"covariance must be 'full' or 'diagonal', got {self.covariance!r}")
         return {"full": self.covariance == "full", "reg_covar": self.reg_covar}
+
+    def _moments(self) -> tuple[Floats, Floats]:
+        """Mean and covariance without ``reg_covar``: a matrix, or its diagonal."""
+        state, n = self._fitted_state(), self.n_features_in_
+        if self.covariance != "full":
+            return mean_variance(state[:-1].reshape(n, 3), state[-1:])
+        weight, mean, triangle = state[0], state[1 : n + 1], state[n + 1 :]
+        scatter = np.zeros((n, n))
+        scatter[np.tril_indices(n)] = triangle
+        scatter += np.tril(scatter, -1).T
+        return mean, scatter / weight if weight > 0 else scatter
+
+    @property
+    def means_(self) -> Floats:
+        """The mean."""
+        return self._moments()[0][None]
+
+    @property
+    def covariances_(self) -> Floats:
+        """The covariance matrix, or its diagonal."""
+        covariance = self._moments()[1]
+        added = np.eye(len(covariance)) if covariance.ndim == 2 else 1.0
+        return np.asarray(covariance + self.reg_covar * added)[None]
 
 
 @native("histogram_density")

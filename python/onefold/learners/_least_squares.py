@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 
-from ._base import NativeRegressor, native
-from ._linear import LinearModel
+from ._base import native
+from ._linear import LinearRegressor
 
 __all__ = ["LeastSquaresStatistics", "RecursiveLeastSquares"]
 
 
 @native("recursive_least_squares")
-class RecursiveLeastSquares(LinearModel, NativeRegressor):
+class RecursiveLeastSquares(LinearRegressor):
     """Ridge regression that keeps its solution, by Sherman–Morrison updates.
 
     Parameters
@@ -22,8 +22,9 @@ class RecursiveLeastSquares(LinearModel, NativeRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_outputs, n_features)
-    intercept_ : ndarray of shape (n_outputs,)
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+    intercept_ : float or ndarray of shape (n_outputs,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -42,7 +43,7 @@ class RecursiveLeastSquares(LinearModel, NativeRegressor):
 
 
 @native("least_squares_statistics")
-class LeastSquaresStatistics(LinearModel, NativeRegressor):
+class LeastSquaresStatistics(LinearRegressor):
     """Ridge regression that keeps sums of squares and products, and solves when asked.
 
     Parameters
@@ -54,8 +55,9 @@ class LeastSquaresStatistics(LinearModel, NativeRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_outputs, n_features)
-    intercept_ : ndarray of shape (n_outputs,)
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+    intercept_ : float or ndarray of shape (n_outputs,)
+    n_features_in_ : int
 
     Examples
     --------

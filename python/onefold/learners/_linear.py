@@ -14,7 +14,9 @@ from ._base import Floats, NativeClassifier, NativeEstimator, NativeRegressor, n
 
 __all__ = [
     "LeastSquaresSGD",
+    "LinearClassifier",
     "LinearModel",
+    "LinearRegressor",
     "LogisticSGD",
     "PassiveAggressive",
     "Pegasos",
@@ -23,25 +25,44 @@ __all__ = [
 
 
 class LinearModel(NativeEstimator):
-    """Weights and intercepts, read off the native model."""
+    """Weights and intercepts of the native model."""
 
     _shows_bad_rows = True
 
-    @property
-    def coef_(self) -> Floats:
-        """Weights of the features: a row an output."""
+    def _weights(self) -> tuple[Floats, Floats]:
+        """Weights, output × feature, and the intercept of each output."""
         check_is_fitted(self, "_learner")
-        return self._learner.hypothesis()[0]
+        return self._learner.hypothesis()
 
     @property
-    def intercept_(self) -> Floats:
-        """Intercepts: one an output."""
-        check_is_fitted(self, "_learner")
-        return self._learner.hypothesis()[1]
+    def coef_(self) -> Floats:
+        """Weights of the features: one row per output."""
+        return self._weights()[0]
+
+    @property
+    def intercept_(self) -> Any:
+        """Intercepts: one per output."""
+        return self._weights()[1]
+
+
+class LinearRegressor(LinearModel, NativeRegressor):
+    """Weights in the shapes of scikit-learn's `Ridge`: one dimension less if ``y`` has one."""
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of the features: one row per output, or one row."""
+        weights = super().coef_
+        return np.asarray(weights[0]) if self._is_single else weights
+
+    @property
+    def intercept_(self) -> Any:
+        """Intercepts: one per output, or one number."""
+        intercepts = super().intercept_
+        return float(intercepts[0]) if self._is_single else intercepts
 
 
 class LinearClassifier(LinearModel, NativeClassifier):
-    """Decision values from the native model: one column, or one a class where there are many."""
+    """Decision values from the native model: one column, or one per class if there are several."""
 
     _is_order_sensitive = True
 
@@ -88,6 +109,7 @@ class Pegasos(LinearClassifier):
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -127,6 +149,7 @@ class LogisticSGD(LinearClassifier):
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -184,6 +207,7 @@ class Perceptron(LinearClassifier):
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -216,6 +240,7 @@ class PassiveAggressive(LinearClassifier):
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -241,7 +266,7 @@ class PassiveAggressive(LinearClassifier):
 
 
 @native("least_squares_sgd")
-class LeastSquaresSGD(LinearModel, NativeRegressor):
+class LeastSquaresSGD(LinearRegressor):
     """Linear least squares by robust stochastic approximation (Nemirovski et al., 2009).
 
     Steps of constant length, each followed by a projection on a ball; the model is the average of
@@ -258,8 +283,9 @@ class LeastSquaresSGD(LinearModel, NativeRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_outputs, n_features)
-    intercept_ : ndarray of shape (n_outputs,)
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+    intercept_ : float or ndarray of shape (n_outputs,)
+    n_features_in_ : int
 
     Examples
     --------
