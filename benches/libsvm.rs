@@ -65,7 +65,7 @@ fn write(criterion: &mut Criterion) {
         labels: Labels::Single(&labels),
         qids: None,
         is_one_based: false,
-        keeps_zeros: false,
+        writes_zeros: false,
         header: b"",
     };
     let pool = ThreadPoolBuilder::new().num_threads(1).build();

@@ -60,7 +60,7 @@ _Matrix: TypeAlias = tuple[
 def check_rows(X: Any, n_jobs: int) -> None: ...
 def load_libsvm(
     files: list[Any],
-    rooms: list[tuple[NDArray[Any], NDArray[np.int32]]],
+    buffers: list[tuple[NDArray[Any], NDArray[np.int32]]],
     options: dict[str, Any],
     n_jobs: int,
     progress: _Report | None,

@@ -1,17 +1,16 @@
-//! A column that grows at its end.
+//! A growable column in owned or borrowed memory.
 
 use std::ops::{Deref, DerefMut};
 
-/// Items in memory of their own, or in memory that the caller lends for as long as it suffices.
+/// Items in owned memory, or in a buffer of the caller as long as they fit.
 ///
-/// Lending is for callers whose memory is better than ours: numpy's comes in huge pages, which
-/// are filled in a third of the time.
+/// numpy allocates huge pages, which are filled in a third of the time of ordinary ones.
 #[derive(Debug)]
 pub enum Column<'a, T> {
-    /// Memory of its own.
+    /// Owned memory.
     Owned(Vec<T>),
-    /// The first so many items of lent memory.
-    Lent(&'a mut [T], usize),
+    /// A buffer and the number of items in it.
+    Borrowed(&'a mut [T], usize),
 }
 
 impl<T> Default for Column<'_, T> {
@@ -32,7 +31,7 @@ impl<T> Deref for Column<'_, T> {
     fn deref(&self) -> &[T] {
         match self {
             Self::Owned(items) => items,
-            Self::Lent(room, n) => &room[..*n],
+            Self::Borrowed(buffer, n) => &buffer[..*n],
         }
     }
 }
@@ -41,7 +40,7 @@ impl<T> DerefMut for Column<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match self {
             Self::Owned(items) => items,
-            Self::Lent(room, n) => &mut room[..*n],
+            Self::Borrowed(buffer, n) => &mut buffer[..*n],
         }
     }
 }
@@ -53,32 +52,32 @@ impl<T: PartialEq> PartialEq for Column<'_, T> {
 }
 
 impl<T: Copy> Column<'_, T> {
-    /// Appends items; when the lent memory is too small, all move to memory of their own.
+    /// Appends items; if the buffer is too small, all move to owned memory.
     pub(super) fn extend(&mut self, items: impl ExactSizeIterator<Item = T>) {
-        if let Self::Lent(room, n) = self {
+        if let Self::Borrowed(buffer, n) = self {
             let end = *n + items.len();
-            if let Some(free) = room.get_mut(*n..end) {
-                for (place, item) in free.iter_mut().zip(items) {
-                    *place = item;
+            if let Some(free) = buffer.get_mut(*n..end) {
+                for (slot, item) in free.iter_mut().zip(items) {
+                    *slot = item;
                 }
                 *n = end;
                 return;
             }
             *self = Self::Owned(self.to_vec());
         }
-        if let Self::Owned(own) = self {
-            own.extend(items);
+        if let Self::Owned(owned) = self {
+            owned.extend(items);
         }
     }
 
-    /// Makes room for all, when the items so far are about this `share`.
-    pub(super) fn reserve(&mut self, share: f64) {
+    /// Reserves memory for all items, if those present are about this `fraction`.
+    pub(super) fn reserve(&mut self, fraction: f64) {
         if let Self::Owned(items) = self {
-            reserve(items, share);
+            reserve(items, fraction);
         }
     }
 
-    /// Gives back what is not used.
+    /// Frees unused memory.
     pub(super) fn shrink(&mut self) {
         if let Self::Owned(items) = self {
             items.shrink_to_fit();
@@ -86,15 +85,15 @@ impl<T: Copy> Column<'_, T> {
     }
 }
 
-/// Room for all items, when those that are there are about this `share`.
+/// Reserves memory for all items, if those present are about this `fraction`.
 ///
-/// A vector that grows step by step is copied again and again. The guess may be wrong: too little
-/// costs time, too much is given back.
+/// Repeated growth copies the vector each time. A low estimate costs time, an excess is freed by
+/// [`Column::shrink`].
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-pub(super) fn reserve<T>(items: &mut Vec<T>, share: f64) {
-    let all = (1.02 * items.len() as f64 / share) as usize;
-    // Without the room, the vector grows as it must.
-    let _ = items.try_reserve_exact(all.saturating_sub(items.len()));
+pub(super) fn reserve<T>(items: &mut Vec<T>, fraction: f64) {
+    let expected = (1.02 * items.len() as f64 / fraction) as usize;
+    // If the allocation fails, the vector grows as needed.
+    let _ = items.try_reserve_exact(expected.saturating_sub(items.len()));
 }
 
 #[cfg(test)]
@@ -102,11 +101,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lent_memory_is_left_when_it_is_full() {
-        let mut room = [0; 3];
-        let mut column = Column::Lent(&mut room, 0);
+    fn items_move_to_owned_memory_when_the_buffer_is_full() {
+        let mut buffer = [0; 3];
+        let mut column = Column::Borrowed(&mut buffer, 0);
         column.extend([1, 2].into_iter());
-        assert!(matches!(column, Column::Lent(_, 2)));
+        assert!(matches!(column, Column::Borrowed(_, 2)));
         assert_eq!(*column, [1, 2]);
         column.extend([3, 4].into_iter());
         assert!(matches!(column, Column::Owned(_)));
@@ -114,6 +113,6 @@ mod tests {
         column.reserve(0.1);
         column.shrink();
         assert_eq!(column, Column::from(vec![1, 2, 3, 4]));
-        assert_eq!(room, [1, 2, 0]);
+        assert_eq!(buffer, [1, 2, 0]);
     }
 }

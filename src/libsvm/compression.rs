@@ -1,4 +1,4 @@
-//! Compressed streams, told apart by file name or by their first bytes.
+//! Compressed streams, recognised by file name or by their first bytes.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::codecs;
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     Plain,
     /// gzip, `.gz`.
     Gzip,
@@ -21,12 +21,12 @@ pub enum Compression {
     Zstd,
 }
 
-/// As many first bytes as tell every format.
+/// First bytes that suffice to recognise every format.
 pub(super) const MAGIC_LEN: usize = 6;
 
 impl Compression {
-    /// What the extension of `path` says; `None` when it is not one of a compressed file.
-    pub fn of_path(path: &Path) -> Option<Self> {
+    /// The format named by the extension of `path`; `None` if it names none.
+    pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "gz" => Some(Self::Gzip),
             "bz2" => Some(Self::Bzip2),
@@ -36,8 +36,8 @@ impl Compression {
         }
     }
 
-    /// What the first bytes of a file say. No line of text begins with any of these.
-    pub fn of_magic(bytes: &[u8]) -> Self {
+    /// The format of a file with these first bytes, with which no line of text begins.
+    pub fn from_magic(bytes: &[u8]) -> Self {
         if bytes.starts_with(&[0x1f, 0x8b]) {
             Self::Gzip
         } else if bytes.starts_with(b"BZh") {
@@ -47,7 +47,7 @@ impl Compression {
         } else if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
             || matches!(bytes, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
         {
-            // Parallel compressors begin with a frame to be skipped: the second of the two.
+            // The second is a skippable frame, with which parallel compressors begin.
             Self::Zstd
         } else {
             Self::Plain
@@ -107,9 +107,9 @@ mod codecs {
     }
 }
 
-/// A writer that has an end to write.
+/// A writer whose stream has an end marker.
 pub(super) trait Encoder: Write + Send {
-    /// Writes what is left, and the end of the stream.
+    /// Writes what is buffered, then the end of the stream.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 

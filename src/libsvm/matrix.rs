@@ -6,60 +6,60 @@ use rayon::prelude::*;
 
 use super::Precision;
 use super::column::{Column, reserve};
-use super::layout::Layout;
+use super::features::FeatureSpace;
 use super::parse::Columns;
 use super::read::Sink;
 use crate::Result;
 
-/// Integers, 32-bit as long as they fit.
+/// Index arrays of scipy: 32-bit if all values fit.
 #[derive(Debug, PartialEq)]
-pub enum Ints<'a> {
-    /// 32-bit.
-    Narrow(Column<'a, i32>),
-    /// 64-bit.
-    Wide(Column<'a, i64>),
+pub enum IndexArray<'a> {
+    /// 32-bit indices.
+    I32(Column<'a, i32>),
+    /// 64-bit indices.
+    I64(Column<'a, i64>),
 }
 
-impl Ints<'_> {
-    /// Appends `numbers`, which must fit.
+impl IndexArray<'_> {
+    /// Appends `numbers`, which must fit the type.
     fn extend(&mut self, numbers: impl ExactSizeIterator<Item = i64>) {
         match self {
-            #[allow(clippy::cast_possible_truncation)] // the caller widens before it is needed
-            Self::Narrow(ints) => ints.extend(numbers.map(|number| number as i32)),
-            Self::Wide(ints) => ints.extend(numbers),
+            #[allow(clippy::cast_possible_truncation)] // the caller widens first
+            Self::I32(column) => column.extend(numbers.map(|number| number as i32)),
+            Self::I64(column) => column.extend(numbers),
         }
     }
 
     fn widen(&mut self) {
-        if let Self::Narrow(ints) = self {
-            let wide: Vec<_> = ints.iter().map(|&int| int.into()).collect();
-            *self = Self::Wide(wide.into());
+        if let Self::I32(column) = self {
+            let wide: Vec<_> = column.iter().map(|&index| index.into()).collect();
+            *self = Self::I64(wide.into());
         }
     }
 
     fn increment(&mut self) {
-        const PIECE: usize = 1 << 16;
+        const TASK_ITEMS: usize = 1 << 16;
         match self {
-            Self::Narrow(ints) => ints
-                .par_chunks_mut(PIECE)
-                .for_each(|piece| piece.iter_mut().for_each(|int| *int += 1)),
-            Self::Wide(ints) => ints
-                .par_chunks_mut(PIECE)
-                .for_each(|piece| piece.iter_mut().for_each(|int| *int += 1)),
+            Self::I32(column) => column
+                .par_chunks_mut(TASK_ITEMS)
+                .for_each(|chunk| chunk.iter_mut().for_each(|index| *index += 1)),
+            Self::I64(column) => column
+                .par_chunks_mut(TASK_ITEMS)
+                .for_each(|chunk| chunk.iter_mut().for_each(|index| *index += 1)),
         }
     }
 
-    fn reserve(&mut self, share: f64) {
+    fn reserve(&mut self, fraction: f64) {
         match self {
-            Self::Narrow(ints) => ints.reserve(share),
-            Self::Wide(ints) => ints.reserve(share),
+            Self::I32(column) => column.reserve(fraction),
+            Self::I64(column) => column.reserve(fraction),
         }
     }
 
     fn shrink(&mut self) {
         match self {
-            Self::Narrow(ints) => ints.shrink(),
-            Self::Wide(ints) => ints.shrink(),
+            Self::I32(column) => column.shrink(),
+            Self::I64(column) => column.shrink(),
         }
     }
 }
@@ -76,7 +76,7 @@ pub enum Values<'a> {
 impl Values<'_> {
     fn extend(&mut self, numbers: &[f64]) {
         match self {
-            #[allow(clippy::cast_possible_truncation)] // what the user asked for
+            #[allow(clippy::cast_possible_truncation)] // the requested precision
             Self::Single(values) => values.extend(numbers.iter().map(|&number| number as f32)),
             Self::Double(values) => values.extend(numbers.iter().copied()),
         }
@@ -89,10 +89,10 @@ impl Values<'_> {
         }
     }
 
-    fn reserve(&mut self, share: f64) {
+    fn reserve(&mut self, fraction: f64) {
         match self {
-            Self::Single(values) => values.reserve(share),
-            Self::Double(values) => values.reserve(share),
+            Self::Single(values) => values.reserve(fraction),
+            Self::Double(values) => values.reserve(fraction),
         }
     }
 
@@ -104,17 +104,17 @@ impl Values<'_> {
     }
 }
 
-/// Where the indices and values of a file go.
+/// Memory for the indices and values of a file.
 #[derive(Debug)]
-pub struct Room<'a> {
-    /// The indices, as long as they are narrow.
+pub struct Buffers<'a> {
+    /// For the indices, if they are 32-bit.
     pub indices: Column<'a, i32>,
-    /// The values, of the precision that the options name.
+    /// For the values, of the precision in the options.
     pub values: Values<'a>,
 }
 
-impl Room<'_> {
-    /// Memory that is allocated as it is needed.
+impl Buffers<'_> {
+    /// Owned memory, allocated as needed.
     pub fn new(precision: Precision) -> Self {
         Self {
             indices: Column::default(),
@@ -126,60 +126,60 @@ impl Room<'_> {
     }
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, PartialEq)]
 pub struct Matrix<'a> {
     /// Row `i` is `indptr[i]..indptr[i + 1]` of indices and values.
-    pub indptr: Ints<'a>,
+    pub indptr: IndexArray<'a>,
     /// The features, from 0.
-    pub indices: Ints<'a>,
+    pub indices: IndexArray<'a>,
     /// The values.
     pub values: Values<'a>,
-    /// A label a row; of multilabel files the labels of all rows on end.
+    /// One label per row; for multilabel files, the labels of all rows concatenated.
     pub labels: Vec<f64>,
-    /// Where the labels of each row end, for multilabel files.
+    /// The end of each row's labels, for multilabel files.
     pub label_ends: Vec<i64>,
-    /// The query of each row, if these were asked for.
+    /// The query of each row, if requested.
     pub qids: Vec<i64>,
 }
 
 impl<'a> Matrix<'a> {
-    pub(super) fn new(room: Room<'a>) -> Self {
+    pub(super) fn new(buffers: Buffers<'a>) -> Self {
         Self {
-            indptr: Ints::Narrow(vec![0].into()),
-            indices: Ints::Narrow(room.indices),
-            values: room.values,
+            indptr: IndexArray::I32(vec![0].into()),
+            indices: IndexArray::I32(buffers.indices),
+            values: buffers.values,
             labels: Vec::new(),
             label_ends: Vec::new(),
             qids: Vec::new(),
         }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn n_rows(&self) -> usize {
         match &self.indptr {
-            Ints::Narrow(ints) => ints.len() - 1,
-            Ints::Wide(ints) => ints.len() - 1,
+            IndexArray::I32(column) => column.len() - 1,
+            IndexArray::I64(column) => column.len() - 1,
         }
     }
 
-    /// Appends some rows of a block, with indices as if the first were 1 in the file.
+    /// Appends rows of a block; indices are taken to be one-based.
     pub(super) fn append_rows(&mut self, columns: &Columns, rows: Range<usize>) {
-        let stored = columns.stored(&rows);
-        let n_stored = self.values.len() + stored.len();
-        if i32::try_from(n_stored).is_err() || i32::try_from(columns.largest).is_err() {
+        let entries = columns.entries_of(&rows);
+        let n_entries = self.values.len() + entries.len();
+        if i32::try_from(n_entries).is_err() || i32::try_from(columns.max_index).is_err() {
             self.widen();
         }
         self.indptr.extend(rebased(
             &columns.row_ends[rows.clone()],
-            stored.start,
+            entries.start,
             self.values.len(),
         ));
-        // Most files are one-based. Where that proves wrong, `finish` puts it right.
-        let indices = &columns.indices[stored.clone()];
+        // Most files are one-based; `finish` corrects the others.
+        let indices = &columns.indices[entries.clone()];
         self.indices.extend(indices.iter().map(|index| index - 1));
-        self.values.extend(&columns.values[stored]);
-        let labels = columns.label_range(&rows);
+        self.values.extend(&columns.values[entries]);
+        let labels = columns.labels_of(&rows);
         if !columns.label_ends.is_empty() {
             let ends = &columns.label_ends[rows.clone()];
             self.label_ends
@@ -191,12 +191,12 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// Gives the indices their final form, once all files have been read.
-    pub(super) fn finish(&mut self, layout: Layout) {
-        if layout.is_wide(self.n_rows()) {
+    /// Corrects the base and the width of the indices, once all files have been read.
+    pub(super) fn finish(&mut self, features: FeatureSpace) {
+        if features.needs_i64(self.n_rows()) {
             self.widen();
         }
-        if !layout.is_one_based {
+        if !features.is_one_based {
             self.indices.increment();
         }
         self.indptr.shrink();
@@ -217,15 +217,15 @@ impl Sink for Matrix<'_> {
         Ok(())
     }
 
-    fn reserve(&mut self, share: f64) {
-        self.indptr.reserve(share);
-        self.indices.reserve(share);
-        self.values.reserve(share);
-        reserve(&mut self.labels, share);
+    fn reserve(&mut self, fraction: f64) {
+        self.indptr.reserve(fraction);
+        self.indices.reserve(fraction);
+        self.values.reserve(fraction);
+        reserve(&mut self.labels, fraction);
     }
 }
 
-/// The `ends` of parts that began at `old`, where they now begin at `new`.
+/// Shifts `ends` of parts that began at `old` to parts that begin at `new`.
 #[allow(clippy::cast_possible_wrap)] // lengths of vectors
 pub(super) fn rebased(
     ends: &[usize],

@@ -1,86 +1,86 @@
 //! LIBSVM text files: a strict, parallel reader, a writer, and a memory-mappable copy.
 //!
-//! **Problem.** `label index:value index:value …`, one row a line, is how most public data sets
-//! are kept. Files may be larger than memory, compressed, or wrong, and a wrong one must never
+//! **Problem.** Most public data sets are stored as `label index:value index:value …`, one row per
+//! line. Files may be larger than memory, compressed, or malformed, and a malformed file must never
 //! become a matrix.
 //!
-//! **Method.** Text is cut into blocks at line ends. Three things happen at once: the next batch
-//! of blocks is read (and decompressed), the current one is parsed, a block a task, and the columns
-//! of the previous one are appended in order to where they belong. The same body serves whole
-//! files, blocks of rows and the conversion to arrays on disk; what it gives does not depend on
-//! the number of threads, and the fault it reports is the first of the file.
+//! **Method.** Text is cut into blocks at line ends. Three stages run concurrently: the next batch
+//! of blocks is read (and decompressed), the current batch is parsed, one task per block, and the
+//! columns of the previous batch are appended in file order. The same pipeline serves whole files,
+//! chunks of rows and the conversion to arrays on disk; its result does not depend on the number of
+//! threads, and the error it reports is the first of the file.
 //!
-//! **Cost.** One pass over the text. Memory beyond the result: a few blocks a thread.
+//! **Cost.** One pass over the text. Memory beyond the result: a few blocks per thread.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `number` | decimal numbers, rounded exactly |
+//! | `number` | decimal numbers, correctly rounded |
 //! | `parse` | a block of lines → columns |
 //! | `compression`, `codecs` | gzip, bzip2, xz, zstd (feature `compression`, on by default) |
 //! | `source` | paths and streams → blocks of whole lines |
 //! | `read` | the pipeline, and [`load`] |
-//! | `rows` | [`RowReader`]: rows in portions |
-//! | `layout` | what the indices of several files say together |
+//! | `rows` | [`RowReader`]: chunks of rows |
+//! | `features` | index base and number of features, common to several files |
 //! | `matrix`, `column` | the result in memory |
-//! | `store`, `npy` | [`convert`]: the result on disk |
-//! | `write`, `place` | [`Document`], and files that appear whole or not at all |
+//! | `convert`, `npy` | [`convert`](fn@convert): the result on disk |
+//! | `write`, `atomic` | [`Document`], and atomic replacement of files |
 //!
 //! ```
-//! use onefold::libsvm::{Input, Ints, Options, load};
+//! use onefold::libsvm::{Input, IndexArray, Options, load};
 //!
 //! let text = std::io::Cursor::new("+1 1:0.5 3:2 # a comment\n-1 2:1e-3\n");
 //! let loaded = load(vec![Input::stream("text", text)], &Options::default(), &Default::default())?;
 //! assert_eq!(loaded.n_features, 3);
 //! assert_eq!(loaded.matrices[0].labels, [1.0, -1.0]);
-//! assert_eq!(loaded.matrices[0].indices, Ints::Narrow(vec![0, 2, 1].into()));
+//! assert_eq!(loaded.matrices[0].indices, IndexArray::I32(vec![0, 2, 1].into()));
 //! # Ok::<(), onefold::Error>(())
 //! ```
 
+mod atomic;
 #[cfg(feature = "compression")]
 mod codecs;
 mod column;
 mod compression;
-mod layout;
+mod convert;
+mod features;
 mod matrix;
 mod npy;
 mod number;
 mod parse;
-mod place;
 mod read;
 mod rows;
 mod source;
-mod store;
 mod write;
 
 pub use column::Column;
 pub use compression::Compression;
-pub use matrix::{Ints, Matrix, Room, Values};
+pub use convert::convert;
+pub use matrix::{Buffers, IndexArray, Matrix, Values};
 pub use read::{Loaded, load, load_into};
 pub use rows::RowReader;
 pub use source::{Input, Stream, StreamError};
-pub use store::convert;
 pub use write::{Document, Labels};
 
 /// How to read a file. The defaults are scikit-learn's.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many features there are; by default as many as the largest index tells.
+    /// Number of features; by default determined by the largest index.
     pub n_features: Option<u64>,
     /// The type of the values.
     pub precision: Precision,
-    /// Whether a row has any number of labels, with commas between them.
+    /// Whether rows have any number of labels, separated by commas.
     pub multilabel: bool,
     /// The index of the first feature.
     pub base: Base,
-    /// Whether every line has a `qid`, to be returned.
+    /// Whether every line must have a `qid`, which is returned.
     pub query_id: bool,
-    /// Where to begin: at the first line that starts after this byte (0: at the beginning).
+    /// Reading begins with the first line that starts after this byte (0: the beginning).
     pub offset: u64,
-    /// Read lines that start no later than this many bytes after `offset`.
+    /// Reading ends with the last line that starts at most this many bytes after `offset`.
     pub length: Option<u64>,
     /// Whether values and labels may be NaN or infinite.
     pub allow_nonfinite: bool,
-    /// How many bytes of text, about, are parsed as one piece.
+    /// Approximate number of bytes parsed by one task.
     pub block_size: usize,
 }
 
@@ -95,13 +95,13 @@ impl Default for Options {
             offset: 0,
             length: None,
             allow_nonfinite: false,
-            // The columns of a block then fit a core's cache.
+            // The columns of a block fit the cache of one core.
             block_size: 1 << 16,
         }
     }
 }
 
-/// The index that the first feature has in the file.
+/// The index of the first feature in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Base {
     /// One, unless an index 0 occurs or a file has no index at all.

@@ -1,4 +1,4 @@
-//! Columns on disk, as numpy's `.npy` files, written as they come.
+//! numpy's `.npy` files of one dimension, written incrementally.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -7,24 +7,27 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Monitor, Result};
 
-/// Room for a header of any length of array. A multiple of 64, so that data are aligned.
-const HEADER: u16 = 128;
+/// Enough for the header of any length of array. A multiple of 64, so that data are aligned.
+const HEADER_BYTES: u16 = 128;
 
-const BUFFER: usize = 1 << 17;
+const BUFFER_BYTES: usize = 1 << 17;
 
-/// What stands in a column.
-pub(super) trait Item: Copy {
+/// Elements copied between checks for cancellation.
+const POLL_INTERVAL: u64 = 4096;
+
+/// The type of an array's elements.
+pub(super) trait NpyElement: Copy {
     /// numpy's name of the type.
     const DESCR: &'static str;
-    /// Its bytes, little end first.
+    /// Its bytes, in little-endian order.
     type Bytes: AsRef<[u8]> + AsMut<[u8]> + Default;
     fn to_bytes(self) -> Self::Bytes;
     fn from_bytes(bytes: Self::Bytes) -> Self;
 }
 
-macro_rules! item {
+macro_rules! element {
     ($type:ty, $descr:literal) => {
-        impl Item for $type {
+        impl NpyElement for $type {
             const DESCR: &'static str = $descr;
             type Bytes = [u8; size_of::<$type>()];
             fn to_bytes(self) -> Self::Bytes {
@@ -37,101 +40,102 @@ macro_rules! item {
     };
 }
 
-item!(i32, "<i4");
-item!(i64, "<i8");
-item!(f32, "<f4");
-item!(f64, "<f8");
+element!(i32, "<i4");
+element!(i64, "<i8");
+element!(f32, "<f4");
+element!(f64, "<f8");
 
-/// A column being written.
+/// An array that is being written.
 #[derive(Debug)]
-pub(super) struct Column<T> {
+pub(super) struct NpyWriter<T> {
     path: PathBuf,
     file: BufWriter<File>,
     len: u64,
-    item: PhantomData<T>,
+    element: PhantomData<T>,
 }
 
-impl<T: Item> Column<T> {
+impl<T: NpyElement> NpyWriter<T> {
     pub(super) fn create(path: PathBuf) -> Result<Self> {
         let open = || {
-            let mut file = BufWriter::with_capacity(BUFFER, File::create(&path)?);
-            file.write_all(&[0; HEADER as usize])?;
+            let mut file = BufWriter::with_capacity(BUFFER_BYTES, File::create(&path)?);
+            file.write_all(&[0; HEADER_BYTES as usize])?;
             Ok(file)
         };
-        let file = open().map_err(|source| failed(&path, source))?;
+        let file = open().map_err(|source| io_error(&path, source))?;
         Ok(Self {
             path,
             file,
             len: 0,
-            item: PhantomData,
+            element: PhantomData,
         })
     }
 
-    pub(super) fn append(&mut self, items: impl IntoIterator<Item = T>) -> Result<()> {
-        for item in items {
+    pub(super) fn append(&mut self, elements: impl IntoIterator<Item = T>) -> Result<()> {
+        for element in elements {
             self.file
-                .write_all(item.to_bytes().as_ref())
-                .map_err(|source| failed(&self.path, source))?;
+                .write_all(element.to_bytes().as_ref())
+                .map_err(|source| io_error(&self.path, source))?;
             self.len += 1;
         }
         Ok(())
     }
 
-    /// Moves the column to `path`, and changes every item on the way.
-    pub(super) fn map<U: Item>(
+    /// Moves the array to `path`, applying `f` to every element.
+    pub(super) fn map<U: NpyElement>(
         mut self,
         path: PathBuf,
-        change: impl Fn(T) -> U,
+        f: impl Fn(T) -> U,
         monitor: &Monitor,
-    ) -> Result<Column<U>> {
-        let mut column = Column::create(path)?;
+    ) -> Result<NpyWriter<U>> {
+        let mut mapped = NpyWriter::create(path)?;
         let mut copy = || -> io::Result<Result<()>> {
             self.file.flush()?;
-            let mut old = BufReader::with_capacity(BUFFER, File::open(&self.path)?);
-            old.seek(SeekFrom::Start(HEADER.into()))?;
-            for at in 0..self.len {
+            let mut old = BufReader::with_capacity(BUFFER_BYTES, File::open(&self.path)?);
+            old.seek(SeekFrom::Start(HEADER_BYTES.into()))?;
+            for i in 0..self.len {
                 let mut bytes = T::Bytes::default();
                 old.read_exact(bytes.as_mut())?;
-                let appended = column.append([change(T::from_bytes(bytes))]);
-                let go_on = if at % 4096 == 0 {
+                let appended = mapped.append([f(T::from_bytes(bytes))]);
+                let checked = if i % POLL_INTERVAL == 0 {
                     monitor.check()
                 } else {
                     Ok(())
                 };
-                if let stop @ Err(_) = appended.and(go_on) {
+                if let stop @ Err(_) = appended.and(checked) {
                     return Ok(stop);
                 }
             }
             std::fs::remove_file(&self.path).map(Ok)
         };
-        copy().map_err(|source| failed(&self.path, source))??;
-        Ok(column)
+        copy().map_err(|source| io_error(&self.path, source))??;
+        Ok(mapped)
     }
 
-    /// Writes the header, now that the length is known.
+    /// Writes the header, which holds the length.
     pub(super) fn finish(self) -> Result<()> {
         let path = self.path.clone();
-        self.finish_file().map_err(|source| failed(&path, source))
+        self.write_header()
+            .map_err(|source| io_error(&path, source))
     }
 
-    fn finish_file(mut self) -> io::Result<()> {
+    fn write_header(mut self) -> io::Result<()> {
         let (descr, len) = (T::DESCR, self.len);
         let mut header = b"\x93NUMPY\x01\x00".to_vec();
-        header.extend(u16::to_le_bytes(HEADER - 10));
+        header.extend(u16::to_le_bytes(HEADER_BYTES - 10));
         header.extend(
             format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len},), }}").bytes(),
         );
-        header.resize(usize::from(HEADER) - 1, b' ');
+        header.resize(usize::from(HEADER_BYTES) - 1, b' ');
         header.push(b'\n');
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&header)?;
-        // On the disk before the directory gets its name.
+        // On disk before the directory is renamed.
         self.file.into_inner()?.sync_all()
     }
 }
 
 /// An [`Error::Io`] about `path`.
-pub(super) fn failed(path: &Path, source: io::Error) -> Error {
+pub(super) fn io_error(path: &Path, source: io::Error) -> Error {
     Error::Io {
         file: path.display().to_string(),
         source,

@@ -5,22 +5,22 @@
 //! labels = number            or, with multilabel,  [number {"," number}]
 //! ```
 //!
-//! Tokens stand between ASCII blanks, indices increase strictly within a line, and a line without
-//! any token is skipped. Whatever else a line holds is a [`Fault`].
+//! Tokens are separated by ASCII blanks, indices increase strictly within a line, and a line without
+//! any token is skipped. Anything else in a line is a [`LineError`].
 
 use std::ops::Range;
 
-use super::number::{SAFE_DIGITS, digits, general, plain};
+use super::number::{MAX_U64_DIGITS, parse_any, parse_digits, parse_short};
 use super::{Base, Options, Precision};
 
-/// What the lines of a block may hold.
+/// What a line may contain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     multilabel: bool,
     query_id: bool,
     allow_nonfinite: bool,
     precision: Precision,
-    /// The first index that may occur, and the first that is too large.
+    /// Valid indices are `first..end`.
     first: i64,
     end: i64,
 }
@@ -28,7 +28,7 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) fn new(options: &Options) -> Self {
         let first = i64::from(options.base == Base::One);
-        // Where the base is still open, an index of `n_features` may prove to be the last one.
+        // If the base is not known yet, `n_features` may be the last index of a one-based file.
         let past_first = i64::from(options.base != Base::Zero);
         let end = options
             .n_features
@@ -45,31 +45,31 @@ impl Rules {
     }
 }
 
-/// The rows of one block. Indices are as in the file, zero- or one-based.
+/// The rows of one block, column by column. Indices are as in the file, zero- or one-based.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) labels: Vec<f64>,
-    /// Where each row's labels end, for multilabel files.
+    /// The end of each row's labels, for multilabel files.
     pub(super) label_ends: Vec<usize>,
     pub(super) qids: Vec<i64>,
     pub(super) row_ends: Vec<usize>,
     pub(super) indices: Vec<i64>,
     pub(super) values: Vec<f64>,
-    /// The smallest and the largest index: `i64::MAX` and -1 when there is none.
-    pub(super) smallest: i64,
-    pub(super) largest: i64,
-    /// How many lines were read, with or without a row.
+    /// `i64::MAX` and -1 if there is no index.
+    pub(super) min_index: i64,
+    pub(super) max_index: i64,
+    /// Number of lines, with or without a row.
     pub(super) n_lines: u64,
 }
 
 impl Columns {
-    /// Where the values of some rows stand.
-    pub(super) fn stored(&self, rows: &Range<usize>) -> Range<usize> {
+    /// The range of the indices and values of some rows.
+    pub(super) fn entries_of(&self, rows: &Range<usize>) -> Range<usize> {
         between(&self.row_ends, rows)
     }
 
-    /// Where the labels of some rows stand.
-    pub(super) fn label_range(&self, rows: &Range<usize>) -> Range<usize> {
+    /// The range of the labels of some rows.
+    pub(super) fn labels_of(&self, rows: &Range<usize>) -> Range<usize> {
         if self.label_ends.is_empty() {
             rows.clone()
         } else {
@@ -84,42 +84,42 @@ impl Columns {
         self.row_ends.clear();
         self.indices.clear();
         self.values.clear();
-        self.smallest = i64::MAX;
-        self.largest = -1;
+        self.min_index = i64::MAX;
+        self.max_index = -1;
         self.n_lines = 0;
     }
 }
 
-/// From where the parts `range` begin to where they end, when each ends as `ends` say.
+/// The union of the parts `range`, if part `i` ends at `ends[i]`.
 fn between(ends: &[usize], range: &Range<usize>) -> Range<usize> {
     let before = |part: usize| part.checked_sub(1).map_or(0, |last| ends[last]);
     before(range.start)..before(range.end)
 }
 
-/// What a number stands for.
+/// What a number is.
 #[derive(Clone, Copy)]
 enum Role {
     Label,
     Value,
 }
 
-/// What is wrong with the line after the last one that was read.
+/// Why the line after the last parsed one is not valid.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct LineError {
     pub(super) reason: &'static str,
     pub(super) text: String,
 }
 
-/// Parses `block` into `columns`; after a fault these hold the lines before it.
-pub(super) fn parse(block: &[u8], rules: Rules, columns: &mut Columns) -> Result<(), Fault> {
+/// Parses `block` into `columns`; on error these hold the lines before the invalid one.
+pub(super) fn parse(block: &[u8], rules: Rules, columns: &mut Columns) -> Result<(), LineError> {
     columns.clear();
-    let text = Text {
+    let parser = Parser {
         bytes: block,
         rules,
     };
     let mut at = 0;
     while at < block.len() {
-        at = text.line(at, columns)?;
+        at = parser.line(at, columns)?;
         columns.n_lines += 1;
     }
     Ok(())
@@ -127,37 +127,37 @@ pub(super) fn parse(block: &[u8], rules: Rules, columns: &mut Columns) -> Result
 
 /// The beginning of `bytes`, for a message.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
-    const LONGEST: usize = 60;
-    if bytes.len() <= LONGEST {
+    const MAX_BYTES: usize = 60;
+    if bytes.len() <= MAX_BYTES {
         return String::from_utf8_lossy(bytes).into_owned();
     }
-    format!("{}…", String::from_utf8_lossy(&bytes[..LONGEST]))
+    format!("{}…", String::from_utf8_lossy(&bytes[..MAX_BYTES]))
 }
 
 const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
 
-const fn ends_token(byte: u8) -> bool {
+const fn is_token_end(byte: u8) -> bool {
     is_blank(byte) || matches!(byte, b'\n' | b'#')
 }
 
-/// A block and its rules. Every method reads from a place on and returns where it stopped, so that
-/// the place can stay in a register.
+/// A block and its rules. Every method takes the position where it starts and returns the one where
+/// it ended, so that the position stays in a register.
 #[derive(Clone, Copy)]
-struct Text<'a> {
+struct Parser<'a> {
     bytes: &'a [u8],
     rules: Rules,
 }
 
-impl<'a> Text<'a> {
-    /// The byte at a place; the end of the block reads as the end of a line.
+impl<'a> Parser<'a> {
+    /// The byte at a position; the end of the block is the end of a line.
     #[inline(always)]
     fn byte(self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(b'\n')
     }
 
-    /// Where the next token of the line begins, if there is one.
+    /// The start of the next token of the line, if there is one.
     #[inline(always)]
     fn next_token(self, mut at: usize) -> Option<usize> {
         while is_blank(self.byte(at)) {
@@ -170,31 +170,31 @@ impl<'a> Text<'a> {
     /// The token that begins at `start`.
     fn token(self, start: usize) -> &'a [u8] {
         let rest = &self.bytes[start..];
-        let end = rest.iter().position(|&byte| ends_token(byte));
+        let end = rest.iter().position(|&byte| is_token_end(byte));
         &rest[..end.unwrap_or(rest.len())]
     }
 
     #[cold]
-    fn fault<T>(self, start: usize, reason: &'static str) -> Result<T, Fault> {
+    fn error<T>(self, start: usize, reason: &'static str) -> Result<T, LineError> {
         let text = excerpt(self.token(start));
-        Err(Fault { reason, text })
+        Err(LineError { reason, text })
     }
 
-    /// Reads one line into `columns`; nothing of a bad one stays there.
-    fn line(self, start: usize, columns: &mut Columns) -> Result<usize, Fault> {
+    /// Parses one line into `columns`; nothing of an invalid line remains there.
+    fn line(self, start: usize, columns: &mut Columns) -> Result<usize, LineError> {
         let mut end = start;
         if let Some(first) = self.next_token(start) {
-            let (n_labels, n_stored) = (columns.labels.len(), columns.indices.len());
+            let (n_labels, n_entries) = (columns.labels.len(), columns.indices.len());
             end = self.row(first, columns).inspect_err(|_| {
                 columns.labels.truncate(n_labels);
                 columns.qids.truncate(columns.row_ends.len());
-                columns.indices.truncate(n_stored);
-                columns.values.truncate(n_stored);
+                columns.indices.truncate(n_entries);
+                columns.values.truncate(n_entries);
             })?;
-            let stored = &columns.indices[n_stored..];
-            if let (Some(&smallest), Some(&largest)) = (stored.first(), stored.last()) {
-                columns.smallest = columns.smallest.min(smallest);
-                columns.largest = columns.largest.max(largest);
+            let added = &columns.indices[n_entries..];
+            if let (Some(&first), Some(&last)) = (added.first(), added.last()) {
+                columns.min_index = columns.min_index.min(first);
+                columns.max_index = columns.max_index.max(last);
             }
             columns.row_ends.push(columns.indices.len());
             if self.rules.multilabel {
@@ -207,7 +207,7 @@ impl<'a> Text<'a> {
         Ok(end + 1)
     }
 
-    fn row(self, start: usize, columns: &mut Columns) -> Result<usize, Fault> {
+    fn row(self, start: usize, columns: &mut Columns) -> Result<usize, LineError> {
         let mut at = if self.rules.multilabel {
             self.labels(start, &mut columns.labels)?
         } else {
@@ -219,32 +219,32 @@ impl<'a> Text<'a> {
         if rest.is_some_and(|rest| rest.starts_with(b"qid:")) {
             at = self.qid(at, &mut columns.qids)?;
         } else if self.rules.query_id {
-            return self.fault(start, "the line has no qid");
+            return self.error(start, "the line has no qid");
         }
         self.entries(at, columns)
     }
 
-    /// The labels of a multilabel row, sorted; none when the line begins with a feature.
-    fn labels(self, start: usize, labels: &mut Vec<f64>) -> Result<usize, Fault> {
+    /// The labels of a multilabel row, sorted; none if the line begins with a feature.
+    fn labels(self, start: usize, labels: &mut Vec<f64>) -> Result<usize, LineError> {
         let token = self.token(start);
         if token.contains(&b':') {
             return Ok(start);
         }
         let n_before = labels.len();
         for label in token.split(|&byte| byte == b',') {
-            labels.push(self.general(label, start, Role::Label)?);
+            labels.push(self.float(label, start, Role::Label)?);
         }
-        // Adding zero makes -0 and 0 equal, so that they keep their order.
+        // Adding zero makes -0 and 0 compare equal, so that the sort keeps their order.
         labels[n_before..].sort_by(|a, b| (a + 0.0).total_cmp(&(b + 0.0)));
         Ok(start + token.len())
     }
 
-    fn qid(self, at: usize, qids: &mut Vec<i64>) -> Result<usize, Fault> {
+    fn qid(self, at: usize, qids: &mut Vec<i64>) -> Result<usize, LineError> {
         let start = self.next_token(at).unwrap_or(at);
         let token = self.token(start);
         let number = std::str::from_utf8(&token[b"qid:".len()..]).ok();
         let Some(qid) = number.and_then(|text| text.parse().ok()) else {
-            return self.fault(start, "the qid is not a 64-bit integer");
+            return self.error(start, "the qid is not a 64-bit integer");
         };
         if self.rules.query_id {
             qids.push(qid);
@@ -252,13 +252,13 @@ impl<'a> Text<'a> {
         Ok(start + token.len())
     }
 
-    /// All `index:value` up to the end of the line or its comment.
-    fn entries(self, mut at: usize, columns: &mut Columns) -> Result<usize, Fault> {
+    /// All `index:value` pairs up to the end of the line or its comment.
+    fn entries(self, mut at: usize, columns: &mut Columns) -> Result<usize, LineError> {
         let mut previous = self.rules.first - 1;
         while let Some(start) = self.next_token(at) {
             let (index, colon) = self.index(start)?;
             if index <= previous || index >= self.rules.end {
-                return self.bad_index(start, index, previous);
+                return self.index_error(start, index, previous);
             }
             let (value, end) = self.number(colon + 1, start, Role::Value)?;
             columns.indices.push(index);
@@ -269,37 +269,37 @@ impl<'a> Text<'a> {
         Ok(at)
     }
 
-    /// The index at `start`, and where its colon is.
+    /// The index at `start`, and the position of its colon.
     #[inline(always)]
-    fn index(self, start: usize) -> Result<(i64, usize), Fault> {
+    fn index(self, start: usize) -> Result<(i64, usize), LineError> {
         let mut index = 0;
-        let end = digits(self.bytes, start, &mut index);
+        let end = parse_digits(self.bytes, start, &mut index);
         let n_digits = end - start;
-        if n_digits > 0 && n_digits <= SAFE_DIGITS && self.byte(end) == b':' {
+        if n_digits > 0 && n_digits <= MAX_U64_DIGITS && self.byte(end) == b':' {
             Ok((index.cast_signed(), end))
         } else {
-            self.long_index(start)
+            self.index_slow(start)
         }
     }
 
     #[cold]
-    fn long_index(self, start: usize) -> Result<(i64, usize), Fault> {
+    fn index_slow(self, start: usize) -> Result<(i64, usize), LineError> {
         use std::num::IntErrorKind::{NegOverflow, PosOverflow};
         let token = self.token(start);
         let Some(length) = token.iter().position(|&byte| byte == b':') else {
-            return self.fault(start, "expected index:value");
+            return self.error(start, "expected index:value");
         };
         let index = match std::str::from_utf8(&token[..length]).map(str::parse::<i64>) {
             Ok(Ok(index)) => index,
             Ok(Err(error)) if *error.kind() == PosOverflow => i64::MAX,
             Ok(Err(error)) if *error.kind() == NegOverflow => i64::MIN,
-            _ => return self.fault(start, "the feature index is not an integer"),
+            _ => return self.error(start, "the feature index is not an integer"),
         };
         Ok((index, start + length))
     }
 
     #[cold]
-    fn bad_index(self, start: usize, index: i64, previous: i64) -> Result<usize, Fault> {
+    fn index_error(self, start: usize, index: i64, previous: i64) -> Result<usize, LineError> {
         let reason = if index < 0 {
             "negative feature index"
         } else if index == i64::MAX {
@@ -313,34 +313,34 @@ impl<'a> Text<'a> {
         } else {
             "decreasing feature index"
         };
-        self.fault(start, reason)
+        self.error(start, reason)
     }
 
-    /// The number at a place, and where it ends, with the token that began at `start`.
+    /// The number at `at`, in the token that began at `start`, and its end.
     #[inline(always)]
-    fn number(self, at: usize, start: usize, role: Role) -> Result<(f64, usize), Fault> {
-        match plain(self.bytes, at) {
-            Some((value, end)) if ends_token(self.byte(end)) => Ok((value, end)),
-            _ => self.long_number(at, start, role),
+    fn number(self, at: usize, start: usize, role: Role) -> Result<(f64, usize), LineError> {
+        match parse_short(self.bytes, at) {
+            Some((value, end)) if is_token_end(self.byte(end)) => Ok((value, end)),
+            _ => self.number_slow(at, start, role),
         }
     }
 
     #[inline(never)]
-    fn long_number(self, at: usize, start: usize, role: Role) -> Result<(f64, usize), Fault> {
+    fn number_slow(self, at: usize, start: usize, role: Role) -> Result<(f64, usize), LineError> {
         let token = self.token(at);
-        Ok((self.general(token, start, role)?, at + token.len()))
+        Ok((self.float(token, start, role)?, at + token.len()))
     }
 
-    /// The number that `token`, part of what began at `start`, spells.
-    fn general(self, token: &[u8], start: usize, role: Role) -> Result<f64, Fault> {
-        let Some(value) = general(token) else {
+    /// The value of `token`, part of the token that began at `start`.
+    fn float(self, token: &[u8], start: usize, role: Role) -> Result<f64, LineError> {
+        let Some(value) = parse_any(token) else {
             let reason = match role {
                 Role::Label => "the label is not a number",
                 Role::Value => "the value is not a number",
             };
-            return self.fault(start, reason);
+            return self.error(start, reason);
         };
-        #[allow(clippy::cast_possible_truncation)] // what becomes infinite is what we look for
+        #[allow(clippy::cast_possible_truncation)] // overflow to infinity is what is tested
         let is_finite = match (role, self.rules.precision) {
             (Role::Value, Precision::Single) => (value as f32).is_finite(),
             _ => value.is_finite(),
@@ -348,7 +348,7 @@ impl<'a> Text<'a> {
         if is_finite || self.rules.allow_nonfinite {
             Ok(value)
         } else {
-            self.fault(start, "not a finite number, and allow_nonfinite is not set")
+            self.error(start, "not a finite number, and allow_nonfinite is not set")
         }
     }
 }
@@ -360,14 +360,14 @@ mod tests {
     fn reason(line: &str, options: &Options) -> (&'static str, String) {
         let mut columns = Columns::default();
         let block = format!("1 1:1\n{line}\n");
-        let fault = parse(block.as_bytes(), Rules::new(options), &mut columns).expect_err(line);
+        let error = parse(block.as_bytes(), Rules::new(options), &mut columns).expect_err(line);
         assert_eq!((columns.n_lines, columns.labels.len()), (1, 1), "{line}");
         assert_eq!((columns.indices.len(), columns.values.len()), (1, 1));
-        (fault.reason, fault.text)
+        (error.reason, error.text)
     }
 
     #[test]
-    fn every_fault_is_named() {
+    fn every_error_has_its_reason() {
         let options = Options::default();
         for (line, expected) in [
             ("x 1:1", "the label is not a number"),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn options_make_rules() {
+    fn options_determine_the_rules() {
         let one_based = Options {
             base: Base::One,
             n_features: Some(4),

@@ -3,39 +3,39 @@
 use rayon::prelude::*;
 
 use super::Options;
-use super::layout::{Layout, Tally};
-use super::matrix::{Matrix, Room};
-use super::parse::{Columns, Fault, Rules, parse};
-use super::source::{Blocks, Input};
+use super::features::{FeatureSpace, IndexStats};
+use super::matrix::{Buffers, Matrix};
+use super::parse::{Columns, LineError, Rules, parse};
+use super::source::{Input, LineBlocks};
 use crate::{Error, Monitor, Result};
 
-/// How many blocks a thread gets at a time: enough to even out that some take longer.
+/// Blocks per thread in a batch: enough to balance the load.
 const BLOCKS_PER_THREAD: usize = 8;
 
-/// Where rows go, in the order of the file.
+/// Receives rows in file order.
 pub(super) trait Sink: Send {
-    /// Takes the rows of the next block.
+    /// Appends the rows of the next block.
     fn append(&mut self, columns: &Columns) -> Result<()>;
 
-    /// Prepares for the rest, when the rows so far are about this share of all.
-    fn reserve(&mut self, _share: f64) {}
+    /// Reserves memory, if the rows so far are about this fraction of all.
+    fn reserve(&mut self, _fraction: f64) {}
 }
 
-/// For those who only want the [`Tally`].
+/// Discards the rows; only the [`IndexStats`] are kept.
 impl Sink for () {
     fn append(&mut self, _: &Columns) -> Result<()> {
         Ok(())
     }
 }
 
-/// A block, parsed up to its end or its first fault.
+/// A block, parsed up to its end or its first invalid line.
 #[derive(Default)]
 struct Parsed {
     columns: Columns,
-    fault: Option<Fault>,
+    error: Option<LineError>,
 }
 
-/// Buffers, of which the first `n` are in use: the others keep their memory for later.
+/// Reusable buffers, of which the first `n` are in use.
 #[derive(Default)]
 struct Batch<T> {
     buffers: Vec<T>,
@@ -56,15 +56,15 @@ impl<T: Default> Batch<T> {
     }
 }
 
-/// Text on its way in.
-struct Head {
-    blocks: Blocks,
+/// First stage: reads text.
+struct ReadStage {
+    blocks: LineBlocks,
     batch: Batch<Vec<u8>>,
 }
 
-impl Head {
-    /// Reads the next batch, empty after the last.
-    fn fill(&mut self, monitor: &Monitor) -> Result<()> {
+impl ReadStage {
+    /// Reads the next batch, which is empty at the end of the file.
+    fn read_batch(&mut self, monitor: &Monitor) -> Result<()> {
         self.batch.n = 0;
         while self.batch.n < BLOCKS_PER_THREAD * rayon::current_num_threads() {
             if !self.blocks.next(self.batch.push(), monitor)? {
@@ -76,27 +76,27 @@ impl Head {
     }
 }
 
-/// Columns on their way out.
-struct Tail {
+/// Last stage: appends columns to the sink.
+struct AppendStage {
     file: String,
     batch: Batch<Parsed>,
     n_lines: u64,
-    tally: Tally,
+    stats: IndexStats,
 }
 
-impl Tail {
-    /// Hands on a batch, up to the first fault.
-    fn empty_into(&mut self, sink: &mut impl Sink) -> Result<()> {
+impl AppendStage {
+    /// Appends a batch, up to the first error.
+    fn append_batch(&mut self, sink: &mut impl Sink) -> Result<()> {
         for parsed in self.batch.in_use() {
             sink.append(&parsed.columns)?;
-            self.tally.add(&parsed.columns);
+            self.stats.add(&parsed.columns);
             self.n_lines += parsed.columns.n_lines;
-            if let Some(fault) = &parsed.fault {
+            if let Some(error) = &parsed.error {
                 return Err(Error::Parse {
                     file: self.file.clone(),
                     line: self.n_lines + 1,
-                    reason: fault.reason.to_owned(),
-                    text: fault.text.clone(),
+                    reason: error.reason.to_owned(),
+                    text: error.text.clone(),
                 });
             }
         }
@@ -104,27 +104,26 @@ impl Tail {
     }
 }
 
-/// One file on its way. A batch of blocks is read, then parsed, then appended; all three go on at
-/// the same time, each with its own batch.
+/// Reads one file in three concurrent stages (read, parse, append), each with a batch of its own.
 pub(super) struct Pipeline {
-    head: Head,
+    reading: ReadStage,
     texts: Batch<Vec<u8>>,
     rules: Rules,
     columns: Batch<Parsed>,
-    tail: Tail,
+    appending: AppendStage,
 }
 
 impl Pipeline {
     pub(super) fn open(input: Input, options: &Options) -> Result<Self> {
-        let blocks = Blocks::open(input, options)?;
+        let blocks = LineBlocks::open(input, options)?;
         Ok(Self {
-            tail: Tail {
+            appending: AppendStage {
                 file: blocks.name().to_owned(),
                 batch: Batch::default(),
                 n_lines: 0,
-                tally: Tally::new(),
+                stats: IndexStats::new(),
             },
-            head: Head {
+            reading: ReadStage {
                 blocks,
                 batch: Batch::default(),
             },
@@ -134,43 +133,43 @@ impl Pipeline {
         })
     }
 
-    /// Moves every batch one step on; false when the file has been read.
+    /// Advances every batch by one stage; false at the end of the file.
     pub(super) fn step(&mut self, sink: &mut impl Sink, monitor: &Monitor) -> Result<bool> {
-        let (head, tail) = (&mut self.head, &mut self.tail);
+        let (reading, appending) = (&mut self.reading, &mut self.appending);
         let (texts, columns) = (&self.texts, &mut self.columns);
-        let (moved, ()) = rayon::join(
+        let (advanced, ()) = rayon::join(
             || {
-                tail.empty_into(sink)?;
-                head.fill(monitor)
+                appending.append_batch(sink)?;
+                reading.read_batch(monitor)
             },
             || parse_batch(texts, self.rules, columns),
         );
-        moved?;
-        std::mem::swap(&mut self.head.batch, &mut self.texts);
-        std::mem::swap(&mut self.columns, &mut self.tail.batch);
-        let has_more = self.texts.n > 0 || self.tail.batch.n > 0;
+        advanced?;
+        std::mem::swap(&mut self.reading.batch, &mut self.texts);
+        std::mem::swap(&mut self.columns, &mut self.appending.batch);
+        let has_more = self.texts.n > 0 || self.appending.batch.n > 0;
         if !has_more {
-            self.head.blocks.failure(self.tail.n_lines + 1)?;
+            self.reading.blocks.take_error(self.appending.n_lines + 1)?;
         }
         Ok(has_more)
     }
 
-    /// Reads the whole file into `sink`, and returns what it held.
-    pub(super) fn drain(mut self, sink: &mut impl Sink, monitor: &Monitor) -> Result<Tally> {
+    /// Reads the whole file into `sink`.
+    pub(super) fn run(mut self, sink: &mut impl Sink, monitor: &Monitor) -> Result<IndexStats> {
         let mut has_more = self.step(sink, monitor)?;
-        let share = self.head.blocks.share();
+        let fraction = self.reading.blocks.fraction_read();
         while has_more {
-            let is_first = self.tail.n_lines == 0;
+            let is_first = self.appending.n_lines == 0;
             has_more = self.step(sink, monitor)?;
-            if is_first && self.tail.n_lines > 0 {
-                sink.reserve(share);
+            if is_first && self.appending.n_lines > 0 {
+                sink.reserve(fraction);
             }
         }
-        Ok(self.tail.tally)
+        Ok(self.appending.stats)
     }
 }
 
-/// Parses every text into the columns of the same place.
+/// Parses text `i` into columns `i`.
 fn parse_batch(texts: &Batch<Vec<u8>>, rules: Rules, columns: &mut Batch<Parsed>) {
     columns.n = 0;
     for _ in texts.in_use() {
@@ -178,52 +177,52 @@ fn parse_batch(texts: &Batch<Vec<u8>>, rules: Rules, columns: &mut Batch<Parsed>
     }
     let pairs = columns.buffers.par_iter_mut().zip(texts.in_use());
     pairs.with_max_len(1).for_each(|(parsed, text)| {
-        parsed.fault = parse(text, rules, &mut parsed.columns).err();
+        parsed.error = parse(text, rules, &mut parsed.columns).err();
     });
 }
 
-/// Matrices with the same features, one a file.
+/// Matrices with the same features, one per file.
 #[derive(Debug)]
 pub struct Loaded<'a> {
-    /// What each file holds.
+    /// The contents of each file.
     pub matrices: Vec<Matrix<'a>>,
-    /// How many features all of them have.
+    /// Number of features of all of them.
     pub n_features: u64,
 }
 
 /// Reads whole files into memory.
 pub fn load(inputs: Vec<Input>, options: &Options, monitor: &Monitor) -> Result<Loaded<'static>> {
-    let room = || Room::new(options.precision);
-    let inputs = inputs.into_iter().map(|input| (input, room()));
+    let buffers = || Buffers::new(options.precision);
+    let inputs = inputs.into_iter().map(|input| (input, buffers()));
     load_into(inputs.collect(), options, monitor)
 }
 
-/// Reads whole files into memory that the caller lends.
+/// Reads whole files into the caller's buffers, as far as these suffice.
 pub fn load_into<'a>(
-    inputs: Vec<(Input, Room<'a>)>,
+    inputs: Vec<(Input, Buffers<'a>)>,
     options: &Options,
     monitor: &Monitor,
 ) -> Result<Loaded<'a>> {
     let options = options.resolved()?;
-    expect(inputs.iter().map(|(input, _)| input), &options, monitor);
-    let (mut matrices, mut tallies) = (Vec::new(), Vec::new());
-    for (input, room) in inputs {
-        let mut matrix = Matrix::new(room);
-        tallies.push(Pipeline::open(input, &options)?.drain(&mut matrix, monitor)?);
+    announce(inputs.iter().map(|(input, _)| input), &options, monitor);
+    let (mut matrices, mut stats) = (Vec::new(), Vec::new());
+    for (input, buffers) in inputs {
+        let mut matrix = Matrix::new(buffers);
+        stats.push(Pipeline::open(input, &options)?.run(&mut matrix, monitor)?);
         matrices.push(matrix);
     }
-    let layout = Layout::new(&tallies, &options)?;
+    let features = FeatureSpace::new(&stats, &options)?;
     for matrix in &mut matrices {
-        matrix.finish(layout);
+        matrix.finish(features);
     }
     Ok(Loaded {
         matrices,
-        n_features: layout.n_features,
+        n_features: features.n_features,
     })
 }
 
-/// Announces the work of reading `inputs` once.
-pub(super) fn expect<'i>(
+/// Announces the bytes of `inputs` to the monitor.
+pub(super) fn announce<'i>(
     inputs: impl IntoIterator<Item = &'i Input>,
     options: &Options,
     monitor: &Monitor,

@@ -1,71 +1,71 @@
-//! Rows in portions, for files larger than memory.
+//! Chunks of rows, for files larger than memory.
 
 use std::collections::VecDeque;
 
-use super::layout::Layout;
-use super::matrix::{Matrix, Room};
+use super::features::FeatureSpace;
+use super::matrix::{Buffers, Matrix};
 use super::parse::Columns;
 use super::read::{Pipeline, Sink};
 use super::source::Input;
 use super::{Base, Options, Precision};
 use crate::{Error, Monitor, Result};
 
-/// Rows put together in portions of the same size.
+/// Collects rows into chunks of the same size.
 #[derive(Debug)]
-struct Portions {
+struct Chunks {
     n_rows: usize,
     precision: Precision,
     full: VecDeque<Matrix<'static>>,
-    growing: Matrix<'static>,
+    partial: Matrix<'static>,
 }
 
-impl Portions {
-    fn close(&mut self) {
-        let full = std::mem::replace(&mut self.growing, Matrix::new(Room::new(self.precision)));
+impl Chunks {
+    fn finish_chunk(&mut self) {
+        let full = std::mem::replace(&mut self.partial, Matrix::new(Buffers::new(self.precision)));
         self.full.push_back(full);
     }
 }
 
-impl Sink for Portions {
+impl Sink for Chunks {
     fn append(&mut self, columns: &Columns) -> Result<()> {
         let n_rows = columns.row_ends.len();
         let mut start = 0;
         while start < n_rows {
-            let end = n_rows.min(start + self.n_rows - self.growing.n_rows());
-            self.growing.append_rows(columns, start..end);
+            let end = n_rows.min(start + self.n_rows - self.partial.n_rows());
+            self.partial.append_rows(columns, start..end);
             start = end;
-            if self.growing.n_rows() == self.n_rows {
-                self.close();
+            if self.partial.n_rows() == self.n_rows {
+                self.finish_chunk();
             }
         }
         Ok(())
     }
 }
 
-/// Reads files one after another, as if they were one, in portions of rows.
+/// Reads the concatenation of files in chunks of rows.
 pub struct RowReader {
-    /// The files that were not opened yet, last one first.
+    /// The files not opened yet, last one first.
     inputs: Vec<Input>,
     options: Options,
-    layout: Layout,
-    current: Option<Pipeline>,
-    portions: Portions,
+    features: FeatureSpace,
+    pipeline: Option<Pipeline>,
+    chunks: Chunks,
 }
 
 impl std::fmt::Debug for RowReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RowReader")
             .field("inputs", &self.inputs)
-            .field("layout", &self.layout)
+            .field("features", &self.features)
             .finish_non_exhaustive()
     }
 }
 
 impl RowReader {
-    /// Prepares to read portions of `n_rows` rows.
+    /// Prepares to read chunks of `n_rows` rows.
     ///
-    /// All portions have the same features. Where `options` leave open how many there are, or the
-    /// index of the first, the files are read once in advance to find out.
+    /// All chunks have the same features. If `options` do not determine their number and the index
+    /// base, the files are read once in advance.
     pub fn new(
         mut inputs: Vec<Input>,
         n_rows: usize,
@@ -80,62 +80,62 @@ impl RowReader {
             });
         }
         let options = options.resolved()?;
-        let layout = match options.n_features {
-            Some(n_features) if options.base != Base::Auto => Layout {
+        let features = match options.n_features {
+            Some(n_features) if options.base != Base::Auto => FeatureSpace {
                 is_one_based: options.base == Base::One,
                 n_features,
             },
-            _ => survey(&inputs, &options, monitor)?,
+            _ => scan_features(&inputs, &options, monitor)?,
         };
         inputs.reverse();
         Ok(Self {
             inputs,
-            layout,
-            current: None,
-            portions: Portions {
+            features,
+            pipeline: None,
+            chunks: Chunks {
                 n_rows,
                 precision: options.precision,
                 full: VecDeque::new(),
-                growing: Matrix::new(Room::new(options.precision)),
+                partial: Matrix::new(Buffers::new(options.precision)),
             },
             options,
         })
     }
 
-    /// How many features every portion has.
+    /// Number of features of every chunk.
     pub fn n_features(&self) -> u64 {
-        self.layout.n_features
+        self.features.n_features
     }
 
-    /// The next portion, if it has been parsed already.
-    pub fn ready(&mut self) -> Option<Matrix<'static>> {
-        let mut matrix = self.portions.full.pop_front()?;
-        matrix.finish(self.layout);
+    /// The next chunk, if it has been parsed already.
+    pub fn next_parsed(&mut self) -> Option<Matrix<'static>> {
+        let mut matrix = self.chunks.full.pop_front()?;
+        matrix.finish(self.features);
         Some(matrix)
     }
 
-    /// The next portion, or `None` after the last.
+    /// The next chunk, or `None` after the last.
     pub fn next(&mut self, monitor: &Monitor) -> Result<Option<Matrix<'static>>> {
-        while self.portions.full.is_empty() {
-            if let Some(current) = &mut self.current {
-                if !current.step(&mut self.portions, monitor)? {
-                    self.current = None;
+        while self.chunks.full.is_empty() {
+            if let Some(pipeline) = &mut self.pipeline {
+                if !pipeline.step(&mut self.chunks, monitor)? {
+                    self.pipeline = None;
                 }
             } else if let Some(input) = self.inputs.pop() {
-                self.current = Some(Pipeline::open(input, &self.options)?);
-            } else if self.portions.growing.n_rows() > 0 {
-                self.portions.close();
+                self.pipeline = Some(Pipeline::open(input, &self.options)?);
+            } else if self.chunks.partial.n_rows() > 0 {
+                self.chunks.finish_chunk();
             } else {
                 break;
             }
         }
-        Ok(self.ready())
+        Ok(self.next_parsed())
     }
 }
 
-/// Reads files only to learn their layout.
-fn survey(inputs: &[Input], options: &Options, monitor: &Monitor) -> Result<Layout> {
-    let mut tallies = Vec::new();
+/// Reads files only to determine their features.
+fn scan_features(inputs: &[Input], options: &Options, monitor: &Monitor) -> Result<FeatureSpace> {
+    let mut stats = Vec::new();
     for input in inputs {
         let Input::Path(path) = input else {
             return Err(Error::Parameter {
@@ -144,8 +144,8 @@ fn survey(inputs: &[Input], options: &Options, monitor: &Monitor) -> Result<Layo
                 value: format!("{:?}", options.n_features),
             });
         };
-        let again = Input::Path(path.clone());
-        tallies.push(Pipeline::open(again, options)?.drain(&mut (), monitor)?);
+        let input = Input::Path(path.clone());
+        stats.push(Pipeline::open(input, options)?.run(&mut (), monitor)?);
     }
-    Layout::new(&tallies, options)
+    FeatureSpace::new(&stats, options)
 }

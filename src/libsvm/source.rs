@@ -1,4 +1,4 @@
-//! Where text comes from: paths and streams, cut into blocks of whole lines.
+//! Paths and streams, cut into blocks of whole lines.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -11,12 +11,12 @@ use super::compression::{Compression, MAGIC_LEN};
 use super::parse::excerpt;
 use crate::{Error, Monitor, Result};
 
-/// An open file, or what behaves like one. It is sought only where [`Options::offset`] is given.
+/// An open file or an equivalent. It is sought only if [`Options::offset`] is given.
 pub trait Stream: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> Stream for T {}
 
-/// An error of a [`Stream`] that is to reach the caller of the reader unchanged.
+/// An error of a [`Stream`] that the reader returns unchanged.
 ///
 /// Wrapped in an [`io::Error`] it comes back as [`Error::Callback`].
 #[derive(Debug, thiserror::Error)]
@@ -25,9 +25,9 @@ pub struct StreamError(pub Box<dyn std::error::Error + Send + Sync>);
 
 /// A file to read.
 pub enum Input {
-    /// A path. Its extension, or else its first bytes, tell how it is compressed.
+    /// A path. The compression is given by its extension, or else by its first bytes.
     Path(PathBuf),
-    /// An open file, read from where it stands. Its first bytes tell how it is compressed.
+    /// A name and an open file, read from its position. The compression is given by its first bytes.
     Stream(String, Box<dyn Stream>),
 }
 
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Input {
 }
 
 impl Input {
-    /// The open file `reader`, called `name` in messages.
+    /// An open file, called `name` in messages.
     pub fn stream(name: impl Into<String>, reader: impl Stream + 'static) -> Self {
         Self::Stream(name.into(), Box::new(reader))
     }
@@ -50,11 +50,11 @@ impl Input {
         }
     }
 
-    /// How many bytes reading will take from the disk, as far as that can be known.
+    /// Number of bytes to read, before decompression; 0 for streams.
     pub(super) fn size(&self, options: &Options) -> u64 {
         let Self::Path(path) = self else { return 0 };
-        let size = std::fs::metadata(path).map_or(0, |about| about.len());
-        if Compression::of_path(path).is_some() {
+        let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        if Compression::from_path(path).is_some() {
             return size;
         }
         let after_offset = size.saturating_sub(options.offset);
@@ -62,13 +62,13 @@ impl Input {
     }
 }
 
-/// Counts the bytes that pass.
-struct Counted<R> {
+/// Counts the bytes read.
+struct CountingReader<R> {
     inner: R,
     count: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
         self.count.fetch_add(n as u64, Ordering::Relaxed);
@@ -77,36 +77,36 @@ impl<R: Read> Read for Counted<R> {
 }
 
 /// The text of one input in blocks of whole lines.
-pub(super) struct Blocks {
-    /// What messages call the file.
+pub(super) struct LineBlocks {
+    /// The name in messages.
     name: String,
     compression: Compression,
     text: Box<dyn Read + Send>,
     block_size: usize,
-    /// Bytes taken from the file so far, before decompression, and how many were reported.
-    taken: Arc<AtomicU64>,
-    reported: u64,
-    /// How many bytes there are to take, as far as is known.
+    /// Bytes read from the file so far, before decompression, and those reported to the monitor.
+    bytes_read: Arc<AtomicU64>,
+    bytes_reported: u64,
+    /// Number of bytes to read, before decompression; 0 if not known.
     size: u64,
-    /// Text to pass over before the first line, and whether that ends inside a line.
+    /// Bytes of text to skip, and whether the rest of a line must be skipped after them.
     skip: u64,
     is_inside_line: bool,
-    /// Where in the text the next block starts, and the last place where a line may.
+    /// Start of the next block in the text, and the last byte at which a line may start.
     position: u64,
     last_start: u64,
-    /// The beginning of a line whose end was not read yet.
-    carry: Vec<u8>,
+    /// The beginning of a line whose end has not been read yet.
+    partial_line: Vec<u8>,
     ended: bool,
-    broken: Option<io::Error>,
+    error: Option<io::Error>,
 }
 
-impl Blocks {
-    /// Opens `input` and finds out how it is compressed.
+impl LineBlocks {
+    /// Opens `input` and determines its compression.
     pub(super) fn open(input: Input, options: &Options) -> Result<Self> {
         let mut name = input.name();
         let size = input.size(options);
         let declared = match &input {
-            Input::Path(path) => Compression::of_path(path),
+            Input::Path(path) => Compression::from_path(path),
             Input::Stream(..) => None,
         };
         let offset = options.offset;
@@ -122,7 +122,7 @@ impl Blocks {
             file.by_ref()
                 .take(MAGIC_LEN as u64)
                 .read_to_end(&mut head)?;
-            let found = Compression::of_magic(&head);
+            let found = Compression::from_magic(&head);
             let compression = declared.unwrap_or(found);
             if compression != found {
                 let message = format!("not a {} file, as its name says", compression.name());
@@ -134,14 +134,14 @@ impl Blocks {
                 head.clear();
                 skip = 0;
             }
-            let taken = Arc::new(AtomicU64::new(0));
-            let bytes = Counted {
+            let bytes_read = Arc::new(AtomicU64::new(0));
+            let bytes = CountingReader {
                 inner: Cursor::new(head).chain(file),
-                count: Arc::clone(&taken),
+                count: Arc::clone(&bytes_read),
             };
-            Ok((compression, compression.decoder(bytes)?, taken, skip))
+            Ok((compression, compression.decoder(bytes)?, bytes_read, skip))
         };
-        let (compression, text, taken, skip) =
+        let (compression, text, bytes_read, skip) =
             prepare().map_err(|error| stream_error(&name, error))?;
         if offset > 0 {
             name = format!("{name} (lines counted after byte {offset})");
@@ -151,8 +151,8 @@ impl Blocks {
             compression,
             text,
             block_size: options.block_size.max(1),
-            taken,
-            reported: 0,
+            bytes_read,
+            bytes_reported: 0,
             size,
             skip,
             is_inside_line: offset > 0,
@@ -160,24 +160,24 @@ impl Blocks {
             last_start: options
                 .length
                 .map_or(u64::MAX, |length| offset.saturating_add(length)),
-            carry: Vec::new(),
+            partial_line: Vec::new(),
             ended: false,
-            broken: None,
+            error: None,
         })
     }
 
-    /// What messages call the file.
+    /// The name in messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which part of the file has been taken so far; all of it where its size is not known.
-    pub(super) fn share(&self) -> f64 {
-        let taken = self.taken.load(Ordering::Relaxed).max(1);
-        taken as f64 / self.size.max(taken) as f64
+    /// The fraction of the file that has been read; 1 if its size is not known.
+    pub(super) fn fraction_read(&self) -> f64 {
+        let bytes_read = self.bytes_read.load(Ordering::Relaxed).max(1);
+        bytes_read as f64 / self.size.max(bytes_read) as f64
     }
 
-    /// Puts the next lines into `block`; false when there are no more, or no more to be had.
+    /// Reads the next lines into `block`; false at the end or after an error of the stream.
     pub(super) fn next(&mut self, block: &mut Vec<u8>, monitor: &Monitor) -> Result<bool> {
         block.clear();
         if self.is_inside_line {
@@ -185,42 +185,42 @@ impl Blocks {
         }
         block.clear();
         if self.position > self.last_start {
-            self.end();
+            self.finish();
             return Ok(false);
         }
-        block.append(&mut self.carry);
+        block.append(&mut self.partial_line);
         self.read_lines(block, monitor)?;
-        if self.broken.is_some() {
-            self.keep_tail(block, 0);
+        if self.error.is_some() {
+            self.set_aside_partial_line(block, 0);
         }
-        self.cut_after_last_start(block);
+        self.truncate_after_last_start(block);
         self.position += block.len() as u64;
         Ok(!block.is_empty())
     }
 
-    /// Why the text broke off, if it did: `line` is where.
-    pub(super) fn failure(&mut self, line: u64) -> Result<()> {
-        let Some(error) = self.broken.take() else {
+    /// Returns the error that ended the text at `line`, if there was one.
+    pub(super) fn take_error(&mut self, line: u64) -> Result<()> {
+        let Some(error) = self.error.take() else {
             return Ok(());
         };
-        if self.compression == Compression::Plain || is_foreign(&error) {
+        if self.compression == Compression::Plain || is_from_stream(&error) {
             return Err(stream_error(&self.name, error));
         }
         Err(Error::Parse {
             file: self.name.clone(),
             line,
             reason: format!("broken {} stream: {error}", self.compression.name()),
-            text: excerpt(&self.carry),
+            text: excerpt(&self.partial_line),
         })
     }
 
-    /// Passes over the text before the first line.
+    /// Skips the text before the first line.
     fn skip_line(&mut self, scratch: &mut Vec<u8>, monitor: &Monitor) -> Result<()> {
         while self.skip > 0 && !self.ended {
             scratch.clear();
             let size = self.block_size;
-            let wanted = usize::try_from(self.skip).map_or(size, |skip| skip.min(size));
-            self.read(scratch, wanted, monitor)?;
+            let n_bytes = usize::try_from(self.skip).map_or(size, |skip| skip.min(size));
+            self.read(scratch, n_bytes, monitor)?;
             self.skip -= scratch.len() as u64;
         }
         while self.is_inside_line && !self.ended {
@@ -229,7 +229,7 @@ impl Blocks {
             let newline = scratch.iter().position(|&byte| byte == b'\n');
             self.is_inside_line = newline.is_none();
             let end = newline.map_or(scratch.len(), |newline| newline + 1);
-            self.carry.extend_from_slice(&scratch[end..]);
+            self.partial_line.extend_from_slice(&scratch[end..]);
             self.position += end as u64;
         }
         Ok(())
@@ -239,14 +239,14 @@ impl Blocks {
     fn read_lines(&mut self, block: &mut Vec<u8>, monitor: &Monitor) -> Result<()> {
         while !self.ended {
             let old = block.len();
-            // A long line is read in ever larger pieces, and each byte of it looked at once.
+            // A long line is read in pieces of doubling size, so that each byte is scanned once.
             self.read(block, old.max(self.block_size), monitor)?;
             if block[old..].contains(&b'\n') {
-                self.keep_tail(block, old);
+                self.set_aside_partial_line(block, old);
                 break;
             }
-            // Only a comment may hold NUL: the parser will say so. Reading on, the end of such a
-            // line may be very far.
+            // Only a comment may contain NUL, and a line of NUL (a sparse file) may be very long: the
+            // block ends here, and the parser reports the error.
             if block[old..].contains(&0) && !block.contains(&b'#') {
                 break;
             }
@@ -254,63 +254,63 @@ impl Blocks {
         Ok(())
     }
 
-    /// Keeps what follows the last line end after `from` for the next block.
-    fn keep_tail(&mut self, block: &mut Vec<u8>, from: usize) {
+    /// Moves what follows the last line end after `from` to the next block.
+    fn set_aside_partial_line(&mut self, block: &mut Vec<u8>, from: usize) {
         let newline = block[from..].iter().rposition(|&byte| byte == b'\n');
         let end = newline.map_or(from, |newline| from + newline + 1);
-        self.carry.extend_from_slice(&block[end..]);
+        self.partial_line.extend_from_slice(&block[end..]);
         block.truncate(end);
     }
 
     /// Drops the lines that start after `last_start`.
-    fn cut_after_last_start(&mut self, block: &mut Vec<u8>) {
+    fn truncate_after_last_start(&mut self, block: &mut Vec<u8>) {
         let Ok(from) = usize::try_from(self.last_start - self.position) else {
             return;
         };
         let rest = block.get(from..).unwrap_or_default();
         if let Some(newline) = rest.iter().position(|&byte| byte == b'\n') {
             block.truncate(from + newline + 1);
-            self.end();
+            self.finish();
         }
     }
 
-    fn end(&mut self) {
+    fn finish(&mut self) {
         self.ended = true;
-        self.broken = None;
-        self.carry.clear();
+        self.error = None;
+        self.partial_line.clear();
     }
 
-    /// Appends up to `wanted` bytes to `block`: fewer only at the end.
-    fn read(&mut self, block: &mut Vec<u8>, wanted: usize, monitor: &Monitor) -> Result<()> {
+    /// Appends `n_bytes` to `block`, fewer only at the end.
+    fn read(&mut self, block: &mut Vec<u8>, n_bytes: usize, monitor: &Monitor) -> Result<()> {
         let mut filled = block.len();
-        block.resize(filled + wanted, 0);
+        block.resize(filled + n_bytes, 0);
         while filled < block.len() && !self.ended {
             match self.text.read(&mut block[filled..]) {
                 Ok(0) => self.ended = true,
                 Ok(n) => filled += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.broken = Some(error);
+                    self.error = Some(error);
                     self.ended = true;
                 }
             }
-            let taken = self.taken.load(Ordering::Relaxed);
-            monitor.advance(taken - self.reported)?;
-            self.reported = taken;
+            let bytes_read = self.bytes_read.load(Ordering::Relaxed);
+            monitor.advance(bytes_read - self.bytes_reported)?;
+            self.bytes_reported = bytes_read;
         }
         block.truncate(filled);
         Ok(())
     }
 }
 
-/// Whether an error came from below the decoder: from the system or from the caller's stream.
-fn is_foreign(error: &io::Error) -> bool {
+/// Whether an error came from the system or the caller's stream, not from the decoder.
+fn is_from_stream(error: &io::Error) -> bool {
     let inner = error.get_ref();
     error.raw_os_error().is_some()
         || inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<StreamError>)
 }
 
-/// What a failed stream called `name` means to the caller.
+/// Converts an error of the stream `name`.
 pub(super) fn stream_error(name: &str, error: io::Error) -> Error {
     match error.downcast::<StreamError>() {
         Ok(StreamError(source)) => Error::Callback(source),

@@ -1,7 +1,7 @@
-//! Rows as text.
+//! Rows written as text.
 //!
 //! Numbers have the fewest digits that read back as the same bits. Groups of rows are formatted in
-//! parallel while those before them are written.
+//! parallel while the previous ones are written.
 
 use std::io::Write;
 use std::ops::Range;
@@ -9,42 +9,42 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use super::atomic::AtomicFile;
 use super::compression::Compression;
-use super::place::PlacedFile;
 use super::source::stream_error;
 use crate::data::{Layout, Row};
 use crate::{Error, Monitor, Result};
 
-/// How many values, and how many rows, make a group.
+/// Maximal size of a group of rows that one task formats.
 const GROUP_VALUES: usize = 1 << 15;
 const GROUP_ROWS: usize = 1 << 12;
 
-/// How many groups a thread gets at a time.
+/// Groups per thread in a batch.
 const GROUPS_PER_THREAD: usize = 4;
 
 /// The labels of every row.
 #[derive(Clone, Copy, Debug)]
 pub enum Labels<'a> {
-    /// One each.
+    /// One per row.
     Single(&'a [f64]),
-    /// Any number each: those of all rows on end, and where each row's end.
+    /// Any number per row: those of all rows concatenated, and the end of each row's labels.
     Multi(&'a [f64], &'a [usize]),
 }
 
-/// What to write, and how.
+/// Rows and the format in which they are written.
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a, R> {
     /// The rows.
     pub rows: &'a R,
     /// Their labels.
     pub labels: Labels<'a>,
-    /// Their queries, if there are any.
+    /// Their query ids, if any.
     pub qids: Option<&'a [i64]>,
     /// Whether the first feature has index 1 rather than 0.
     pub is_one_based: bool,
-    /// Whether zeros are written where rows store them.
-    pub keeps_zeros: bool,
-    /// Lines of comment to begin with.
+    /// Whether stored zeros are written.
+    pub writes_zeros: bool,
+    /// Comment lines at the beginning.
     pub header: &'a [u8],
 }
 
@@ -75,20 +75,19 @@ impl<R: Layout> Document<'_, R> {
         write_texts(&ready, sink, name, monitor)
     }
 
-    /// Writes the text to a file, compressed as its extension says. It replaces what was there
-    /// when it is complete.
+    /// Writes the text to a file, compressed by its extension. The file is replaced atomically.
     pub fn write_to_path(&self, path: &Path, monitor: &Monitor) -> Result<()> {
         let name = path.display().to_string();
-        let failed = |error| stream_error(&name, error);
-        let compression = Compression::of_path(path).unwrap_or(Compression::Plain);
-        let (placed, file) = PlacedFile::create(path).map_err(failed)?;
-        let mut encoder = compression.encoder(file).map_err(failed)?;
+        let io_error = |error| stream_error(&name, error);
+        let compression = Compression::from_path(path).unwrap_or(Compression::Plain);
+        let (target, file) = AtomicFile::create(path).map_err(io_error)?;
+        let mut encoder = compression.encoder(file).map_err(io_error)?;
         self.write(&mut encoder, &name, monitor)?;
-        encoder.finish().map_err(failed)?;
-        placed.commit().map_err(failed)
+        encoder.finish().map_err(io_error)?;
+        target.commit().map_err(io_error)
     }
 
-    /// Checks that the parts agree.
+    /// Checks that lengths agree.
     fn check(&self) -> Result<()> {
         let agree = |what, found| match self.rows.n_rows() {
             expected if expected == found => Ok(()),
@@ -116,7 +115,7 @@ impl<R: Layout> Document<'_, R> {
             .map_or(Ok(()), |qids| agree("query_id", qids.len()))
     }
 
-    /// Formats rows from `start` on, `group_len` a text.
+    /// Formats rows from `start` on, `group_len` rows per text.
     fn format_groups(
         &self,
         start: usize,
@@ -133,7 +132,7 @@ impl<R: Layout> Document<'_, R> {
             monitor.advance((end - start) as u64)
         };
         let texts = texts.par_iter_mut().enumerate().with_max_len(1);
-        // The first error is the one to report, whichever came first.
+        // The error reported is the first in file order, not in time.
         texts.map(format).collect::<Vec<_>>().into_iter().collect()
     }
 
@@ -158,7 +157,7 @@ impl<R: Layout> Document<'_, R> {
                 push_integer(text, qids[row]);
             }
             for (feature, value) in self.rows.row(row).entries() {
-                if value != 0.0 || self.keeps_zeros {
+                if value != 0.0 || self.writes_zeros {
                     text.push(b' ');
                     push_integer(text, feature + usize::from(self.is_one_based));
                     text.push(b':');
@@ -185,7 +184,7 @@ fn write_texts(
     name: &str,
     monitor: &Monitor,
 ) -> Result<()> {
-    // Small pieces: compression is slow.
+    // Compression is slow, so cancellation is checked after small pieces.
     for piece in texts.iter().flat_map(|text| text.chunks(1 << 16)) {
         monitor.check()?;
         sink.write_all(piece)

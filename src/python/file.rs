@@ -1,4 +1,4 @@
-//! Python's open files as Rust's.
+//! Open files of Python as Rust streams.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use pyo3::types::PyBytes;
 
 use crate::libsvm::StreamError;
 
-/// An open binary file of Python's. The GIL is held only during its own calls.
+/// An open binary file of Python. The GIL is held only during calls to it.
 #[derive(Debug)]
 pub(super) struct PyFile(Py<PyAny>);
 
 impl PyFile {
-    /// Calls a method, and hands what it raises through the core to the caller.
+    /// Calls a method; an exception passes through the core to the caller.
     fn call<T>(&self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> io::Result<T> {
         Python::attach(|py| call(self.0.bind(py)))
             .map_err(|raised| io::Error::other(StreamError(Box::new(raised))))
@@ -59,7 +59,7 @@ impl Write for PyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.call(|file| {
             let answer = file.call_method1("write", (PyBytes::new(file.py(), bytes),))?;
-            // Unbuffered files may write less; what returns nothing has written all.
+            // Unbuffered files may write less; a method that returns None has written all.
             Ok(answer.extract().unwrap_or(bytes.len()))
         })
     }

@@ -13,8 +13,8 @@ use super::file::FileArg;
 use super::folds::from_array;
 use super::run::run;
 use crate::libsvm::{
-    Base, Column, Document, Input, Ints, Labels, Matrix, Options, Precision, Room, RowReader,
-    Values, convert, load_into,
+    Base, Buffers, Column, Document, IndexArray, Input, Labels, Matrix, Options, Precision,
+    RowReader, Values, convert, load_into,
 };
 
 fn inputs(files: Vec<FileArg>) -> Vec<Input> {
@@ -25,7 +25,7 @@ fn inputs(files: Vec<FileArg>) -> Vec<Input> {
     files.into_iter().map(input).collect()
 }
 
-/// The facade's options, a dict.
+/// Options for reading, a dict of the facade.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct ReadOptions {
@@ -64,10 +64,10 @@ impl From<ReadOptions> for Options {
     }
 }
 
-/// Memory that the facade lends for the values and indices of a file. numpy asks the system for
-/// huge pages, which are filled in a third of the time.
+/// numpy arrays for the values and indices of a file. numpy allocates huge pages, which are filled in
+/// a third of the time of ordinary ones.
 #[derive(Debug, FromPyObject)]
-pub(super) struct RoomArg<'py>(ValuesArg<'py>, PyReadwriteArray1<'py, i32>);
+pub(super) struct BuffersArg<'py>(ValuesArg<'py>, PyReadwriteArray1<'py, i32>);
 
 #[derive(Debug, FromPyObject)]
 enum ValuesArg<'py> {
@@ -75,19 +75,23 @@ enum ValuesArg<'py> {
     Double(PyReadwriteArray1<'py, f64>),
 }
 
-impl RoomArg<'_> {
-    fn room(&mut self) -> PyResult<Room<'_>> {
-        Ok(Room {
+impl BuffersArg<'_> {
+    fn buffers(&mut self) -> PyResult<Buffers<'_>> {
+        Ok(Buffers {
             values: match &mut self.0 {
-                ValuesArg::Single(array) => Values::Single(Column::Lent(array.as_slice_mut()?, 0)),
-                ValuesArg::Double(array) => Values::Double(Column::Lent(array.as_slice_mut()?, 0)),
+                ValuesArg::Single(array) => {
+                    Values::Single(Column::Borrowed(array.as_slice_mut()?, 0))
+                }
+                ValuesArg::Double(array) => {
+                    Values::Double(Column::Borrowed(array.as_slice_mut()?, 0))
+                }
             },
-            indices: Column::Lent(self.1.as_slice_mut()?, 0),
+            indices: Column::Borrowed(self.1.as_slice_mut()?, 0),
         })
     }
 }
 
-/// values, indices, indptr, labels, ends of labels, qids
+/// values, indices, indptr, labels, ends of labels, query ids
 type Arrays<'py> = (
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
@@ -97,18 +101,18 @@ type Arrays<'py> = (
     Bound<'py, PyArray1<i64>>,
 );
 
-/// An array, or the number of items that stand in lent memory.
+/// An array, or the number of items in the buffer of the caller.
 fn array<'py, T: numpy::Element>(py: Python<'py>, column: Column<'_, T>) -> Bound<'py, PyAny> {
     match column {
         Column::Owned(items) => items.into_pyarray(py).into_any(),
-        Column::Lent(_, n) => PyInt::new(py, n).into_any(),
+        Column::Borrowed(_, n) => PyInt::new(py, n).into_any(),
     }
 }
 
 fn arrays<'py>(py: Python<'py>, matrix: Matrix<'_>) -> Arrays<'py> {
-    let ints = |ints| match ints {
-        Ints::Narrow(ints) => array(py, ints),
-        Ints::Wide(ints) => array(py, ints),
+    let indices = |indices| match indices {
+        IndexArray::I32(indices) => array(py, indices),
+        IndexArray::I64(indices) => array(py, indices),
     };
     let values = match matrix.values {
         Values::Single(values) => array(py, values),
@@ -116,30 +120,30 @@ fn arrays<'py>(py: Python<'py>, matrix: Matrix<'_>) -> Arrays<'py> {
     };
     (
         values,
-        ints(matrix.indices),
-        ints(matrix.indptr),
+        indices(matrix.indices),
+        indices(matrix.indptr),
         matrix.labels.into_pyarray(py),
         matrix.label_ends.into_pyarray(py),
         matrix.qids.into_pyarray(py),
     )
 }
 
-/// Reads files whole: the arrays of each, and how many features all have.
+/// Reads whole files: the arrays of each, and the number of features of all.
 ///
-/// Values and indices that stay in the lent `rooms` are given by their number.
+/// For values and indices that fit `buffers`, their number is returned instead of an array.
 #[pyfunction]
 pub(super) fn load_libsvm<'py>(
     py: Python<'py>,
     files: Vec<FileArg>,
-    mut rooms: Vec<RoomArg<'py>>,
+    mut buffers: Vec<BuffersArg<'py>>,
     options: ReadOptions,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Vec<Arrays<'py>>, u64)> {
     let options = options.into();
-    let rooms = rooms.iter_mut().map(RoomArg::room);
-    let rooms = rooms.collect::<PyResult<Vec<_>>>()?;
-    let inputs = inputs(files).into_iter().zip(rooms).collect();
+    let buffers = buffers.iter_mut().map(BuffersArg::buffers);
+    let buffers = buffers.collect::<PyResult<Vec<_>>>()?;
+    let inputs = inputs(files).into_iter().zip(buffers).collect();
     let loaded = run(py, n_jobs, progress.as_ref(), |monitor| {
         load_into(inputs, &options, monitor)
     })?;
@@ -166,7 +170,7 @@ pub(super) fn convert_libsvm(
     })
 }
 
-/// Reads files in portions of rows.
+/// Reads files in chunks of rows.
 #[pyclass(frozen, module = "onefold._core")]
 #[derive(Debug)]
 pub(super) struct LibsvmReader {
@@ -178,7 +182,7 @@ pub(super) struct LibsvmReader {
 }
 
 impl LibsvmReader {
-    /// The reader, waited for without the GIL, which whoever has it may need.
+    /// Locks the reader, with the GIL released: the thread that holds the lock may need it.
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Option<RowReader>> {
         self.reader
             .lock_py_attached(py)
@@ -213,9 +217,9 @@ impl LibsvmReader {
         let Some(reader) = guard.as_mut() else {
             return Ok(None);
         };
-        let matrix = match reader.ready() {
+        let matrix = match reader.next_parsed() {
             None => run(py, self.n_jobs, None, |monitor| reader.next(monitor))?,
-            ready => ready,
+            parsed => parsed,
         };
         Ok(matrix.map(|matrix| arrays(py, matrix)))
     }
@@ -226,11 +230,11 @@ impl LibsvmReader {
     }
 }
 
-/// What to write beside rows and labels: the facade's dict.
+/// What is written besides rows and labels, a dict of the facade.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct WriteOptions<'py> {
-    /// Where each row's labels end, for multilabel files.
+    /// The end of each row's labels, for multilabel files.
     label_ends: Option<PyReadonlyArray1<'py, i64>>,
     qids: Option<PyReadonlyArray1<'py, i64>>,
     zero_based: bool,
@@ -253,7 +257,7 @@ pub(super) fn dump_libsvm(
     let qids = options.qids.as_ref().map(|qids| qids.as_slice());
     let qids = qids.transpose()?;
     let label_ends = options.label_ends.as_ref().map(from_array).transpose()?;
-    let keeps_zeros = !matches!(X, RowsArg::Dense(_));
+    let writes_zeros = !matches!(X, RowsArg::Dense(_));
     with_rows!(&X, |rows| {
         let document = Document {
             rows: &rows,
@@ -263,7 +267,7 @@ pub(super) fn dump_libsvm(
             },
             qids,
             is_one_based: !options.zero_based,
-            keeps_zeros,
+            writes_zeros,
             header: &options.header,
         };
         run(py, n_jobs, progress.as_ref(), |monitor| match file {

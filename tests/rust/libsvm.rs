@@ -10,14 +10,14 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::LazyLock;
 
 use onefold::libsvm::{
-    Base, Column, Input, Ints, Loaded, Matrix, Options, Precision, Room, RowReader, StreamError,
-    Values, load, load_into,
+    Base, Buffers, Column, IndexArray, Input, Loaded, Matrix, Options, Precision, RowReader,
+    StreamError, Values, load, load_into,
 };
 use onefold::{Error, Monitor, Result};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use twin::{Layout, Wrong};
+use twin::{Contents, Wrong};
 
 /// Pools of one and of three threads.
 static POOLS: LazyLock<[ThreadPool; 2]> = LazyLock::new(|| {
@@ -40,15 +40,15 @@ fn unsigned(number: i64) -> usize {
     usize::try_from(number).expect("not negative")
 }
 
-fn ints(ints: &Ints<'_>) -> Vec<i64> {
+fn ints(ints: &IndexArray<'_>) -> Vec<i64> {
     match ints {
-        Ints::Narrow(ints) => ints.iter().map(|&int| int.into()).collect(),
-        Ints::Wide(ints) => ints.to_vec(),
+        IndexArray::I32(ints) => ints.iter().map(|&int| int.into()).collect(),
+        IndexArray::I64(ints) => ints.to_vec(),
     }
 }
 
 /// A matrix in the twin's form.
-fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Layout {
+fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Contents {
     let (indptr, indices) = (ints(&matrix.indptr), ints(&matrix.indices));
     let values: Vec<f64> = match &matrix.values {
         Values::Single(values) => values.iter().map(|&value| value.into()).collect(),
@@ -69,7 +69,7 @@ fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Layout {
         let labels = matrix.labels[slice(ends)].iter();
         labels.map(|label| label.to_bits()).collect()
     };
-    Layout {
+    Contents {
         n_features,
         entries: indptr.windows(2).map(row).collect(),
         labels: label_ends.windows(2).map(labels).collect(),
@@ -77,7 +77,7 @@ fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Layout {
     }
 }
 
-fn outcome(loaded: Result<Loaded<'_>>, options: &Options) -> std::result::Result<Layout, Wrong> {
+fn outcome(loaded: Result<Loaded<'_>>, options: &Options) -> std::result::Result<Contents, Wrong> {
     match loaded {
         Ok(loaded) => Ok(rows(&loaded.matrices[0], loaded.n_features, options)),
         Err(Error::Parse { line, .. }) => Err(Wrong::Line(line)),
@@ -88,7 +88,7 @@ fn outcome(loaded: Result<Loaded<'_>>, options: &Options) -> std::result::Result
     }
 }
 
-/// So many cases, always the same.
+/// A fixed sequence of cases.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,
@@ -219,9 +219,9 @@ proptest! {
 proptest! {
     #![proptest_config(cases(500))]
 
-    /// Portions of rows, of one file or of several, are those of all rows put together.
+    /// Chunks of rows, of one file or of several, concatenate to all rows.
     #[test]
-    fn portions_are_the_rows_in_order(
+    fn chunks_are_the_rows_in_order(
         texts in prop::collection::vec(bytes(false, false), 1..4),
         n_rows in 1..5_usize,
         block_size in 1..40_usize,
@@ -235,32 +235,32 @@ proptest! {
         };
         let inputs = || texts.iter().map(|text| Input::stream("text", Cursor::new(text.clone())));
         let whole = load(inputs().collect(), &options, &Monitor::new());
-        let portions = portions(inputs().collect(), n_rows, &options);
-        match (whole, portions) {
-            (Ok(whole), Ok(portions)) => {
-                let (last, before) = portions.split_last().map_or((None, &[][..]), |(l, b)| (Some(l), b));
-                prop_assert!(before.iter().all(|portion| portion.n_rows() == n_rows));
-                prop_assert!(last.is_none_or(|portion| (1..=n_rows).contains(&portion.n_rows())));
-                prop_assert_eq!(together(&whole.matrices), together(&portions));
+        let chunks = chunks(inputs().collect(), n_rows, &options);
+        match (whole, chunks) {
+            (Ok(whole), Ok(chunks)) => {
+                let (last, before) = chunks.split_last().map_or((None, &[][..]), |(l, b)| (Some(l), b));
+                prop_assert!(before.iter().all(|chunk| chunk.n_rows() == n_rows));
+                prop_assert!(last.is_none_or(|chunk| (1..=n_rows).contains(&chunk.n_rows())));
+                prop_assert_eq!(together(&whole.matrices), together(&chunks));
             }
-            (Err(whole), Err(portions)) => prop_assert_eq!(whole.to_string(), portions.to_string()),
-            (whole, portions) => panic!("{whole:?} but {portions:?}"),
+            (Err(whole), Err(chunks)) => prop_assert_eq!(whole.to_string(), chunks.to_string()),
+            (whole, chunks) => panic!("{whole:?} but {chunks:?}"),
         }
     }
 }
 
-fn portions(inputs: Vec<Input>, n_rows: usize, options: &Options) -> Result<Vec<Matrix<'static>>> {
+fn chunks(inputs: Vec<Input>, n_rows: usize, options: &Options) -> Result<Vec<Matrix<'static>>> {
     let monitor = Monitor::new();
     let mut reader = RowReader::new(inputs, n_rows, options, &monitor)?;
-    let mut portions = Vec::new();
-    while let Some(portion) = reader.next(&monitor)? {
-        portions.push(portion);
+    let mut chunks = Vec::new();
+    while let Some(chunk) = reader.next(&monitor)? {
+        chunks.push(chunk);
     }
-    Ok(portions)
+    Ok(chunks)
 }
 
-fn together(matrices: &[Matrix<'_>]) -> Layout {
-    let mut all = Layout::default();
+fn together(matrices: &[Matrix<'_>]) -> Contents {
+    let mut all = Contents::default();
     for matrix in matrices {
         let part = rows(matrix, 0, &Options::default());
         all.entries.extend(part.entries);
@@ -354,26 +354,26 @@ fn a_line_of_nul_is_not_read_to_its_end() {
 }
 
 #[test]
-fn lent_memory_changes_nothing() {
+fn borrowed_buffers_change_nothing() {
     let text = b"1 1:1 7:0.5\n2 3:4\n-3 1:2 2:3 3:4\n";
     let expected = load_text(text, &Options::default()).expect("valid");
-    for n_lent in [0, 3, 6, 100] {
-        let (mut values, mut indices) = (vec![f64::NAN; n_lent], vec![-1; n_lent]);
-        let room = Room {
-            values: Values::Double(Column::Lent(&mut values, 0)),
-            indices: Column::Lent(&mut indices, 0),
+    for n_items in [0, 3, 6, 100] {
+        let (mut values, mut indices) = (vec![f64::NAN; n_items], vec![-1; n_items]);
+        let buffers = Buffers {
+            values: Values::Double(Column::Borrowed(&mut values, 0)),
+            indices: Column::Borrowed(&mut indices, 0),
         };
         let input = Input::stream("text", Cursor::new(text));
         let options = Options {
             block_size: 1,
             ..Options::default()
         };
-        let loaded = load_into(vec![(input, room)], &options, &Monitor::new()).expect("valid");
+        let loaded = load_into(vec![(input, buffers)], &options, &Monitor::new()).expect("valid");
         assert_eq!(loaded.matrices, expected.matrices);
-        let Ints::Narrow(indices) = &loaded.matrices[0].indices else {
-            panic!("narrow");
+        let IndexArray::I32(indices) = &loaded.matrices[0].indices else {
+            panic!("32-bit");
         };
-        assert_eq!(matches!(indices, Column::Lent(_, 6)), n_lent >= 6);
+        assert_eq!(matches!(indices, Column::Borrowed(_, 6)), n_items >= 6);
     }
 }
 
@@ -409,11 +409,12 @@ fn several_files_agree_on_the_first_feature_and_their_number() {
 }
 
 #[test]
-fn integers_are_wide_only_where_they_must_be() {
-    let is_wide = |text: &str, options: &Options| {
+fn indices_have_64_bits_only_where_they_must() {
+    let has_64_bits = |text: &str, options: &Options| {
         let loaded = load_text(text.as_bytes(), options).expect("valid");
         let matrix = &loaded.matrices[0];
-        let widths = [&matrix.indptr, &matrix.indices].map(|ints| matches!(ints, Ints::Wide(_)));
+        let widths =
+            [&matrix.indptr, &matrix.indices].map(|ints| matches!(ints, IndexArray::I64(_)));
         assert_eq!(widths[0], widths[1]);
         widths[0]
     };
@@ -422,15 +423,15 @@ fn integers_are_wide_only_where_they_must_be() {
         ..Options::default()
     };
     // 2^31 - 1 features are the most that 32 bits count.
-    assert!(!is_wide("1 1:1 2147483647:1", &Options::default()));
-    assert!(is_wide("1 1:1 2147483647:1", &zero_based));
-    assert!(is_wide("1 1:1\n1 2147483648:1", &Options::default()));
+    assert!(!has_64_bits("1 1:1 2147483647:1", &Options::default()));
+    assert!(has_64_bits("1 1:1 2147483647:1", &zero_based));
+    assert!(has_64_bits("1 1:1\n1 2147483648:1", &Options::default()));
     let declared = |n_features| Options {
         n_features: Some(n_features),
         ..Options::default()
     };
-    assert!(!is_wide("1 1:1", &declared(2_147_483_647)));
-    assert!(is_wide("1 1:1", &declared(2_147_483_648)));
+    assert!(!has_64_bits("1 1:1", &declared(2_147_483_647)));
+    assert!(has_64_bits("1 1:1", &declared(2_147_483_648)));
     let loaded = load_text(b"1 7:1 9223372036854775806:2", &Options::default()).expect("valid");
     assert_eq!(ints(&loaded.matrices[0].indices), [6, i64::MAX - 2]);
     assert_eq!(loaded.n_features, i64::MAX as u64 - 1);

@@ -1,4 +1,4 @@
-//! Compressed streams: of several parts, cut off, and not what their name says.
+//! Compressed streams: of several parts, truncated, and misnamed.
 
 use std::io::Write;
 
@@ -40,7 +40,7 @@ fn compress(format: Compression, text: &[u8]) -> Vec<u8> {
         }
         Compression::Zstd => {
             let mut encoder = zstd::Encoder::new(&mut bytes, 0).expect("to memory");
-            // As the command line tool does it: without, damage may stay unseen.
+            // As the command line tool does: without it, damage may go undetected.
             encoder.include_checksum(true).expect("supported");
             encoder
                 .write_all(text)
@@ -66,7 +66,7 @@ fn streams_of_several_parts_are_read_to_the_end() {
         let whole = compress(format, text.as_bytes());
         let parts = [compress(format, first), compress(format, second)].concat();
         for bytes in [whole, parts] {
-            assert_eq!(Compression::of_magic(&bytes), format);
+            assert_eq!(Compression::from_magic(&bytes), format);
             assert_eq!(
                 outcome(load_text(&bytes, &options), &options),
                 expected,
@@ -120,7 +120,7 @@ fn a_stream_that_was_cut_off_is_never_a_matrix() {
             }
         }
     }
-    // Where the stream ends is told by the last line it gave.
+    // The error names the line at which the stream ended.
     let first = compress(Compression::Zstd, b"11 1:1\n12 1:1\n13 1");
     let parts = [first, compress(Compression::Zstd, text.as_bytes())].concat();
     let error = load_text(&parts[..parts.len() - 20], &Options::default()).expect_err("cut");

@@ -1,10 +1,10 @@
-//! The reader once more: one line after another, slowly, and obviously right.
+//! A slow reader of one line after another, obviously correct.
 
 use onefold::libsvm::{Base, Options, Precision};
 
-/// Everything a file holds, as bits where it is a float.
+/// The contents of a file, floats as their bits.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Layout {
+pub(super) struct Contents {
     pub(super) n_features: u64,
     pub(super) entries: Vec<Vec<(i64, u64)>>,
     pub(super) labels: Vec<Vec<u64>>,
@@ -19,7 +19,7 @@ pub(super) enum Wrong {
 }
 
 /// Reads `text`, as it is after decompression.
-pub(super) fn read(text: &[u8], options: &Options) -> Result<Layout, Wrong> {
+pub(super) fn read(text: &[u8], options: &Options) -> Result<Contents, Wrong> {
     let partial = options.offset > 0 || options.length.is_some();
     if partial && options.n_features.is_none() {
         return Err(Wrong::Features);
@@ -28,7 +28,7 @@ pub(super) fn read(text: &[u8], options: &Options) -> Result<Layout, Wrong> {
     if partial && options.base == Base::Auto {
         options.base = Base::Zero;
     }
-    let mut rows = Layout::default();
+    let mut rows = Contents::default();
     let mut number = 0;
     let mut start = 0;
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -57,7 +57,7 @@ pub(super) fn read(text: &[u8], options: &Options) -> Result<Layout, Wrong> {
     Ok(rows)
 }
 
-fn read_line(line: &[u8], options: &Options, rows: &mut Layout) -> Option<()> {
+fn read_line(line: &[u8], options: &Options, rows: &mut Contents) -> Option<()> {
     let line = line.split(|&byte| byte == b'#').next()?;
     let is_blank = |byte: &u8| b" \t\r\x0b\x0c\n".contains(byte);
     let mut tokens: Vec<&[u8]> = line.split(is_blank).filter(|t| !t.is_empty()).collect();
@@ -71,7 +71,7 @@ fn read_line(line: &[u8], options: &Options, rows: &mut Layout) -> Option<()> {
         for label in tokens.remove(0).split(|&byte| byte == b',') {
             labels.push(float(label, options, Precision::Double)?);
         }
-        // Numerically, -0 and 0 as they come; NaN, whose place is nobody's concern, at the ends.
+        // Numerically, stable for -0 and 0; NaN at the ends.
         labels.sort_by(|a, b| (a + 0.0).total_cmp(&(b + 0.0)));
     }
     if tokens

@@ -15,7 +15,7 @@ fn document<'a, R>(rows: &'a R, labels: &'a [f64]) -> Document<'a, R> {
         labels: Labels::Single(labels),
         qids: None,
         is_one_based: false,
-        keeps_zeros: true,
+        writes_zeros: true,
         header: b"",
     }
 }
@@ -24,7 +24,7 @@ fn bits(numbers: &[f64]) -> Vec<u64> {
     numbers.iter().map(|number| number.to_bits()).collect()
 }
 
-/// Any float but NaN, whose bits nobody writes down; often one of few digits.
+/// Any float but NaN, whose bits are not written; often one of few digits.
 fn value() -> impl Strategy<Value = f64> {
     prop_oneof![
         any::<f64>().prop_filter("not NaN", |value| !value.is_nan()),
@@ -106,7 +106,7 @@ fn numbers_are_as_short_as_they_can_be() {
     let rows = Dense::new(&values, 1, 7).expect("valid");
     let mut text = Vec::new();
     let sparse = Document {
-        keeps_zeros: false,
+        writes_zeros: false,
         is_one_based: true,
         ..document(&rows, &[-1.0])
     };
@@ -150,7 +150,7 @@ fn parts_that_do_not_agree_are_refused() {
     // A blank line would not be read as a row.
     let empty = Document {
         labels: Labels::Multi(&[], &[0, 0]),
-        keeps_zeros: false,
+        writes_zeros: false,
         ..document(&rows, &[])
     };
     assert!(error(empty).ends_with("got none for row 1"));

@@ -1,55 +1,55 @@
-//! What the indices of one or several files say together.
+//! Index base and number of features, common to several files.
 
 use super::parse::Columns;
 use super::{Base, Options};
 use crate::{Error, Result};
 
-/// What was read of a file so far.
+/// Number of rows and range of indices of a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tally {
+pub(super) struct IndexStats {
     pub(super) n_rows: usize,
-    /// The smallest and the largest index, as in [`Columns`].
-    smallest: i64,
-    largest: i64,
+    /// As in [`Columns`].
+    min_index: i64,
+    max_index: i64,
 }
 
-impl Tally {
+impl IndexStats {
     pub(super) fn new() -> Self {
         Self {
             n_rows: 0,
-            smallest: i64::MAX,
-            largest: -1,
+            min_index: i64::MAX,
+            max_index: -1,
         }
     }
 
     pub(super) fn add(&mut self, columns: &Columns) {
         self.n_rows += columns.row_ends.len();
-        self.smallest = self.smallest.min(columns.smallest);
-        self.largest = self.largest.max(columns.largest);
+        self.min_index = self.min_index.min(columns.min_index);
+        self.max_index = self.max_index.max(columns.max_index);
     }
 }
 
-/// What must be done to the indices of every file to get matrices with the same features.
+/// The features that the matrices of all files have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
-    /// Whether all must be decremented.
+pub(super) struct FeatureSpace {
+    /// Whether indices in the files begin with 1.
     pub(super) is_one_based: bool,
     pub(super) n_features: u64,
 }
 
-impl Layout {
-    pub(super) fn new(files: &[Tally], options: &Options) -> Result<Self> {
+impl FeatureSpace {
+    pub(super) fn new(files: &[IndexStats], options: &Options) -> Result<Self> {
         let is_one_based = match options.base {
             Base::Zero => false,
             Base::One => true,
-            // A file without any index proves nothing: scikit-learn then changes none of them.
+            // As in scikit-learn, if any file has no index at all, all files are zero-based.
             Base::Auto => files
                 .iter()
-                .all(|file| file.largest >= 0 && file.smallest > 0),
+                .all(|file| file.max_index >= 0 && file.min_index > 0),
         };
         let first = i64::from(is_one_based);
-        let largest = files.iter().map(|file| file.largest - first).max();
-        let needed = largest.unwrap_or(0).max(0).unsigned_abs() + 1;
+        let last = files.iter().map(|file| file.max_index - first).max();
+        let needed = last.unwrap_or(0).max(0).unsigned_abs() + 1;
         match options.n_features {
             Some(given) if given < needed => Err(Error::Parameter {
                 name: "n_features",
@@ -63,14 +63,14 @@ impl Layout {
         }
     }
 
-    /// Whether a matrix of `n_rows` takes 64-bit integers, as scipy decides it.
-    pub(super) fn is_wide(&self, n_rows: usize) -> bool {
+    /// Whether a matrix of `n_rows` has 64-bit indices, by scipy's rule.
+    pub(super) fn needs_i64(&self, n_rows: usize) -> bool {
         i32::try_from(self.n_features).is_err() || i32::try_from(n_rows).is_err()
     }
 }
 
 impl Options {
-    /// The options of a reader that sees only part of a file say all that the part cannot.
+    /// Completes the options for reading part of a file, which does not determine the features.
     pub(super) fn resolved(&self) -> Result<Self> {
         let mut options = self.clone();
         if self.offset == 0 && self.length.is_none() {

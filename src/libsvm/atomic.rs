@@ -1,51 +1,54 @@
-//! Files and directories that appear whole or not at all.
+//! Atomic creation of files and directories.
 //!
-//! They are written under another name beside their place, and renamed when they are complete.
-//! A failure removes what was written; after a crash a name remains that nobody reads.
+//! They are written under a temporary name in the same directory and renamed when complete. A
+//! failure removes what was written; after a crash the temporary file remains.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A name beside `target` that nothing has yet.
-fn name_beside(target: &Path) -> PathBuf {
+/// An unused name in the directory of `target`.
+fn temporary_name(target: &Path) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let (id, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     target.with_file_name(format!(".{name}.{id}-{count}.partial"))
 }
 
-/// A file on its way to its place.
+/// A file that replaces its target when complete.
 #[derive(Debug)]
-pub(super) struct PlacedFile {
-    /// Where it is until then; `None` when it is in its place, or cannot be put there at once.
+pub(super) struct AtomicFile {
+    /// The temporary path; `None` once renamed, or if the target is written directly.
     partial: Option<PathBuf>,
     target: PathBuf,
 }
 
-impl PlacedFile {
-    /// Begins a file that will replace `target`.
+impl AtomicFile {
+    /// Creates a file that will replace `target`.
     pub(super) fn create(target: &Path) -> io::Result<(Self, File)> {
-        // A link stays a link: what it points to is replaced.
+        // Of a link, the target is replaced.
         let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         let existing = fs::metadata(&target).ok();
-        if existing.as_ref().is_some_and(|about| !about.is_file()) {
-            // A pipe or a device is written to, never replaced.
+        if existing
+            .as_ref()
+            .is_some_and(|metadata| !metadata.is_file())
+        {
+            // Pipes and devices are written directly.
             let file = File::create(&target)?;
             let partial = None;
             return Ok((Self { partial, target }, file));
         }
-        let partial = name_beside(&target);
+        let partial = temporary_name(&target);
         let file = File::create_new(&partial)?;
-        if let Some(about) = existing {
-            file.set_permissions(about.permissions())?;
+        if let Some(metadata) = existing {
+            file.set_permissions(metadata.permissions())?;
         }
         let partial = Some(partial);
         Ok((Self { partial, target }, file))
     }
 
-    /// Puts the file, complete and closed, in its place.
+    /// Renames the complete, closed file to its target.
     pub(super) fn commit(mut self) -> io::Result<()> {
         if let Some(partial) = &self.partial {
             fs::rename(partial, &self.target)?;
@@ -55,24 +58,24 @@ impl PlacedFile {
     }
 }
 
-impl Drop for PlacedFile {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(partial) = &self.partial {
-            // Nothing more can be done about a file that cannot even be removed.
+            // Best effort: there is no caller to report an error to.
             let _ = fs::remove_file(partial);
         }
     }
 }
 
-/// A directory on its way to its place.
+/// A directory that replaces its target when complete.
 #[derive(Debug)]
-pub(super) struct PlacedDirectory {
+pub(super) struct AtomicDirectory {
     partial: Option<PathBuf>,
     target: PathBuf,
 }
 
-impl PlacedDirectory {
-    /// Begins a directory that will be `target`, which must be empty or not exist.
+impl AtomicDirectory {
+    /// Creates a directory that will replace `target`, which must be empty or not exist.
     pub(super) fn create(target: &Path) -> io::Result<(Self, PathBuf)> {
         let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         match fs::read_dir(&target).map(|mut entries| entries.next().is_none()) {
@@ -81,20 +84,20 @@ impl PlacedDirectory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        let partial = name_beside(&target);
+        let partial = temporary_name(&target);
         fs::create_dir(&partial)?;
-        let placed = Self {
+        let directory = Self {
             partial: Some(partial.clone()),
             target,
         };
-        Ok((placed, partial))
+        Ok((directory, partial))
     }
 
-    /// Puts the directory, complete, in its place.
+    /// Renames the complete directory to its target.
     pub(super) fn commit(mut self) -> io::Result<()> {
         if let Some(partial) = &self.partial {
-            // An empty directory is replaced, one that has been filled meanwhile is not; some
-            // systems want the empty one out of the way first.
+            // Replaces an empty directory, not one that has been filled meanwhile. Some systems
+            // require the empty one to be removed first.
             fs::rename(partial, &self.target).or_else(|_| {
                 fs::remove_dir(&self.target)?;
                 fs::rename(partial, &self.target)
@@ -105,7 +108,7 @@ impl PlacedDirectory {
     }
 }
 
-impl Drop for PlacedDirectory {
+impl Drop for AtomicDirectory {
     fn drop(&mut self) {
         if let Some(partial) = &self.partial {
             let _ = fs::remove_dir_all(partial);
