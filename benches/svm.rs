@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use onefold::Monitor;
 use onefold::data::Dense;
+use onefold::svm::dual::{Bounds, Dual, Start};
 use onefold::svm::gram::Gram;
 use onefold::svm::kernel::Kernel;
 use onefold::svm::memory::Budget;
-use onefold::svm::smo::{Bounds, Dual, Options, Start, solve};
+use onefold::svm::smo::{Options, solve};
 
 const N_SAMPLES: usize = 8000;
 const N_FEATURES: usize = 20;

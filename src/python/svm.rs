@@ -10,11 +10,11 @@ use super::incremental::ResamplingArg;
 use super::run::run;
 use crate::data::Layout;
 use crate::folds::Resampling;
+use crate::svm::candidate::{Candidate, Penalty};
 use crate::svm::kernel::Kernel;
-use crate::svm::kfold::{self, Candidate, Outcome, Plan};
-use crate::svm::machine::Costs;
+use crate::svm::kfold::{self, CvOptions, Outcome};
 use crate::svm::memory::Budget;
-use crate::svm::model::{self, Decider};
+use crate::svm::model::{self, Predictor};
 use crate::svm::multiclass;
 use crate::svm::smo::Options;
 use crate::{Error, Result};
@@ -72,14 +72,14 @@ impl Settings<'_> {
         let classes = classes.map(PyReadonlyArray2::as_slice).transpose()?;
         Ok(Candidate {
             kernels: self.kernels()?,
-            costs: Costs::new(self.c, classes.unwrap_or_default())?,
+            penalty: Penalty::new(self.c, classes.unwrap_or_default())?,
             epsilon: self.epsilon,
             options: Options::new(self.tol, self.max_iter, self.shrinking)?,
         })
     }
 }
 
-/// Fits machines to all samples; a dictionary of what a fitted estimator holds.
+/// Fits to all samples; returns a dictionary of the attributes of a fitted estimator.
 #[pyfunction]
 pub(super) fn svm_fit<'py>(
     py: Python<'py>,
@@ -99,7 +99,7 @@ pub(super) fn svm_fit<'py>(
         to_matrix(py, model.coefficients, model.support.len())?,
     )?;
     found.set_item("support", model.support.into_pyarray(py))?;
-    found.set_item("starts", model.starts.into_pyarray(py))?;
+    found.set_item("starts", model.class_starts.into_pyarray(py))?;
     found.set_item("intercepts", model.intercepts.into_pyarray(py))?;
     found.set_item("iterations", model.iterations.into_pyarray(py))?;
     found.set_item("objectives", model.objectives.into_pyarray(py))?;
@@ -107,7 +107,7 @@ pub(super) fn svm_fit<'py>(
     Ok(found)
 }
 
-/// What `svm_fit` returned, as far as decisions need it.
+/// The part of the result of `svm_fit` that decision values need.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(super) struct ModelArg<'py> {
@@ -116,7 +116,7 @@ pub(super) struct ModelArg<'py> {
     intercepts: PyReadonlyArray1<'py, f64>,
 }
 
-/// Decisions of fitted machines, a column a machine.
+/// Decision values of a fitted model, one column per binary problem.
 #[pyfunction]
 #[allow(non_snake_case)] // scikit-learn's X
 pub(super) fn svm_decide<'py>(
@@ -152,15 +152,15 @@ fn decisions<R: Layout + Send>(
     model: &ModelArg<'_>,
     settings: &Settings<'_>,
 ) -> PyResult<Vec<f64>> {
-    let decider = Decider {
+    let predictor = Predictor {
         support,
-        starts: model.starts.as_slice()?,
+        class_starts: model.starts.as_slice()?,
         coefficients: model.coefficients.as_slice()?,
         intercepts: model.intercepts.as_slice()?,
         kernel: settings.kernel(settings.gammas[0])?,
     };
     run(py, settings.n_jobs, None, |monitor| {
-        model::decide(&decider, rows, monitor)
+        predictor.decision_values(rows, monitor)
     })
 }
 
@@ -187,7 +187,7 @@ pub(super) fn svm_kfold<'py>(
 ) -> PyResult<()> {
     let candidates = candidates.iter().map(Settings::candidate);
     let candidates = candidates.collect::<PyResult<Vec<_>>>()?;
-    let plan = Plan {
+    let options = CvOptions {
         seeding: effort.seeding.parse()?,
         budget: Budget::new(effort.memory_mb)?,
     };
@@ -199,7 +199,14 @@ pub(super) fn svm_kfold<'py>(
     let ended = with_examples!(&examples, |examples| {
         run(py, effort.n_jobs, progress, |monitor| {
             let mut finished = |number, outcome| outcomes.push((number, outcome));
-            kfold::kfold(&examples, &candidates, folds, &plan, monitor, &mut finished)
+            kfold::kfold(
+                &examples,
+                &candidates,
+                folds,
+                &options,
+                monitor,
+                &mut finished,
+            )
         })
     });
     // What is finished is not lost when the rest is interrupted.
@@ -217,7 +224,7 @@ fn described(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     found.set_item("gap", outcome.gap)?;
     found.set_item("seeding_seconds", outcome.seeding.as_secs_f64())?;
     found.set_item("rule", outcome.rule.name())?;
-    let decisions = to_matrix(py, outcome.decisions, outcome.n_machines)?;
+    let decisions = to_matrix(py, outcome.decision_values, outcome.n_problems)?;
     found.set_item("decisions", decisions)?;
     Ok(found)
 }
@@ -229,8 +236,8 @@ pub(super) fn svm_vote<'py>(
     decisions: PyReadonlyArray2<'py, f64>,
     n_classes: usize,
 ) -> PyResult<Bound<'py, PyArray1<usize>>> {
-    let n_machines = multiclass::pairs(n_classes).count();
-    let rows = decisions.as_slice()?.chunks(n_machines.max(1));
+    let n_problems = multiclass::pairs(n_classes).count();
+    let rows = decisions.as_slice()?.chunks(n_problems.max(1));
     let codes: Vec<usize> = rows.map(|row| multiclass::vote(row, n_classes)).collect();
     Ok(codes.into_pyarray(py))
 }

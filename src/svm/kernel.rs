@@ -1,21 +1,21 @@
 //! Kernel functions, and blocks of kernel values between rows.
 //!
 //! # Method
-//! Every kernel here is a function of ⟨x, z⟩ or of ‖x − z‖² = ‖x‖² + ‖z‖² − 2⟨x, z⟩. Sixteen rows
-//! are interleaved into a *panel*, feature by feature, so that one stored value of another row
-//! meets sixteen partners in a vector operation: dense and CSR rows share the loop, and nothing is
-//! gathered. Each sum runs over the features in increasing order, so K(x, z) and K(z, x) have the
-//! same bits, and so have dense and sparse rows.
+//! Every kernel is a function of ⟨x, z⟩ or of ‖x − z‖² = ‖x‖² + ‖z‖² − 2⟨x, z⟩. Sixteen rows are
+//! interleaved by feature into a *panel*, so that a stored value of another row is multiplied with
+//! sixteen values by vector operations. Dense and CSR rows share the loop, without gathers. Each sum
+//! runs over the features in increasing order, so K(x, z) and K(z, x) have the same bits, for dense
+//! and for sparse rows.
 
 use crate::data::{Layout, Row};
 use crate::runtime::simd::{self, Simd, WithSimd, multiply_add};
 use crate::{Error, Result};
 
-/// Rows that share a panel: four vectors of a 256-bit machine.
-pub(super) const WIDTH: usize = 16;
+/// Rows per panel of f64: four 256-bit vectors.
+pub(super) const PANEL_ROWS: usize = 16;
 
-/// Rows of the other side that are finished together; their products stay in the nearest cache.
-const CHUNK: usize = 64;
+/// Columns per tile. The products of a tile stay in the first-level cache.
+const TILE_COLUMNS: usize = 64;
 
 /// A kernel function K(x, z).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,9 +43,9 @@ pub enum Kernel {
         /// r.
         coef0: f64,
     },
-    /// The rows are kernel values already: row `i` holds K(xᵢ, x₀), K(xᵢ, x₁), …
+    /// X holds kernel values: row `i` is K(xᵢ, x₀), K(xᵢ, x₁), …
     Precomputed,
-    /// ‖x − z‖²: not a kernel, but what RBF kernels of every γ share.
+    /// ‖x − z‖²: not a kernel, but the base of RBF kernels.
     SquaredDistance,
 }
 
@@ -81,7 +81,8 @@ impl Kernel {
         Ok(self)
     }
 
-    /// What all parameters of this kind of kernel share: distances or inner products.
+    /// The function that this kernel is computed from, independent of its parameters: squared
+    /// distances or inner products.
     #[must_use]
     pub fn base(self) -> Self {
         match self {
@@ -91,7 +92,7 @@ impl Kernel {
         }
     }
 
-    /// Whether every matrix of this kernel is positive semidefinite, whatever the samples.
+    /// Returns true if the kernel is positive semidefinite for all samples.
     pub(super) fn is_definite(self) -> bool {
         match self {
             Self::Linear | Self::Rbf { .. } => true,
@@ -100,9 +101,9 @@ impl Kernel {
         }
     }
 
-    /// Replaces values of [`Kernel::base`] by values of this kernel.
+    /// Maps values of [`Kernel::base`] to values of this kernel, in place.
     #[inline(always)]
-    pub(super) fn finish(self, values: &mut [f64]) {
+    pub(super) fn apply(self, values: &mut [f64]) {
         match self {
             Self::Linear | Self::Precomputed | Self::SquaredDistance => {}
             Self::Poly {
@@ -128,7 +129,7 @@ impl Kernel {
     }
 }
 
-/// eˣ for x ≤ 0, to the last bit or two, without branches: a loop of it becomes vector code.
+/// eˣ for x ≤ 0, to within 2 ulp, without branches, so that loops over it are vectorised.
 #[inline(always)]
 fn exp_of_negative(x: f64) -> f64 {
     // x = n·ln 2 + r with |r| ≤ ln 2 / 2. Adding 1.5·2⁵² leaves n in the lowest bits.
@@ -159,12 +160,12 @@ fn exp_of_negative(x: f64) -> f64 {
         sum = sum * r + term;
     }
     let mantissa = 1.0 + (r + r * r * sum);
-    // 2ⁿ: n goes into the exponent, and nothing above it survives the shift.
+    // Times 2ⁿ: n is added to the exponent; its higher bits are shifted out.
     let value = f64::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 52));
     if x > -700.0 { value } else { 0.0 }
 }
 
-/// ‖x‖² of the listed rows, summed as the products are, so that ‖x − x‖² is exactly 0.
+/// ‖x‖² of the listed rows, summed in the order of the products, so that ‖x − x‖² is exactly 0.
 pub(super) fn squared_norms<R: Layout>(rows: &R, order: &[usize]) -> Vec<f64> {
     simd::dispatch(SquaredNorms { rows, order })
 }
@@ -187,9 +188,9 @@ impl<R: Layout> WithSimd for SquaredNorms<'_, R> {
     }
 }
 
-/// What products are summed in.
-pub(super) trait Number: Copy + Default {
-    /// The number itself: whole and small, where only such numbers can be held.
+/// The type in which products are summed.
+pub(super) trait Accumulator: Copy + Default {
+    /// Converts a value that the type represents exactly.
     fn of(value: f64) -> Self;
 
     /// ab + c.
@@ -198,11 +199,11 @@ pub(super) trait Number: Copy + Default {
     /// ‖x − z‖² from ‖x‖², ‖z‖² and ⟨x, z⟩.
     fn distance(x: Self, z: Self, product: Self) -> Self;
 
-    /// Replaces values of the base of a kernel by values of the kernel.
-    fn finish(kernel: Kernel, values: &mut [Self]);
+    /// [`Kernel::apply`].
+    fn apply(kernel: Kernel, values: &mut [Self]);
 }
 
-impl Number for f64 {
+impl Accumulator for f64 {
     #[inline(always)]
     fn of(value: f64) -> Self {
         value
@@ -220,14 +221,14 @@ impl Number for f64 {
     }
 
     #[inline(always)]
-    fn finish(kernel: Kernel, values: &mut [Self]) {
-        kernel.finish(values);
+    fn apply(kernel: Kernel, values: &mut [Self]) {
+        kernel.apply(values);
     }
 }
 
-/// Four times as many as f64 in a vector, for the bases of kernels between rows of whole numbers
-/// whose squared norms are below 2¹³.
-impl Number for i16 {
+/// Four times as many lanes as f64, for base values between integer rows with squared norms below
+/// 2¹³.
+impl Accumulator for i16 {
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // small
     fn of(value: f64) -> Self {
@@ -244,20 +245,20 @@ impl Number for i16 {
         x + z - 2 * product
     }
 
-    fn finish(kernel: Kernel, _: &mut [Self]) {
+    fn apply(kernel: Kernel, _: &mut [Self]) {
         debug_assert_eq!(kernel, kernel.base());
     }
 }
 
-/// Up to `W` interleaved rows: the values of feature `j` are `values[j]`.
+/// Up to `W` interleaved rows: `values[j]` holds feature `j` of all of them.
 #[derive(Debug)]
 pub(super) struct Panel<T, const W: usize> {
     pub(super) values: Vec<[T; W]>,
     norms: [T; W],
 }
 
-impl<T: Number, const W: usize> Panel<T, W> {
-    /// Interleaves the rows `members`, whose squared norms are `norms`.
+impl<T: Accumulator, const W: usize> Panel<T, W> {
+    /// Interleaves the rows `members` with squared norms `norms`.
     pub(super) fn new<R: Layout>(rows: &R, members: &[usize], norms: &[f64]) -> Self {
         let zeros = [T::default(); W];
         let mut panel = Self {
@@ -274,51 +275,49 @@ impl<T: Number, const W: usize> Panel<T, W> {
     }
 }
 
-/// The rows that meet a panel.
+/// The rows on the other side of a block of kernel values.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Partners<'a, R> {
+pub(super) struct Columns<'a, R> {
     pub(super) rows: &'a R,
-    pub(super) order: &'a [usize],
+    pub(super) members: &'a [usize],
     pub(super) norms: &'a [f64],
 }
 
-/// Calls `take(first, values)` with the kernel values of the partners from `first` on, in order:
-/// `values[c][lane]` is that of partner `first + c` and the panel's row `lane`.
-pub(super) fn against<R: Layout, T: Number, const W: usize>(
+/// Kernel values between a panel and all columns, tile by tile: calls `take(first, values)`, where
+/// `values[c][lane]` belongs to column `first + c` and row `lane` of the panel.
+pub(super) fn kernel_block<R: Layout, T: Accumulator, const W: usize>(
     kernel: Kernel,
     panel: &Panel<T, W>,
-    partners: Partners<'_, R>,
+    columns: Columns<'_, R>,
     mut take: impl FnMut(usize, &[[T; W]]),
 ) {
-    let mut tile = [[T::default(); W]; CHUNK];
-    let chunks = partners
-        .order
-        .chunks(CHUNK)
-        .zip(partners.norms.chunks(CHUNK));
-    for (chunk, (order, norms)) in chunks.enumerate() {
-        let tile = &mut tile[..order.len()];
-        simd::dispatch(Tile {
+    let mut tile = [[T::default(); W]; TILE_COLUMNS];
+    let members = columns.members.chunks(TILE_COLUMNS);
+    let tiles = members.zip(columns.norms.chunks(TILE_COLUMNS));
+    for (index, (members, norms)) in tiles.enumerate() {
+        let tile = &mut tile[..members.len()];
+        simd::dispatch(KernelTile {
             kernel,
             panel,
-            partners: Partners {
-                rows: partners.rows,
-                order,
+            columns: Columns {
+                members,
                 norms,
+                ..columns
             },
             out: tile,
         });
-        take(chunk * CHUNK, tile);
+        take(index * TILE_COLUMNS, tile);
     }
 }
 
-struct Tile<'a, R, T, const W: usize> {
+struct KernelTile<'a, R, T, const W: usize> {
     kernel: Kernel,
     panel: &'a Panel<T, W>,
-    partners: Partners<'a, R>,
+    columns: Columns<'a, R>,
     out: &'a mut [[T; W]],
 }
 
-impl<R: Layout, T: Number, const W: usize> WithSimd for Tile<'_, R, T, W> {
+impl<R: Layout, T: Accumulator, const W: usize> WithSimd for KernelTile<'_, R, T, W> {
     type Output = ();
 
     #[inline(always)]
@@ -326,12 +325,12 @@ impl<R: Layout, T: Number, const W: usize> WithSimd for Tile<'_, R, T, W> {
         let Self {
             kernel,
             panel,
-            partners,
+            columns,
             out,
         } = self;
-        for (sums, &row) in out.iter_mut().zip(partners.order) {
+        for (sums, &row) in out.iter_mut().zip(columns.members) {
             let mut products = [T::default(); W];
-            for (feature, value) in partners.rows.row(row).entries() {
+            for (feature, value) in columns.rows.row(row).entries() {
                 let (value, lanes) = (T::of(value), &panel.values[feature]);
                 for lane in 0..W {
                     products[lane] = T::multiply_add::<S>(value, lanes[lane], products[lane]);
@@ -340,14 +339,14 @@ impl<R: Layout, T: Number, const W: usize> WithSimd for Tile<'_, R, T, W> {
             *sums = products;
         }
         if kernel.base() == Kernel::SquaredDistance {
-            for (sums, &norm) in out.iter_mut().zip(partners.norms) {
+            for (sums, &norm) in out.iter_mut().zip(columns.norms) {
                 let norm = T::of(norm);
                 for (sum, own) in sums.iter_mut().zip(panel.norms) {
                     *sum = T::distance(own, norm, *sum);
                 }
             }
         }
-        T::finish(kernel, out.as_flattened_mut());
+        T::apply(kernel, out.as_flattened_mut());
     }
 }
 
@@ -401,14 +400,14 @@ mod tests {
             ),
         ];
         for (kernel, plain) in kernels {
-            let panel = Panel::<f64, WIDTH>::new(&rows, &order[2..7], &norms[2..7]);
-            let partners = Partners {
+            let panel = Panel::<f64, PANEL_ROWS>::new(&rows, &order[2..7], &norms[2..7]);
+            let columns = Columns {
                 rows: &rows,
-                order: &order,
+                members: &order,
                 norms: &norms,
             };
             let mut seen = 0;
-            against(kernel, &panel, partners, |first, values| {
+            kernel_block(kernel, &panel, columns, |first, values| {
                 for (c, lanes) in values.iter().enumerate() {
                     for lane in 0..5 {
                         let expected = plain(order[first + c], order[2 + lane]);

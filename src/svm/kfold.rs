@@ -21,36 +21,23 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
+use super::candidate::Candidate;
 use super::gram::Gram;
 use super::kernel::Kernel;
-use super::machine::{Costs, Machines};
 use super::memory::Budget;
+use super::problem::BinaryProblems;
 use super::rounds::{Holder, Member, Run};
 use super::seeding::Seeding;
-use super::smo::Options;
 use crate::data::{Examples, Layout};
 use crate::folds::Resampling;
 use crate::{Cost, Error, Monitor, Result};
 
-/// What is learned from the samples.
-#[derive(Clone, Debug)]
-pub struct Candidate<'a> {
-    /// One kernel, or that of all samples followed by one a round.
-    pub kernels: Vec<Kernel>,
-    /// What errors cost.
-    pub costs: Costs<'a>,
-    /// Errors of a regression up to this size cost nothing.
-    pub epsilon: f64,
-    /// When the solver ends.
-    pub options: Options,
-}
-
-/// How it is done.
+/// Options of a cross-validation.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    /// Where folds start.
+pub struct CvOptions {
+    /// The rule for the starts of folds.
     pub seeding: Seeding,
-    /// What kernel values may take.
+    /// Memory for kernel values.
     pub budget: Budget,
 }
 
@@ -58,9 +45,9 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Outcome {
     /// For every held-out row, round after round, the decision of every machine.
-    pub decisions: Vec<f64>,
+    pub decision_values: Vec<f64>,
     /// How many machines there are.
-    pub n_machines: usize,
+    pub n_problems: usize,
     /// SMO iterations of each round, over all machines.
     pub iterations: Vec<u64>,
     /// SMO iterations for the solution of all samples, where rounds start from it.
@@ -83,7 +70,7 @@ pub fn kfold<R: Layout + Debug>(
     examples: &Examples<'_, R>,
     candidates: &[Candidate<'_>],
     rounds: &dyn Resampling,
-    plan: &Plan,
+    options: &CvOptions,
     monitor: &Monitor,
     finished: &mut Finished<'_>,
 ) -> Result<()> {
@@ -98,22 +85,19 @@ pub fn kfold<R: Layout + Debug>(
     let members: Vec<Member<'_>> = candidates
         .iter()
         .map(|candidate| {
-            let machines = Machines::new(examples.targets(), candidate.epsilon)?;
-            Ok(Member {
-                candidate,
-                machines,
-            })
+            let binary = BinaryProblems::new(examples.targets(), candidate.epsilon)?;
+            Ok(Member { candidate, binary })
         })
         .collect::<Result<_>>()?;
     let Some(first) = members.first() else {
         return Ok(());
     };
-    let places = first.machines.places();
+    let sample_of_row = first.binary.sample_of_row();
     let run = Run {
         examples,
         rounds,
-        places: &places,
-        rule: plan.seeding.resolve(rounds.n_splits()),
+        sample_of_row: &sample_of_row,
+        rule: options.seeding.resolve(rounds.n_splits()),
         monitor,
     };
     let n_solves: usize = members
@@ -122,36 +106,36 @@ pub fn kfold<R: Layout + Debug>(
         .sum();
     monitor.expect(n_solves as u64);
     for family in families(&members) {
-        family.run(&run, plan.budget, finished)?;
+        family.run(&run, options.budget, finished)?;
     }
     Ok(())
 }
 
 /// Candidates whose kernels have one base.
-struct Family<'a> {
+struct KernelFamily<'a> {
     base: Kernel,
     /// The paths of candidates of one kernel.
-    paths: Vec<Path<'a>>,
+    paths: Vec<CPath<'a>>,
 }
 
 /// Candidates of one kernel, by increasing C, each with its number.
-type Path<'a> = Vec<(usize, &'a Member<'a>)>;
+type CPath<'a> = Vec<(usize, &'a Member<'a>)>;
 
-fn families<'a>(members: &'a [Member<'a>]) -> Vec<Family<'a>> {
-    let mut families: Vec<Family<'a>> = vec![];
+fn families<'a>(members: &'a [Member<'a>]) -> Vec<KernelFamily<'a>> {
+    let mut families: Vec<KernelFamily<'a>> = vec![];
     for (number, member) in members.iter().enumerate() {
         let kernels = &member.candidate.kernels;
         let base = kernels[0].base();
         let at = families.iter().position(|family| family.base == base);
         let at = at.unwrap_or_else(|| {
-            families.push(Family {
+            families.push(KernelFamily {
                 base,
                 paths: vec![],
             });
             families.len() - 1
         });
         let paths = &mut families[at].paths;
-        let same = |path: &&mut Path<'_>| path[0].1.candidate.kernels == *kernels;
+        let same = |path: &&mut CPath<'_>| path[0].1.candidate.kernels == *kernels;
         match paths.iter_mut().find(same) {
             Some(path) => path.push((number, member)),
             None => paths.push(vec![(number, member)]),
@@ -159,14 +143,14 @@ fn families<'a>(members: &'a [Member<'a>]) -> Vec<Family<'a>> {
     }
     for path in families.iter_mut().flat_map(|family| &mut family.paths) {
         path.sort_by(|a, b| {
-            let c = |member: &Member<'_>| member.candidate.costs.c();
+            let c = |member: &Member<'_>| member.candidate.penalty.c();
             c(a.1).total_cmp(&c(b.1))
         });
     }
     families
 }
 
-impl Family<'_> {
+impl KernelFamily<'_> {
     /// Runs all paths over one matrix of the base, or over that of the only kernel there is.
     fn run<R: Layout + Debug>(
         &self,
@@ -174,20 +158,20 @@ impl Family<'_> {
         budget: Budget,
         finished: &mut Finished<'_>,
     ) -> Result<()> {
-        let order = &self.paths[0][0].1.machines.order;
+        let order = &self.paths[0][0].1.binary.row_of_sample;
         let lone = match &self.paths[..] {
             [path] if kernels(path).len() == 1 => Some(kernels(path)[0]),
             _ => None,
         };
-        let room = Room::new(&self.paths, budget, order.len());
-        let (kernel, share) = lone.map_or((self.base, room.share), |kernel| (kernel, budget));
+        let memory = MemoryPlan::new(&self.paths, budget, order.len());
+        let (kernel, share) = lone.map_or((self.base, memory.share), |kernel| (kernel, budget));
         let gram = Gram::new(run.examples.rows(), order, kernel, share, run.monitor)?;
         let derive = |kernel| {
             let gram = Gram::derive(&gram, kernel, share, run.monitor)?;
             Ok(Holder::Own(Box::new(gram)))
         };
         let finished = Mutex::new(finished);
-        let follow = |(at, path): (usize, &Path<'_>)| -> Result<()> {
+        let follow = |(at, path): (usize, &CPath<'_>)| -> Result<()> {
             // What was computed for the base counts for the first path.
             let before = if at == 0 { 0 } else { gram.rows_computed() };
             let members: Vec<&Member<'_>> = path.iter().map(|(_, member)| *member).collect();
@@ -214,7 +198,7 @@ impl Family<'_> {
             Ok(())
         };
         let paths: Vec<_> = self.paths.iter().enumerate().collect();
-        for paths in paths.chunks(room.side_by_side) {
+        for paths in paths.chunks(memory.side_by_side) {
             paths.par_iter().copied().try_for_each(follow)?;
         }
         Ok(())
@@ -222,21 +206,21 @@ impl Family<'_> {
 }
 
 /// The kernels of all candidates of a path: one, or one for all samples and for each round.
-fn kernels<'a>(path: &Path<'a>) -> &'a [Kernel] {
+fn kernels<'a>(path: &CPath<'a>) -> &'a [Kernel] {
     &path[0].1.candidate.kernels
 }
 
 /// How a budget is shared between the matrix of the base and those of the paths.
-struct Room {
+struct MemoryPlan {
     /// What each matrix may take.
     share: Budget,
     /// Paths that run side by side: as many as there is room for whole matrices.
     side_by_side: usize,
 }
 
-impl Room {
-    fn new(paths: &[Path<'_>], budget: Budget, n: usize) -> Self {
-        let matrices = |path: &Path<'_>| match kernels(path) {
+impl MemoryPlan {
+    fn new(paths: &[CPath<'_>], budget: Budget, n: usize) -> Self {
+        let matrices = |path: &CPath<'_>| match kernels(path) {
             [_] => 1,
             _ => rayon::current_num_threads(),
         };

@@ -1,21 +1,21 @@
-//! How much memory there is for kernel values.
+//! The memory budget for kernel values.
 
 use std::fs::read_to_string;
 
 use crate::{Error, Result};
 
-/// What is assumed to be free where the system does not say.
-const ASSUMED: u64 = 4 << 30;
+/// Free memory assumed where the system does not report it.
+const ASSUMED_FREE_BYTES: u64 = 4 << 30;
 
-/// A number of bytes that kernel values may take, of all that they may take together.
+/// A number of bytes for kernel values, possibly a share of a larger budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     bytes: u64,
-    all: u64,
+    total: u64,
 }
 
 impl Budget {
-    /// `megabytes` (of 2²⁰ bytes), or half of what is free.
+    /// `megabytes` (of 2²⁰ bytes), or half of the free memory.
     pub fn new(megabytes: Option<f64>) -> Result<Self> {
         match megabytes {
             None => Ok(Self::of(free() / 2)),
@@ -32,25 +32,28 @@ impl Budget {
     }
 
     fn of(bytes: u64) -> Self {
-        Self { bytes, all: bytes }
+        Self {
+            bytes,
+            total: bytes,
+        }
     }
 
-    /// How many rows of `n` kernel values fit.
+    /// Number of f32 rows of `n` values that fit.
     pub(super) fn rows(self, n: usize) -> usize {
         let row = (n * size_of::<f32>()).max(1) as u64;
         usize::try_from(self.bytes / row).unwrap_or(usize::MAX)
     }
 
-    /// What is left beside a matrix of `n` × `n` bytes, if that fits and one of f32 is `large` or does
-    /// not.
-    pub(super) fn beside_codes(self, n: usize, large: u64) -> Option<Self> {
-        let codes = (n as u64).checked_mul(n as u64)?;
-        let bytes = self.bytes.checked_sub(codes)?;
-        let is_better = codes.saturating_mul(4) > self.bytes.min(large);
+    /// The rest beside a quantised matrix of `n` × `n` bytes, if that fits and an f32 matrix exceeds
+    /// the budget or `max_f32_bytes`.
+    pub(super) fn beside_quantized(self, n: usize, max_f32_bytes: u64) -> Option<Self> {
+        let quantized = (n as u64).checked_mul(n as u64)?;
+        let bytes = self.bytes.checked_sub(quantized)?;
+        let is_better = quantized.saturating_mul(4) > self.bytes.min(max_f32_bytes);
         is_better.then_some(Self { bytes, ..self })
     }
 
-    /// The same, but not more than so many bytes.
+    /// The budget, limited to `bytes`.
     pub(super) fn at_most(self, bytes: u64) -> Self {
         Self {
             bytes: self.bytes.min(bytes),
@@ -66,17 +69,17 @@ impl Budget {
         }
     }
 
-    /// What was asked for, for messages: megabytes, and in how many parts.
+    /// For messages: total megabytes, and the number of parts.
     pub(super) fn described(self) -> String {
-        let megabytes = self.all as f64 / 1_048_576.0;
-        match self.all / self.bytes.max(1) {
+        let megabytes = self.total as f64 / 1_048_576.0;
+        match self.total / self.bytes.max(1) {
             0 | 1 => format!("{megabytes:.3}"),
             parts => format!("{megabytes:.3} for {parts} of them"),
         }
     }
 }
 
-/// What Linux could give without swapping, or the rest of the limit of a container.
+/// Memory available without swapping (Linux), within the limit of the control group.
 fn free() -> u64 {
     let system = read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text
@@ -93,7 +96,7 @@ fn free() -> u64 {
         .zip(number("current"))
         .map(|(limit, used)| limit.saturating_sub(used));
     let known = [system, container].into_iter().flatten();
-    known.min().unwrap_or(ASSUMED)
+    known.min().unwrap_or(ASSUMED_FREE_BYTES)
 }
 
 #[cfg(test)]
@@ -101,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_what_was_asked_for_or_half_of_what_is_free() {
+    fn a_budget_is_as_given_or_half_of_the_free_memory() {
         let budget = Budget::new(Some(2.0)).expect("valid");
         assert_eq!(
             (budget.rows(1 << 10), budget.share(2).rows(1 << 10)),

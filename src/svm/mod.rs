@@ -1,32 +1,36 @@
 //! Support vector machines, cross-validated by alpha seeding.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`kernel`] | kernel functions |
-//! | [`gram`] | the kernel matrix of all samples, computed once |
-//! | [`memory`] | how much of it may be kept |
-//! | [`smo`] | the solver of the dual |
-//! | [`seeding`] | starts of a fold from the solution of another |
-//! | [`machine`] | one machine a pair of classes, or one for a regression |
+//! | [`kernel`] | kernel functions and blocks of kernel values |
+//! | [`gram`] | the kernel matrix of all samples, computed once: whole, cached or quantised |
+//! | `definite` | test of a kernel matrix for negative eigenvalues |
+//! | [`memory`] | the memory budget of kernel matrices |
+//! | [`problem`] | binary problems: one per pair of classes, or one for a regression |
 //! | [`multiclass`] | pairs of classes, and their vote |
-//! | [`kfold`] | cross-validation of candidates on one set of kernel values |
-//! | [`model`] | fitted machines, and their decisions for new rows |
+//! | [`dual`] | the dual of a binary problem: variables, bounds, starts, solutions |
+//! | [`smo`] | the solver of the dual: working set, conjugate steps, shrinking |
+//! | [`seeding`] | starts from the solution of a similar problem, one file per rule |
+//! | [`candidate`] | what is fitted: kernel, penalties, solver options |
+//! | [`kfold`] | cross-validation of candidates over shared kernel matrices |
+//! | `rounds` | all folds of the candidates of one kernel |
+//! | [`model`] | fitted models, and their decision values for new rows |
+//!
+//! Indices: a *row* is a row of X, a *sample* a row of the kernel matrix (sorted by class), a
+//! *variable* a dual variable of a binary problem, a *position* an index into the solver's active set.
 
 #![allow(clippy::doc_markdown)] // β_T and K_XT are formulas, not code
 
+pub mod candidate;
 mod definite;
-mod direction;
+pub mod dual;
 pub mod gram;
-mod kept;
 pub mod kernel;
 pub mod kfold;
-pub mod machine;
 pub mod memory;
 pub mod model;
 pub mod multiclass;
-mod passes;
-mod regression;
+pub mod problem;
 mod rounds;
 pub mod seeding;
 pub mod smo;
-mod state;

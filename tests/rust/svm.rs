@@ -1,11 +1,12 @@
 //! The kernel matrix, the solver and the starts, on small random problems.
 
 use onefold::data::{Csr, Dense};
+use onefold::svm::dual::{Bounds, Dual, Solution, Start};
 use onefold::svm::gram::Gram;
 use onefold::svm::kernel::Kernel;
 use onefold::svm::memory::Budget;
-use onefold::svm::seeding::{Move, Seeding, seed};
-use onefold::svm::smo::{Bounds, Dual, Options, Solution, Start, solve};
+use onefold::svm::seeding::{Seeding, Transition, seed};
+use onefold::svm::smo::{Options, solve};
 use onefold::{Error, Monitor};
 use proptest::prelude::*;
 
@@ -152,8 +153,8 @@ proptest! {
             let previous = solved(&dual, origin, Start::cold(&dual), TOLERANCE, false);
             for rule in RULES {
                 let monitor = Monitor::new();
-                let step = Move {
-                    dual: &dual, previous: &previous, before: origin, after: &after, monitor: &monitor,
+                let step = Transition {
+                    dual: &dual, previous: &previous, old_bounds: origin, new_bounds: &after, monitor: &monitor,
                 };
                 let start = seed(rule, &step).expect("not stopped").start;
                 assert_feasible(&start.beta, &after, rule.name());
@@ -303,7 +304,7 @@ fn shrinking_changes_nothing() {
     );
     assert!((plain.objective - shrunk.objective).abs() <= 1e-9 * plain.objective);
     for v in 0..dual.len() {
-        let error = plain.decision(&dual, v) - shrunk.decision(&dual, v);
+        let error = plain.decision_value(&dual, v) - shrunk.decision_value(&dual, v);
         assert!(
             error.abs() < 1e-6,
             "held out or not, {v} differs by {error}"
@@ -338,7 +339,7 @@ fn conjugate_steps_are_fewer_where_bounds_are_far() {
         );
         assert!((pairs.objective - found.objective).abs() <= 1e-9 * pairs.objective);
         for v in 0..dual.len() {
-            let error = pairs.decision(&dual, v) - found.decision(&dual, v);
+            let error = pairs.decision_value(&dual, v) - found.decision_value(&dual, v);
             assert!(error.abs() < 1e-5, "{v} differs by {error}");
         }
     }
@@ -389,11 +390,11 @@ fn rules_that_solve_equations_can_be_stopped() {
     let monitor = Monitor::new();
     monitor.cancel();
     for rule in [Seeding::Ato, Seeding::Mir] {
-        let step = Move {
+        let step = Transition {
             dual: &dual,
             previous: &previous,
-            before: &before,
-            after: &after,
+            old_bounds: &before,
+            new_bounds: &after,
             monitor: &monitor,
         };
         assert!(matches!(seed(rule, &step), Err(Error::Interrupted)));
@@ -418,7 +419,7 @@ fn too_little_memory_is_an_error_and_not_a_crash() {
 
 /// Whole numbers: the kernel is coded in bytes where f32 do not fit, and decoded block by block.
 #[test]
-fn a_coded_matrix_leads_to_the_same_bits() {
+fn a_quantized_matrix_leads_to_the_same_bits() {
     let (n, n_positive) = (700_usize, 300);
     let value = |i: usize, most: usize| ((i * i * 31 + i * 17) % 101 % (most + 1)) as f64;
     for (most, kernels) in [

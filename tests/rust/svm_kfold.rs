@@ -3,9 +3,9 @@
 use onefold::Monitor;
 use onefold::data::Examples;
 use onefold::folds::Folds;
+use onefold::svm::candidate::{Candidate, Penalty};
 use onefold::svm::kernel::Kernel;
-use onefold::svm::kfold::{Candidate, Outcome, Plan, kfold};
-use onefold::svm::machine::Costs;
+use onefold::svm::kfold::{CvOptions, Outcome, kfold};
 use onefold::svm::memory::Budget;
 use onefold::svm::seeding::Seeding;
 use onefold::svm::smo::Options;
@@ -16,7 +16,7 @@ use crate::svm::{Small, clouds};
 fn candidate(c: f64, kernels: &[Kernel]) -> Candidate<'static> {
     Candidate {
         kernels: kernels.to_vec(),
-        costs: Costs::new(c, &[]).expect("valid"),
+        penalty: Penalty::new(c, &[]).expect("valid"),
         epsilon: 0.0,
         options: Options::new(1e-4, None, true).expect("valid"),
     }
@@ -41,7 +41,7 @@ fn cross_validate(
     let examples = Examples::classified(rows, &codes, 3).expect("valid");
     let labels: Vec<usize> = (0..problem.len()).map(|v| v / 3 % 5).collect();
     let folds = Folds::from_labels(&labels, 5).expect("valid");
-    let plan = Plan {
+    let options = CvOptions {
         seeding,
         budget: Budget::new(Some(megabytes)).expect("positive"),
     };
@@ -57,7 +57,7 @@ fn cross_validate(
             &examples,
             candidates,
             &folds,
-            &plan,
+            &options,
             &monitor,
             &mut finished,
         )
@@ -77,14 +77,14 @@ fn threads_and_memory_change_nothing() {
             let other = cross_validate(&problem, &candidates, megabytes, n_threads, Seeding::Auto);
             for (one, other) in one.iter().zip(&other) {
                 assert_eq!(
-                    one.decisions, other.decisions,
+                    one.decision_values, other.decision_values,
                     "{megabytes} MB, {n_threads} threads"
                 );
                 assert_eq!(one.iterations, other.iterations);
             }
         }
         for outcome in &one {
-            assert_eq!(outcome.decisions.len(), 200 * 3);
+            assert_eq!(outcome.decision_values.len(), 200 * 3);
             assert_eq!(
                 outcome.cost.smo_iterations,
                 outcome.whole_iterations + outcome.iterations.iter().sum::<u64>()
@@ -118,7 +118,7 @@ fn a_grid_shares_kernel_rows_and_solutions() {
     assert!(total(&together) < total(&alone) && total(&alone) < total(&cold));
     for (number, one) in together.iter().enumerate() {
         for other in [&alone[number], &cold[number]] {
-            for (a, b) in one.decisions.iter().zip(&other.decisions) {
+            for (a, b) in one.decision_values.iter().zip(&other.decision_values) {
                 assert!((a - b).abs() < 2e-2, "candidate {number}: {a} and {b}");
             }
         }

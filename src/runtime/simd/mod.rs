@@ -32,7 +32,7 @@ use bytemuck::Pod;
 use pulp::core_arch::x86::Sse;
 pub use pulp::{Simd, WithSimd};
 
-pub use self::table::Table;
+pub use self::table::ByteTable;
 
 /// Vectors in flight: enough to hide the latency of a fused multiply-add.
 const LANES: usize = 4;

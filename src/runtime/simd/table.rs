@@ -1,45 +1,49 @@
-//! Values that are looked up by a code of one byte.
+//! Lookup tables of 256 values, indexed by bytes.
 
-/// Values that are found without a look at memory on machines that can shuffle bytes in a vector.
-const SHORT: usize = 32;
+/// Values that a lookup by byte shuffles (AVX2) keeps in registers.
+const REGISTER_VALUES: usize = 32;
 
-/// The last of them.
-const LAST: u8 = 31;
+/// Index of the last of them.
+const LAST_IN_REGISTERS: u8 = 31;
 
-/// A table of values.
+/// 256 values by byte.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct ByteTable {
     values: [f32; 256],
-    is_short: bool,
-    /// Byte b of the values 0 to 15 (`planes[b][0]`) and 16 to 31 (`planes[b][1]`), each twice: a
-    /// vector of 32 bytes is shuffled in two halves.
+    fits_registers: bool,
+    /// Byte b of the values 0 to 15 (`planes[b][0]`) and 16 to 31 (`planes[b][1]`), each twice: the
+    /// halves of a vector of 32 bytes are shuffled separately.
     #[cfg(target_arch = "x86_64")]
     planes: [[[u8; 32]; 2]; 4],
 }
 
-impl Table {
-    /// A table of which only the values up to that of `largest` are looked up.
+impl ByteTable {
+    /// A table for codes up to `largest`.
     pub fn new(values: [f32; 256], largest: u8) -> Self {
         #[cfg(target_arch = "x86_64")]
         let plane = |byte: usize| {
             let byte_of = |code: usize| values[code].to_le_bytes()[byte];
-            [0, SHORT / 2].map(|first| std::array::from_fn(|at| byte_of(first + at % (SHORT / 2))))
+            [0, REGISTER_VALUES / 2]
+                .map(|first| std::array::from_fn(|at| byte_of(first + at % (REGISTER_VALUES / 2))))
         };
         Self {
             #[cfg(target_arch = "x86_64")]
             planes: std::array::from_fn(plane),
-            is_short: (LAST..=largest).all(|code| {
-                let (value, last) = (values[usize::from(code)], values[usize::from(LAST)]);
+            fits_registers: (LAST_IN_REGISTERS..=largest).all(|code| {
+                let (value, last) = (
+                    values[usize::from(code)],
+                    values[usize::from(LAST_IN_REGISTERS)],
+                );
                 value.to_bits() == last.to_bits()
             }),
             values,
         }
     }
 
-    /// Whether values are looked up in registers: there are few codes, or those beyond have one value,
-    /// such as the 0 of an RBF kernel.
-    pub fn is_short(&self) -> bool {
-        self.is_short
+    /// Returns true if lookups need registers only: there are at most 32 codes, or all others share one
+    /// value, such as the 0 of an RBF kernel.
+    pub fn fits_registers(&self) -> bool {
+        self.fits_registers
     }
 
     /// The value of a code.
@@ -56,8 +60,8 @@ impl Table {
     pub fn look_up(&self, codes: &[u8], out: &mut [f32]) {
         assert_eq!(codes.len(), out.len());
         #[cfg(target_arch = "x86_64")]
-        if let Some(simd) = pulp::x86::V3::try_new().filter(|_| self.is_short()) {
-            return simd.vectorize(x86::Short {
+        if let Some(simd) = pulp::x86::V3::try_new().filter(|_| self.fits_registers()) {
+            return simd.vectorize(x86::RegisterLookup {
                 simd,
                 table: self,
                 codes,
@@ -81,16 +85,16 @@ mod x86 {
 
     use pulp::x86::V3;
 
-    use super::{LAST, Table};
+    use super::{ByteTable, LAST_IN_REGISTERS};
 
-    pub(super) struct Short<'a> {
+    pub(super) struct RegisterLookup<'a> {
         pub(super) simd: V3,
-        pub(super) table: &'a Table,
+        pub(super) table: &'a ByteTable,
         pub(super) codes: &'a [u8],
         pub(super) out: &'a mut [f32],
     }
 
-    impl pulp::NullaryFnOnce for Short<'_> {
+    impl pulp::NullaryFnOnce for RegisterLookup<'_> {
         type Output = ();
 
         #[inline(always)]
@@ -99,7 +103,7 @@ mod x86 {
             let planes: [[__m256i; 2]; 4] = bytemuck::cast(self.table.planes);
             // Vectors are interleaved by halves: what stands in the upper half comes after it.
             let order: __m256i = bytemuck::cast([0, 2, 4, 6, 1, 3, 5, 7]);
-            let last = bytemuck::cast([LAST; 32]);
+            let last = bytemuck::cast([LAST_IN_REGISTERS; 32]);
             let (codes, last_codes) = self.codes.as_chunks::<32>();
             let (out, last_out) = self.out.as_chunks_mut::<32>();
             for (out, &codes) in out.iter_mut().zip(codes) {
@@ -138,8 +142,8 @@ mod tests {
         let most_alike = std::array::from_fn(|code| all[code.min(31)]);
         let cases = [0, 1, 7, 8, 15, 16, 31, 32, 255].map(|largest| (all, largest));
         for (values, largest) in cases.into_iter().chain([(most_alike, 255)]) {
-            let table = Table::new(values, largest);
-            assert_eq!(table.is_short(), values == most_alike || largest < 32);
+            let table = ByteTable::new(values, largest);
+            assert_eq!(table.fits_registers(), values == most_alike || largest < 32);
             for n in [0_usize, 1, 8, 32, 40, 77, 512] {
                 let codes: Vec<u8> = (0..=largest).cycle().step_by(7).take(n).collect();
                 let mut out = vec![0.0; n];

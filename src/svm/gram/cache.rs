@@ -1,4 +1,4 @@
-//! The rows that were used last, where the whole matrix has no room.
+//! The most recently used rows of a matrix that does not fit the memory budget.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl RowCache {
         }
     }
 
-    pub(super) fn find(&mut self, i: usize) -> Option<Arc<Vec<f32>>> {
+    pub(super) fn get(&mut self, i: usize) -> Option<Arc<Vec<f32>>> {
         let (used, row) = self.rows.get_mut(&i)?;
         self.by_use.remove(used);
         self.clock += 1;
@@ -31,24 +31,25 @@ impl RowCache {
         Some(Arc::clone(row))
     }
 
-    /// Room for a row: that of the row used longest ago, unless somebody still reads it.
-    pub(super) fn room(&mut self) -> Vec<f32> {
-        let forgotten = (self.rows.len() >= self.capacity).then(|| self.forget());
-        let row = forgotten.flatten();
+    /// A buffer for a row: that of the least recently used one if the cache is full and no thread
+    /// reads it.
+    pub(super) fn reclaim(&mut self) -> Vec<f32> {
+        let evicted = (self.rows.len() >= self.capacity).then(|| self.evict());
+        let row = evicted.flatten();
         row.and_then(|row| Arc::try_unwrap(row).ok())
             .unwrap_or_default()
     }
 
-    fn forget(&mut self) -> Option<Arc<Vec<f32>>> {
+    fn evict(&mut self) -> Option<Arc<Vec<f32>>> {
         let (_, oldest) = self.by_use.pop_first()?;
         self.rows.remove(&oldest).map(|(_, row)| row)
     }
 
-    pub(super) fn keep(&mut self, i: usize, row: &Arc<Vec<f32>>) {
-        if self.find(i).is_some() {
+    pub(super) fn insert(&mut self, i: usize, row: &Arc<Vec<f32>>) {
+        if self.get(i).is_some() {
             return;
         }
-        while self.rows.len() >= self.capacity && self.forget().is_some() {}
+        while self.rows.len() >= self.capacity && self.evict().is_some() {}
         self.clock += 1;
         self.by_use.insert(self.clock, i);
         self.rows.insert(i, (self.clock, Arc::clone(row)));

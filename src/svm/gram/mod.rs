@@ -1,12 +1,12 @@
 //! The Gram matrix: every kernel value, computed once for all folds, classes and candidates.
 //!
 //! # Method
-//! The whole matrix where the memory budget allows it: blocks of rows in parallel, stored as f32,
-//! as LIBSVM's cache stores them. Otherwise a cache of rows, shared by all threads, that forgets
-//! the row used longest ago. Where a matrix would be large and its values are few, it is
-//! [coded](coded) in bytes, with such a cache before it. The estimate comes before the allocation.
-//! Rows have the same bits either way: K(x, z) and K(z, x) do, so that half of a whole matrix of f32
-//! is computed and the rest mirrored, except for values that the caller brought.
+//! The whole matrix if it fits the memory budget: blocks of rows in parallel, stored as f32, as in
+//! LIBSVM's cache. Otherwise a cache of the most recently used rows, shared by all threads. A large
+//! matrix with few distinct values is stored as [bytes](quantized), with a cache of decoded rows.
+//! Memory is checked before it is allocated. Row bits do not depend on the storage: K(x, z) and
+//! K(z, x) are equal, so one triangle of an f32 matrix is computed and mirrored, except for
+//! precomputed values.
 //!
 //! Kernels that differ only in their parameters share their [base](Kernel::base): a matrix of
 //! squared distances gives the RBF matrix of every γ. Rounding a distance to f32 changes
@@ -16,79 +16,65 @@
 //! | | time | memory |
 //! |---|---|---|
 //! | whole matrix | ½n · (stored values of X) multiply-adds | 4n² bytes |
-//! | one row of the cache | (stored values of X) multiply-adds | 4n bytes |
-//! | coded matrix | n · (stored values of X) multiply-adds of 16 bits | n² bytes |
+//! | one cached row | (stored values of X) multiply-adds | 4n bytes |
+//! | quantised matrix | n · (stored values of X) multiply-adds of 16 bits | n² bytes |
 
 mod cache;
-mod coded;
-mod lines;
+mod mirror;
+mod quantized;
+mod rows;
 mod source;
 
 use std::fmt::Debug;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
 use self::cache::RowCache;
-use self::coded::{Codes, Decoded};
-pub(super) use self::lines::{BLOCK, Lines};
-use self::source::{Computed, Derived, Given, Source};
-use super::kernel::{self, Kernel, WIDTH};
+use self::mirror::mirror;
+use self::quantized::{LookupKernel, QuantizedGram};
+pub(super) use self::rows::{BLOCK, KernelRows};
+use self::source::{Computed, KernelSource, Precomputed, to_f32};
+use super::kernel::{self, Kernel, PANEL_ROWS};
 use super::memory::Budget;
 use crate::data::{HugePageBuffer, Layout, Row as _};
+use crate::runtime::buffers::BufferPool;
+use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Monitor, Result};
 
-/// Rows that the cache must be able to hold: two for each of a few threads.
-const FEWEST_ROWS: usize = 8;
+/// Minimum capacity of a row cache: two rows for each of four threads.
+const MIN_CACHED_ROWS: usize = 8;
 
-/// Bytes of a matrix of f32 from which it is coded, if it can be: to read rows of a smaller one as
-/// they are is faster.
-const LARGE: u64 = 1 << 30;
+/// Size of an f32 matrix from which bytes are preferred. Smaller matrices are read faster as f32.
+const QUANTIZE_FROM_BYTES: u64 = 1 << 30;
 
-/// What the rows that are decoded may take: hardly one is read again soon, so that more of them would
-/// only be further away.
-const DECODED: u64 = 1 << 23;
+/// Cache size for decoded rows. Few are read again soon, so more would only leave the CPU's cache.
+const DECODED_BYTES: u64 = 1 << 23;
 
-/// Kernel values between all samples, in the order in which they were listed.
+/// Kernel values between all samples.
 #[derive(Debug)]
 pub struct Gram<'a> {
     n: usize,
-    /// What the value 1 stands for: a base has a unit of its own where f32 would overflow.
-    unit: f64,
-    source: Box<dyn Source + 'a>,
+    /// Stored values are base values divided by this; not 1 where f32 would overflow.
+    scale: f64,
+    source: Box<dyn KernelSource + 'a>,
+    /// The source, if it is a lookup table over quantised values.
+    lookup: Option<Arc<LookupKernel>>,
     store: Store,
     diagonal: Vec<f32>,
-    computed: AtomicU64,
-    /// Where a whole matrix goes when it is not needed any more, if it came from a base.
-    home: Option<&'a Shelf>,
-    /// For the matrices that are derived from this one.
-    shelf: Shelf,
+    rows_computed: AtomicU64,
+    /// The buffers of the base, if this matrix is derived from one.
+    base_buffers: Option<&'a Buffers>,
+    own_buffers: Buffers,
 }
 
-/// Memory that is not needed any more: whoever comes next has no need to ask the system, which may
-/// take as long to give it out as it takes to fill it.
+/// Buffers that the kernels of one base reuse: fresh pages cost as much as filling them.
 #[derive(Debug, Default)]
-struct Shelf {
-    /// All of one size.
-    matrices: Mutex<Vec<HugePageBuffer<f32>>>,
-    gathered: Pile<f32>,
-}
-
-/// Memory for parts of rows, which may hold anything.
-#[derive(Debug, Default)]
-struct Pile<T>(Mutex<Vec<Vec<T>>>);
-
-impl<T> Pile<T> {
-    fn lend(&self) -> Vec<T> {
-        lock(&self.0).pop().unwrap_or_default()
-    }
-
-    /// For the next who asks.
-    fn take_back(&self, memory: Vec<T>) {
-        lock(&self.0).push(memory);
-    }
+struct Buffers {
+    matrices: BufferPool<HugePageBuffer<f32>>,
+    gathered: BufferPool<Vec<f32>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -97,9 +83,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for Gram<'_> {
     fn drop(&mut self) {
-        if let (Some(home), Store::Full(values)) = (self.home, &mut self.store) {
-            let values = std::mem::replace(values, HugePageBuffer::new(0));
-            lock(&home.matrices).push(values);
+        if let (Some(buffers), Store::Full(values)) = (self.base_buffers, &mut self.store) {
+            buffers.matrices.release(std::mem::take(values));
         }
     }
 }
@@ -107,7 +92,7 @@ impl Drop for Gram<'_> {
 #[derive(Debug)]
 enum Store {
     Full(HugePageBuffer<f32>),
-    Cache(Mutex<RowCache>),
+    Cached(Mutex<RowCache>),
 }
 
 /// One row of a [`Gram`].
@@ -115,7 +100,7 @@ enum Store {
 pub enum GramRow<'a> {
     /// A row of the whole matrix.
     Borrowed(&'a [f32]),
-    /// A row of the cache, which may forget it meanwhile.
+    /// A row of the cache, alive even after its eviction.
     Shared(Arc<Vec<f32>>),
 }
 
@@ -131,15 +116,15 @@ impl Deref for GramRow<'_> {
 }
 
 impl<'a> Gram<'a> {
-    /// The kernel between the rows listed in `order`: sample `i` of the matrix is row `order[i]`.
+    /// The kernel between the listed rows: sample `i` of the matrix is row `row_of_sample[i]`.
     pub fn new<R: Layout + Debug>(
         rows: &'a R,
-        order: &'a [usize],
+        row_of_sample: &'a [usize],
         kernel: Kernel,
         budget: Budget,
         monitor: &Monitor,
     ) -> Result<Self> {
-        let n = order.len();
+        let n = row_of_sample.len();
         let kernel = kernel.check()?;
         if kernel == Kernel::Precomputed {
             if rows.n_features() != rows.n_rows() {
@@ -149,57 +134,51 @@ impl<'a> Gram<'a> {
                     found: rows.n_features(),
                 });
             }
-            let values = order.iter().flat_map(|&row| rows.row(row).entries());
+            let values = row_of_sample
+                .iter()
+                .flat_map(|&row| rows.row(row).entries());
             let largest = values.map(|(_, value)| value.abs()).fold(0.0, f64::max);
             if largest > f32::MAX.into() {
                 return Err(too_large("the kernel matrix", largest));
             }
-            let mut places = vec![None; rows.n_rows()];
-            for (place, &row) in order.iter().enumerate() {
-                places[row] = Some(place);
+            let mut sample_of_row = vec![None; rows.n_rows()];
+            for (sample, &row) in row_of_sample.iter().enumerate() {
+                sample_of_row[row] = Some(sample);
             }
-            let source = Given {
+            let source = Precomputed {
                 rows,
-                order,
-                places,
+                row_of_sample,
+                sample_of_row,
             };
-            return Self::of(Box::new(source), n, None, budget, monitor);
+            return Self::empty(Box::new(source), n, None)?.filled(budget, monitor);
         }
-        let norms = kernel::squared_norms(rows, order);
+        let norms = kernel::squared_norms(rows, row_of_sample);
         let largest = norms.iter().copied().fold(0.0, f64::max);
         // Twice a norm is added to another.
         if !(4.0 * largest).is_finite() {
             return Err(too_large("a row of X", largest));
         }
-        let unit = match kernel {
-            Kernel::SquaredDistance => unit(largest),
+        let scale = match kernel {
+            Kernel::SquaredDistance => scale(largest),
             _ => 1.0,
         };
         let source = Computed {
             rows,
-            order,
+            row_of_sample,
             kernel,
             norms,
-            factor: unit.recip(),
+            factor: scale.recip(),
         };
-        let room = budget.beside_codes(n, LARGE);
-        let room = room.filter(|room| room.rows(n) >= FEWEST_ROWS);
-        if let Some((room, largest)) = room.zip(room.and_then(|_| Codes::bound(&source))) {
-            let codes = Arc::new(Codes::new(&source, largest, monitor)?);
-            let mut gram = Self::decoded(codes, n, kernel, room)?;
-            gram.computed = AtomicU64::new(n as u64);
+        let rest = budget.beside_quantized(n, QUANTIZE_FROM_BYTES);
+        let rest = rest.filter(|rest| rest.rows(n) >= MIN_CACHED_ROWS);
+        if let Some((rest, largest)) = rest.zip(rest.and_then(|_| QuantizedGram::bound(&source))) {
+            let base = Arc::new(QuantizedGram::new(&source, largest, monitor)?);
+            let mut gram = Self::quantized(base, n, kernel, rest)?;
+            gram.rows_computed = AtomicU64::new(n as u64);
             return Ok(gram);
         }
-        let mut gram = Self::of(Box::new(source), n, None, budget, monitor)?;
-        gram.unit = unit;
-        Ok(gram)
-    }
-
-    /// A kernel whose base is coded, with room for some rows.
-    fn decoded(codes: Arc<Codes>, n: usize, kernel: Kernel, room: Budget) -> Result<Self> {
-        let mut gram = Self::empty(Box::new(Decoded::new(codes, kernel)), n, None)?;
-        let capacity = room.at_most(DECODED).rows(n).max(FEWEST_ROWS);
-        gram.store = Store::Cache(Mutex::new(RowCache::new(capacity)));
+        let mut gram = Self::empty(Box::new(source), n, None)?.filled(budget, monitor)?;
+        gram.scale = scale;
         Ok(gram)
     }
 
@@ -211,86 +190,100 @@ impl<'a> Gram<'a> {
         monitor: &Monitor,
     ) -> Result<Self> {
         let kernel = kernel.check()?;
-        if let Some(decoded) = base.source.decoded() {
-            return Self::decoded(Arc::clone(decoded.codes()), base.n, kernel, budget);
+        if let Some(lookup) = &base.lookup {
+            return Self::quantized(Arc::clone(lookup.base()), base.n, kernel, budget);
         }
-        let source = Derived { base, kernel };
-        Self::of(Box::new(source), base.n, Some(&base.shelf), budget, monitor)
+        let source = FromBase { base, kernel };
+        Self::empty(Box::new(source), base.n, Some(&base.own_buffers))?.filled(budget, monitor)
     }
 
-    /// No values yet.
-    fn empty(source: Box<dyn Source + 'a>, n: usize, home: Option<&'a Shelf>) -> Result<Self> {
+    /// A kernel over a quantised base, with a cache of decoded rows.
+    fn quantized(
+        base: Arc<QuantizedGram>,
+        n: usize,
+        kernel: Kernel,
+        budget: Budget,
+    ) -> Result<Self> {
+        let lookup = Arc::new(LookupKernel::new(base, kernel));
+        let mut gram = Self::empty(Box::new(Arc::clone(&lookup)), n, None)?;
+        gram.lookup = Some(lookup);
+        let capacity = budget.at_most(DECODED_BYTES).rows(n).max(MIN_CACHED_ROWS);
+        gram.store = Store::Cached(Mutex::new(RowCache::new(capacity)));
+        Ok(gram)
+    }
+
+    /// A matrix without values.
+    fn empty(
+        source: Box<dyn KernelSource + 'a>,
+        n: usize,
+        base_buffers: Option<&'a Buffers>,
+    ) -> Result<Self> {
         let diagonal: Vec<f32> = (0..n).map(|i| source.diagonal(i)).collect();
-        // Where a computed kernel overflows, it does so here first.
+        // If a computed kernel overflows, it does so on the diagonal.
         if let Some(value) = diagonal.iter().find(|value| !value.is_finite()) {
             return Err(too_large("the kernel matrix", (*value).into()));
         }
         Ok(Self {
             n,
-            unit: 1.0,
+            scale: 1.0,
             diagonal,
             source,
-            store: Store::Full(HugePageBuffer::new(0)),
-            computed: AtomicU64::new(0),
-            home,
-            shelf: Shelf::default(),
+            lookup: None,
+            store: Store::Full(HugePageBuffer::default()),
+            rows_computed: AtomicU64::new(0),
+            base_buffers,
+            own_buffers: Buffers::default(),
         })
     }
 
-    fn of(
-        source: Box<dyn Source + 'a>,
-        n: usize,
-        home: Option<&'a Shelf>,
-        budget: Budget,
-        monitor: &Monitor,
-    ) -> Result<Self> {
-        let mut gram = Self::empty(source, n, home)?;
-        let fits = budget.rows(n);
-        if fits >= n {
-            gram.store = Store::Full(gram.fill(monitor)?);
-        } else if fits >= FEWEST_ROWS {
-            gram.store = Store::Cache(Mutex::new(RowCache::new(fits)));
+    /// Computes the whole matrix if it fits the budget, or sets up a row cache.
+    fn filled(mut self, budget: Budget, monitor: &Monitor) -> Result<Self> {
+        let capacity = budget.rows(self.n);
+        if capacity >= self.n {
+            self.store = Store::Full(self.compute(monitor)?);
+        } else if capacity >= MIN_CACHED_ROWS {
+            self.store = Store::Cached(Mutex::new(RowCache::new(capacity)));
         } else {
             return Err(Error::Parameter {
                 name: "memory_mb",
                 rule: "enough for eight rows of each kernel matrix",
-                value: format!("{}, with rows of {n} samples", budget.described()),
+                value: format!("{}, with rows of {} samples", budget.described(), self.n),
             });
         }
-        Ok(gram)
+        Ok(self)
     }
 
-    fn fill(&self, monitor: &Monitor) -> Result<HugePageBuffer<f32>> {
-        let used = self.home.and_then(|home| lock(&home.matrices).pop());
+    fn compute(&self, monitor: &Monitor) -> Result<HugePageBuffer<f32>> {
+        let used = self.base_buffers.and_then(|pool| pool.matrices.acquire());
         let mut values = used.unwrap_or_else(|| HugePageBuffer::new(self.n * self.n));
         let (n, is_symmetric) = (self.n, self.source.is_symmetric());
         values
-            .par_chunks_mut((WIDTH * n).max(1))
+            .par_chunks_mut((PANEL_ROWS * n).max(1))
             .enumerate()
             .try_for_each(|(index, chunk)| {
                 monitor.check()?;
-                let row = index * WIDTH;
+                let row = index * PANEL_ROWS;
                 let first = if is_symmetric { row } else { 0 };
                 let rows = row..row + chunk.len() / n;
                 self.source.fill(rows, first, chunk);
                 Ok(())
             })?;
         if is_symmetric {
-            mirror(&mut values, 0, n, monitor)?;
+            mirror::<PANEL_ROWS>(&mut values, 0, n, monitor)?;
         }
-        self.computed.fetch_add(self.n as u64, Ordering::Relaxed);
+        self.rows_computed.fetch_add(n as u64, Ordering::Relaxed);
         Ok(values)
     }
 
-    /// How many samples.
+    /// Number of samples.
     #[allow(clippy::len_without_is_empty)] // a matrix without samples is of no use
     pub fn len(&self) -> usize {
         self.n
     }
 
-    /// Whether the whole matrix is in memory.
+    /// Returns true if the whole matrix is in memory.
     pub fn is_full(&self) -> bool {
-        matches!(self.store, Store::Full(_)) || self.source.decoded().is_some()
+        matches!(self.store, Store::Full(_)) || self.lookup.is_some()
     }
 
     /// K(i, i) of every sample.
@@ -298,9 +291,9 @@ impl<'a> Gram<'a> {
         &self.diagonal
     }
 
-    /// How many rows were computed so far.
+    /// Number of rows computed so far.
     pub fn rows_computed(&self) -> u64 {
-        self.computed.load(Ordering::Relaxed)
+        self.rows_computed.load(Ordering::Relaxed)
     }
 
     /// Row `i`: K(i, ·).
@@ -311,78 +304,42 @@ impl<'a> Gram<'a> {
     pub fn row(&self, i: usize) -> GramRow<'_> {
         match &self.store {
             Store::Full(values) => GramRow::Borrowed(&values[i * self.n..][..self.n]),
-            Store::Cache(cache) => GramRow::Shared(self.cached(cache, i)),
+            Store::Cached(cache) => GramRow::Shared(self.cached_row(cache, i)),
         }
     }
 
-    fn shelf(&self) -> &Shelf {
-        self.home.unwrap_or(&self.shelf)
+    fn buffers(&self) -> &Buffers {
+        self.base_buffers.unwrap_or(&self.own_buffers)
     }
 
-    /// The rows in their codes, if it takes no time to decode them.
-    pub(super) fn coded(&self) -> Option<&Decoded> {
-        let decoded = self.source.decoded();
-        decoded.filter(|decoded| decoded.table().is_short())
+    /// The quantised rows, if decoding them is as fast as reading f32.
+    pub(super) fn fast_lookup(&self) -> Option<&LookupKernel> {
+        self.lookup.as_deref().filter(|lookup| lookup.is_fast())
     }
 
-    /// A row of the cache. Two threads may compute the same row at once: both get the same bits.
-    fn cached(&self, cache: &Mutex<RowCache>, i: usize) -> Arc<Vec<f32>> {
+    /// A cached row. Two threads may compute the same row at the same time, with the same bits.
+    fn cached_row(&self, cache: &Mutex<RowCache>, i: usize) -> Arc<Vec<f32>> {
         let mut values = {
             let mut cache = lock(cache);
-            if let Some(row) = cache.find(i) {
+            if let Some(row) = cache.get(i) {
                 return row;
             }
-            cache.room()
+            cache.reclaim()
         };
         values.resize(self.n, 0.0);
         self.source.fill(i..i + 1, 0, &mut values);
-        if self.source.decoded().is_none() {
-            self.computed.fetch_add(1, Ordering::Relaxed);
+        if self.lookup.is_none() {
+            self.rows_computed.fetch_add(1, Ordering::Relaxed);
         }
         let row = Arc::new(values);
-        lock(cache).keep(i, &row);
+        lock(cache).insert(i, &row);
         row
     }
 }
 
-/// Completes rows of a symmetric matrix of `n` columns, the first of which is row `first`, from the
-/// column that stands under it on: of every [`WIDTH`] rows, the columns from the first of them on
-/// are known.
-fn mirror(rows: &mut [f32], first: usize, n: usize, monitor: &Monitor) -> Result<()> {
-    let n_blocks = (rows.len() / n.max(1)).div_ceil(WIDTH);
-    if n_blocks < 2 {
-        return Ok(());
-    }
-    let above = n_blocks / 2 * WIDTH;
-    let (upper, lower) = rows.split_at_mut(above * n);
-    let known = &*upper;
-    lower
-        .par_chunks_mut(WIDTH * n)
-        .enumerate()
-        .try_for_each(|(index, block)| {
-            monitor.check()?;
-            let start = first + above + index * WIDTH;
-            // Tiles of as many rows as columns: each line of memory is read once and written once.
-            for (tile, known) in known.chunks(WIDTH * n).enumerate() {
-                for (row, out) in block.chunks_mut(n).enumerate() {
-                    let out = &mut out[first + tile * WIDTH..];
-                    for (value, known) in out.iter_mut().zip(known.chunks(n)) {
-                        *value = known[start + row];
-                    }
-                }
-            }
-            Ok(())
-        })?;
-    let (upper, lower) = rayon::join(
-        || mirror(upper, first, n, monitor),
-        || mirror(lower, first + above, n, monitor),
-    );
-    upper.and(lower)
-}
-
-/// 1 for squared norms up to a size that is far from the limits of f32, else a power of two as
-/// large: what is divided by it keeps its bits.
-fn unit(largest: f64) -> f64 {
+/// 1 for squared norms far from the limits of f32, otherwise a power of two of their magnitude:
+/// dividing by it is exact.
+fn scale(largest: f64) -> f64 {
     let exponent = largest.log2().floor();
     if largest == 0.0 || exponent.abs() <= 64.0 {
         1.0
@@ -396,6 +353,104 @@ fn too_large(what: &str, value: f64) -> Error {
         name: "X",
         rule: "small enough for finite kernel values; scale the features",
         value: format!("{value:e} in {what}"),
+    }
+}
+
+/// A kernel computed from the matrix of its base.
+#[derive(Debug)]
+pub(super) struct FromBase<'a> {
+    pub(super) base: &'a Gram<'a>,
+    pub(super) kernel: Kernel,
+}
+
+impl KernelSource for FromBase<'_> {
+    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
+        for (row, out) in rows.zip(out.chunks_mut(self.base.n)) {
+            let base = self.base.row(row);
+            let (out, base) = (&mut out[first..], &base[first..]);
+            for (out, base) in out.chunks_mut(BLOCK).zip(base.chunks(BLOCK)) {
+                simd::dispatch(ApplyKernel {
+                    kernel: self.kernel,
+                    scale: self.base.scale,
+                    base,
+                    out,
+                });
+            }
+        }
+    }
+
+    fn is_symmetric(&self) -> bool {
+        self.base.source.is_symmetric()
+    }
+
+    fn diagonal(&self, i: usize) -> f32 {
+        let mut value = [f64::from(self.base.diagonal[i]) * self.base.scale];
+        self.kernel.apply(&mut value);
+        to_f32(value[0])
+    }
+}
+
+struct ApplyKernel<'a> {
+    kernel: Kernel,
+    scale: f64,
+    base: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl WithSimd for ApplyKernel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self {
+            kernel,
+            scale,
+            base,
+            out,
+        } = self;
+        let mut values = [0.0; BLOCK];
+        let values = &mut values[..base.len()];
+        for (value, &base) in values.iter_mut().zip(base) {
+            *value = f64::from(base) * scale;
+        }
+        kernel.apply(values);
+        for (out, &value) in out.iter_mut().zip(&*values) {
+            *out = to_f32(value);
+        }
+    }
+}
+
+impl<'a> KernelRows for &'a Gram<'a> {
+    type Value = f32;
+    type Row = GramRow<'a>;
+    type DecodeBuffer = ();
+
+    #[inline]
+    fn row(self, i: usize) -> GramRow<'a> {
+        Gram::row(self, i)
+    }
+
+    fn gather(self, i: usize, columns: &[u32], out: &mut [f32]) {
+        match &self.lookup {
+            Some(lookup) => lookup.gather_values(i, columns, out),
+            None => rows::gather(&Gram::row(self, i), columns, out),
+        }
+    }
+
+    #[inline(always)]
+    fn decode_buffer() {}
+
+    #[inline(always)]
+    fn decode<'r>(self, stored: &'r [f32], (): &'r mut ()) -> &'r [f32] {
+        stored
+    }
+
+    fn acquire_buffer(self) -> Vec<f32> {
+        self.buffers().gathered.acquire().unwrap_or_default()
+    }
+
+    fn release_buffer(self, buffer: Vec<f32>) {
+        self.buffers().gathered.release(buffer);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whole, cached and coded matrices hold the same values.
+//! Whole, cached and quantised matrices hold the same values.
 
 use super::*;
 use crate::data::Dense;
@@ -26,7 +26,7 @@ fn budget(rows: usize) -> Budget {
     Budget::new(Some(megabytes + 1e-6)).expect("positive")
 }
 
-/// Rows of a whole matrix, half of which is mirrored, against rows that are computed alone.
+/// Rows of a whole matrix, half of which is mirrored, against rows computed one by one.
 #[test]
 fn a_mirrored_matrix_has_the_bits_of_its_rows() {
     let values = numbers(N * 4);
@@ -43,9 +43,9 @@ fn a_mirrored_matrix_has_the_bits_of_its_rows() {
     }
 }
 
-/// Values of so few bytes that codes fit the budget and f32 do not, against a whole matrix.
+/// A budget that bytes fit and f32 do not, against a whole matrix.
 #[test]
-fn a_coded_matrix_has_the_bits_of_a_whole_one() {
+fn a_quantized_matrix_has_the_bits_of_a_whole_one() {
     let order: Vec<usize> = (0..N).rev().collect();
     let monitor = Monitor::new();
     let binary: Vec<f64> = numbers(N * 9).iter().map(|v| f64::from(*v > 0.4)).collect();
@@ -57,15 +57,15 @@ fn a_coded_matrix_has_the_bits_of_a_whole_one() {
             let rows = Dense::new(values, N, 9).expect("shape");
             let make = |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
             let (whole, small) = (make(budget(N)), make(budget(N / 2)));
-            assert_eq!(small.source.decoded().is_some(), expected, "{kernel:?}");
+            assert_eq!(small.lookup.is_some(), expected, "{kernel:?}");
             assert_eq!(small.is_full(), expected);
             assert_eq!(whole.diagonal(), small.diagonal());
             let columns = [7, 0, 52, 7];
             for i in (0..N).chain(0..N) {
                 assert_eq!(*whole.row(i), *small.row(i), "{kernel:?}, row {i}");
                 let (mut from_whole, mut from_small) = ([0.0; 4], [0.0; 4]);
-                (&whole).pick(i, &columns, &mut from_whole);
-                (&small).pick(i, &columns, &mut from_small);
+                (&whole).gather(i, &columns, &mut from_whole);
+                (&small).gather(i, &columns, &mut from_small);
                 assert_eq!(from_whole, from_small);
             }
             if expected {
@@ -83,7 +83,7 @@ fn a_coded_matrix_has_the_bits_of_a_whole_one() {
 }
 
 #[test]
-fn memory_that_was_used_before_leaves_no_trace() {
+fn a_reused_buffer_leaves_no_trace() {
     let values = numbers(N * 4);
     let rows = Dense::new(&values, N, 4).expect("shape");
     let order: Vec<usize> = (0..N).collect();
@@ -96,14 +96,18 @@ fn memory_that_was_used_before_leaves_no_trace() {
     };
     let fresh = derive(2.0);
     drop(derive(0.1));
-    assert_eq!(lock(&base.shelf.matrices).len(), 1);
+    let buffers = base.own_buffers.matrices.drain();
+    assert_eq!(buffers.len(), 1);
+    buffers
+        .into_iter()
+        .for_each(|buffer| base.own_buffers.matrices.release(buffer));
     let used = derive(2.0);
-    assert_eq!(lock(&base.shelf.matrices).len(), 0);
+    assert!(base.own_buffers.matrices.acquire().is_none());
     assert!((0..N).all(|i| *fresh.row(i) == *used.row(i)));
 }
 
 #[test]
-fn a_matrix_that_was_brought_need_not_be_symmetric() {
+fn a_precomputed_matrix_need_not_be_symmetric() {
     let values = numbers(N * N);
     let rows = Dense::new(&values, N, N).expect("shape");
     let order: Vec<usize> = (0..N).collect();

@@ -17,7 +17,7 @@
 //! With all β scaled to the next C, it is taken where its objective is greater: with all moved alike,
 //! it is that which foretells.
 //!
-//! `auto` makes [conjugate](super::direction) steps as well. The other rules make LIBSVM's, so that
+//! `auto` makes [conjugate](super::smo) steps as well. The other rules make LIBSVM's, so that
 //! their iterations can be compared with its own.
 //!
 //! The decision values of a round's test samples are read off its gradient; samples of other
@@ -31,12 +31,13 @@ use std::time::Duration;
 use rayon::prelude::*;
 
 use self::stages::{Camp, Fold, Stages};
+use super::candidate::Candidate;
 use super::definite::is_definite;
+use super::dual::{Dual, Solution};
 use super::gram::Gram;
-use super::kfold::{Candidate, Outcome};
-use super::machine::{Machine, Machines};
+use super::kfold::Outcome;
+use super::problem::{BinaryProblem, BinaryProblems};
 use super::seeding::Seeding;
-use super::smo::{Dual, Solution};
 use crate::data::{Examples, Layout};
 use crate::folds::Resampling;
 use crate::{Cost, Monitor, Result};
@@ -45,7 +46,7 @@ use crate::{Cost, Monitor, Result};
 #[derive(Debug)]
 pub(super) struct Member<'a> {
     pub(super) candidate: &'a Candidate<'a>,
-    pub(super) machines: Machines,
+    pub(super) binary: BinaryProblems,
 }
 
 /// A kernel matrix that rounds share, or one of their own.
@@ -67,7 +68,7 @@ impl<'a> Holder<'a> {
 pub(super) struct Run<'a, R> {
     pub(super) examples: &'a Examples<'a, R>,
     pub(super) rounds: &'a dyn Resampling,
-    pub(super) places: &'a [usize],
+    pub(super) sample_of_row: &'a [usize],
     pub(super) rule: Seeding,
     pub(super) monitor: &'a Monitor,
 }
@@ -77,7 +78,7 @@ impl<R: Layout + Debug> Run<'_, R> {
     pub(super) fn n_solves(&self, member: &Member<'_>, rule: Seeding) -> usize {
         let n_rounds = self.rounds.n_splits();
         let n_wholes = usize::from(rule.needs_whole(n_rounds));
-        member.machines.list.len() * (n_rounds + n_wholes)
+        member.binary.problems.len() * (n_rounds + n_wholes)
     }
 
     /// The rule for a path. Where the kernel is not positive definite there are several solutions,
@@ -139,7 +140,7 @@ impl<R: Layout + Debug> Run<'_, R> {
     /// Decision values of a round's test samples, and the kernel rows read for them.
     fn decisions(
         &self,
-        machine: &Machine,
+        machine: &BinaryProblem,
         dual: &Dual<'_>,
         solution: &Solution,
         round: usize,
@@ -148,9 +149,9 @@ impl<R: Layout + Debug> Run<'_, R> {
         let mut decisions = vec![solution.intercept; held_out.len()];
         let mut strangers = vec![];
         for (decision, &row) in decisions.iter_mut().zip(held_out) {
-            let sample = self.places[row];
+            let sample = self.sample_of_row[row];
             match machine.variable(sample) {
-                Some(variable) => *decision = solution.decision(dual, variable),
+                Some(variable) => *decision = solution.decision_value(dual, variable),
                 None => strangers.push((decision, sample)),
             }
         }
@@ -170,7 +171,7 @@ impl<R: Layout + Debug> Run<'_, R> {
 
     /// Puts the parts of a candidate together; `folds` are by round, machine and candidate.
     fn gather(&self, at: usize, folds: &[Vec<Vec<Fold>>], camps: &[Camp]) -> Outcome {
-        let n_machines = camps.len();
+        let n_problems = camps.len();
         let mut decisions = vec![];
         for (round, machines) in folds.iter().enumerate() {
             for row in 0..self.rounds.held_out(round).len() {
@@ -188,14 +189,14 @@ impl<R: Layout + Debug> Run<'_, R> {
         Outcome {
             cost: Cost {
                 fits: (folds().count() + wholes().count()) as u64,
-                rows_evaluated: (decisions.len() / n_machines) as u64,
+                rows_evaluated: (decisions.len() / n_problems) as u64,
                 cache_hits: folds().map(|fold| fold.rows_read).sum::<u64>()
                     + origins().map(|known| known.solution.rows_read).sum::<u64>(),
                 smo_iterations: whole_iterations + iterations.iter().sum::<u64>(),
                 ..Cost::default()
             },
-            decisions,
-            n_machines,
+            decision_values: decisions,
+            n_problems,
             iterations,
             whole_iterations,
             gap: folds().map(|fold| fold.gap).fold(0.0, f64::max),

@@ -9,9 +9,10 @@ use rayon::prelude::*;
 use super::{Holder, Member, Run};
 use crate::Result;
 use crate::data::Layout;
-use crate::svm::machine::Machine;
-use crate::svm::seeding::{self, Along, Move, Seed, Seeding};
-use crate::svm::smo::{self, Bounds, Dual, Options, Solution, Start};
+use crate::svm::dual::{self, Bounds, Dual, Solution, Start};
+use crate::svm::problem::BinaryProblem;
+use crate::svm::seeding::{self, CPathSeed, SeededStart, Seeding, Transition};
+use crate::svm::smo::{self, Options};
 
 /// A machine solved on some training set.
 #[derive(Debug)]
@@ -69,8 +70,8 @@ where
     /// Solves what every machine's rounds start from.
     pub(super) fn camps(&self) -> Result<Vec<Camp>> {
         let rule = self.rule;
-        let n_machines = self.path[0].machines.list.len();
-        let mut camps: Vec<Camp> = (0..n_machines).map(|_| Camp::default()).collect();
+        let n_problems = self.path[0].binary.problems.len();
+        let mut camps: Vec<Camp> = (0..n_problems).map(|_| Camp::default()).collect();
         if rule.needs_first() {
             let by = if rule == Seeding::Auto {
                 Seeding::Sir
@@ -116,7 +117,7 @@ where
         let steps = self.path.iter().zip(&site.costs).enumerate();
         let merged = steps.map(|(step, (member, costs))| {
             let clock = Instant::now();
-            let machine = &member.machines.list[at];
+            let machine = &member.binary.problems[at];
             let dual = machine.dual(site.holder.gram());
             let [first, second] = early.map(|known| (&known[step].solution, &known[step].bounds));
             let solution = seeding::merge(&dual, first, second, self.run.monitor)?;
@@ -134,8 +135,8 @@ where
         let set = round.map_or(0, |round| round + 1);
         let times = self.run.times(round);
         let costs = |member: &&Member<'_>| {
-            let (costs, order) = (&member.candidate.costs, &member.machines.order);
-            costs.of(self.run.examples, order, set, &times)
+            let (costs, order) = (&member.candidate.penalty, &member.binary.row_of_sample);
+            costs.per_sample(self.run.examples, order, set, &times)
         };
         Ok(Site {
             holder: (self.grams)(set)?,
@@ -165,14 +166,14 @@ where
                 let path = self.path.iter().zip(&*knowns);
                 Ok(path
                     .map(|(member, known)| {
-                        self.fold(&site, &member.machines.list[at], known, round)
+                        self.fold(&site, &member.binary.problems[at], known, round)
                     })
                     .collect())
             })
             .collect()
     }
 
-    fn fold(&self, site: &Site<'_>, machine: &Machine, known: &Known, round: usize) -> Fold {
+    fn fold(&self, site: &Site<'_>, machine: &BinaryProblem, known: &Known, round: usize) -> Fold {
         let dual = machine.dual(site.holder.gram());
         let solution = &known.solution;
         let (decisions, rows_read) = self.run.decisions(machine, &dual, solution, round);
@@ -189,7 +190,7 @@ where
     fn walk(&self, site: &Site<'_>, at: usize, camp: &Camp) -> Result<Knowns> {
         let mut solved: Vec<Known> = vec![];
         for (step, member) in self.path.iter().enumerate() {
-            let machine = &member.machines.list[at];
+            let machine = &member.binary.problems[at];
             let dual = machine.dual(site.holder.gram());
             let bounds = machine.bounds(&site.costs[step]);
             let clock = Instant::now();
@@ -213,7 +214,7 @@ where
         &self,
         dual: &Dual<'_>,
         bounds: &Bounds,
-        seed: Seed,
+        seed: SeededStart,
         fitting: &Options,
     ) -> Result<Solution> {
         let options = Options {
@@ -221,10 +222,10 @@ where
             ..*fitting
         };
         let is_fit = seed.is_cold() && !options.conjugate;
-        let rounded = smo::rounding(&seed.start.beta);
+        let rounded = dual::rounding_error(&seed.start.beta);
         let mut solution = smo::solve(dual, bounds, seed.start, &options, self.run.monitor)?;
         solution.rows_read += seed.rows_read;
-        if is_fit || solution.leeway(bounds, rounded) <= options.tolerance {
+        if is_fit || solution.intercept_slack(bounds, rounded) <= options.tolerance {
             return Ok(solution);
         }
         let fit = smo::solve(dual, bounds, Start::cold(dual), fitting, self.run.monitor)?;
@@ -243,29 +244,29 @@ where
         camp: &Camp,
         (step, at): (usize, usize),
         before: Option<&Known>,
-    ) -> Result<Seed> {
+    ) -> Result<SeededStart> {
         let tolerance = self.path[step].candidate.options.tolerance;
-        let left = |seed: &Seed| seed.violators(bounds, tolerance);
+        let left = |seed: &SeededStart| seed.n_violators(bounds, tolerance);
         let before = before.filter(|_| self.rule != Seeding::Cold);
-        let along = before.map(|known| Along {
+        let along = before.map(|known| CPathSeed {
             dual,
             solution: &known.solution,
-            linear: &self.path[step - 1].machines.list[at].linear,
-            before: &known.bounds,
-            after: bounds,
+            linear: &self.path[step - 1].binary.problems[at].linear,
+            old_bounds: &known.bounds,
+            new_bounds: bounds,
             monitor: self.run.monitor,
         });
         let mut starts = vec![];
         if let Some(along) = &along {
             starts.push(along.scaled(1.0)?);
-            starts.extend(along.stretched()?);
+            starts.extend(along.bounds_moved()?);
         }
         let mut carried: Vec<_> = starts.into_iter().map(|seed| (left(&seed), seed)).collect();
         let mut rows_read = carried.iter().map(|(_, seed)| seed.rows_read).sum();
         // Where nothing is left to do, there is no need to look for a better start.
         if let Some(done) = carried.iter().position(|(left, _)| *left == 0) {
             let (_, seed) = carried.swap_remove(done);
-            return Ok(Seed { rows_read, ..seed });
+            return Ok(SeededStart { rows_read, ..seed });
         }
         let mut chosen = self.fresh(dual, bounds, camp, step)?;
         rows_read += chosen.rows_read;
@@ -276,52 +277,64 @@ where
             }
         }
         if let Some(along) = &along {
-            let [last, next] = [step - 1, step].map(|step| self.path[step].candidate.costs.c());
+            let [last, next] = [step - 1, step].map(|step| self.path[step].candidate.penalty.c());
             let scaled = along.scaled(next / last)?;
             rows_read += scaled.rows_read;
             if scaled.objective(dual) > chosen.objective(dual) {
                 chosen = scaled;
             }
         }
-        Ok(Seed {
+        Ok(SeededStart {
             rows_read,
             ..chosen
         })
     }
 
     /// The start from one of the origins, or from nothing, that leaves least to do.
-    fn fresh(&self, dual: &Dual<'_>, bounds: &Bounds, camp: &Camp, step: usize) -> Result<Seed> {
+    fn fresh(
+        &self,
+        dual: &Dual<'_>,
+        bounds: &Bounds,
+        camp: &Camp,
+        step: usize,
+    ) -> Result<SeededStart> {
         let seed =
             |(origin, rule): &(Knowns, Seeding)| self.seed(*rule, dual, &origin[step], bounds);
         let seeds = camp.origins.iter().map(seed);
-        let mut seeds = seeds.collect::<Result<Vec<Seed>>>()?;
+        let mut seeds = seeds.collect::<Result<Vec<SeededStart>>>()?;
         if seeds.is_empty() || self.rule == Seeding::Auto {
-            seeds.push(Seed::cold(dual));
+            seeds.push(SeededStart::cold(dual));
         }
         let rows_read = seeds.iter().map(|seed| seed.rows_read).sum();
         let tolerance = self.path[step].candidate.options.tolerance;
         let least = seeds
             .into_iter()
-            .min_by_key(|seed| seed.violators(bounds, tolerance));
-        Ok(Seed {
+            .min_by_key(|seed| seed.n_violators(bounds, tolerance));
+        Ok(SeededStart {
             rows_read,
-            ..least.unwrap_or_else(|| Seed::cold(dual))
+            ..least.unwrap_or_else(|| SeededStart::cold(dual))
         })
     }
 
     /// The start that a rule makes of a solution.
-    fn seed(&self, rule: Seeding, dual: &Dual<'_>, known: &Known, bounds: &Bounds) -> Result<Seed> {
+    fn seed(
+        &self,
+        rule: Seeding,
+        dual: &Dual<'_>,
+        known: &Known,
+        bounds: &Bounds,
+    ) -> Result<SeededStart> {
         let is_shared = self.path[0].candidate.kernels.len() == 1;
         let monitor = self.run.monitor;
-        let over = || known.solution.over(dual, &known.bounds, monitor);
+        let over = || known.solution.with_kernel_of(dual, &known.bounds, monitor);
         let other = (!is_shared).then(over).transpose()?;
         seeding::seed(
             rule,
-            &Move {
+            &Transition {
                 dual,
                 previous: other.as_ref().unwrap_or(&known.solution),
-                before: &known.bounds,
-                after: bounds,
+                old_bounds: &known.bounds,
+                new_bounds: bounds,
                 monitor,
             },
         )

@@ -1,27 +1,28 @@
 //! ATO, adjusting alpha towards the optimum: equations 7–11 of the paper.
 //!
-//! R leaves, T enters. In steps of length η, β_R shrinks to 0 and β_T grows towards the far end of
-//! its box (7), while the free variables M of the training set move so that the sum stays 0 and
-//! their gradients stay at b (8–10, by pseudo-inverse where singular). η is as long as no variable
-//! meets a bound and no gradient crosses b (11); what meets one changes its part. Variables of T
-//! that satisfy their condition (5) join the training set.
+//! R leaves, T enters. In steps of length η, β_R decreases to 0 and β_T moves towards the nonzero end
+//! of its box (7), while the free variables M of the training set move so that the sum stays 0 and
+//! their gradients stay at b (8–10, by pseudo-inverse where singular). η ends where a variable reaches
+//! a bound or a gradient crosses b (11), and that variable changes its part. Variables of T that
+//! satisfy their optimality condition (5) join the training set.
 //!
-//! β_R is zero only when some η is 1, and each step before that may change a single part: there may
-//! be as many as variables, with a system of equations each. (The paper calls that unbounded, and
-//! spends more time on it than on the solver.) So the number of steps is limited; after the last
-//! one, what is left of β_R goes where [`withdraw`](super::withdraw) sends it.
+//! β_R is zero only after a step with η = 1, and each step before may change a single part, so there
+//! may be as many steps as variables, with one linear system each. (The paper leaves this unbounded,
+//! and spends more time on it than on the solver.) Here the number of steps is limited; the rest of
+//! β_R is [withdrawn](super::withdraw).
 
-use super::Move;
 use super::least_squares::{self, Operator};
+use super::transition::Transition;
 use super::withdraw::withdraw;
 use crate::Result;
 
-/// Steps before the rest is left to the solver.
-const STEPS: usize = 30;
+/// Maximum number of steps.
+const MAX_STEPS: usize = 30;
 
-/// A gradient this close to b lies on the margin.
-const ON_MARGIN: f64 = 1e-9;
+/// Distance of a gradient from b up to which it counts as on the margin.
+const MARGIN_TOLERANCE: f64 = 1e-9;
 
+/// The part of a variable in the adjustment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Outside,
@@ -31,41 +32,41 @@ enum Part {
     Leaving,
 }
 
-pub(super) fn start(step: &Move<'_>) -> Result<Vec<f64>> {
-    let mut path = Path::new(step);
-    for _ in 0..STEPS {
-        path.settle();
-        if path.members(Part::Leaving).is_empty() {
+pub(super) fn start(change: &Transition<'_>) -> Result<Vec<f64>> {
+    let mut state = Adjustment::new(change);
+    for _ in 0..MAX_STEPS {
+        state.update_parts();
+        if state.members(Part::Leaving).is_empty() {
             break;
         }
-        path.advance()?;
+        state.advance()?;
     }
-    withdraw(step, &path.members(Part::Leaving), &mut path.beta);
-    Ok(path.beta)
+    withdraw(change, &state.members(Part::Leaving), &mut state.beta);
+    Ok(state.beta)
 }
 
-/// Where the adjustment has come to.
-struct Path<'a> {
-    step: &'a Move<'a>,
+/// The state of the adjustment.
+struct Adjustment<'a> {
+    change: &'a Transition<'a>,
     beta: Vec<f64>,
     gradient: Vec<f64>,
     parts: Vec<Part>,
 }
 
-impl<'a> Path<'a> {
-    fn new(step: &'a Move<'a>) -> Self {
-        let part = |v: usize| match (step.before.is_open(v), step.after.is_open(v)) {
+impl<'a> Adjustment<'a> {
+    fn new(change: &'a Transition<'a>) -> Self {
+        let part = |v: usize| match (change.old_bounds.is_open(v), change.new_bounds.is_open(v)) {
             (false, false) => Part::Outside,
             (true, false) => Part::Leaving,
             (false, true) => Part::Entering,
-            (true, true) if step.is_free(v) => Part::Margin,
+            (true, true) if change.is_free(v) => Part::Margin,
             (true, true) => Part::Bound,
         };
         Self {
-            step,
-            beta: step.previous.beta.clone(),
-            gradient: step.previous.gradient.clone(),
-            parts: (0..step.dual.len()).map(part).collect(),
+            change,
+            beta: change.previous.beta.clone(),
+            gradient: change.previous.gradient.clone(),
+            parts: (0..change.dual.len()).map(part).collect(),
         }
     }
 
@@ -74,22 +75,22 @@ impl<'a> Path<'a> {
         variables.filter(|&v| self.parts[v] == part).collect()
     }
 
-    /// How far the gradient stands above b.
+    /// g − b.
     fn excess(&self, v: usize) -> f64 {
-        self.gradient[v] - self.step.previous.intercept
+        self.gradient[v] - self.change.previous.intercept
     }
 
-    /// Whether condition (5) holds where the variable is.
+    /// Returns true if a variable satisfies condition (5).
     fn is_optimal(&self, v: usize) -> bool {
-        let (lower, upper) = self.step.after.range(v);
-        (self.beta[v] == lower || self.excess(v) >= -ON_MARGIN)
-            && (self.beta[v] == upper || self.excess(v) <= ON_MARGIN)
+        let (lower, upper) = self.change.new_bounds.range(v);
+        (self.beta[v] == lower || self.excess(v) >= -MARGIN_TOLERANCE)
+            && (self.beta[v] == upper || self.excess(v) <= MARGIN_TOLERANCE)
     }
 
-    /// Entering variables that are optimal join the others; leaving ones without β are done.
-    fn settle(&mut self) {
+    /// Optimal entering variables join the training set; leaving ones with β = 0 are done.
+    fn update_parts(&mut self) {
         for v in 0..self.parts.len() {
-            let (lower, upper) = self.step.after.range(v);
+            let (lower, upper) = self.change.new_bounds.range(v);
             match self.parts[v] {
                 Part::Leaving if self.beta[v] == 0.0 => self.parts[v] = Part::Outside,
                 Part::Entering if self.is_optimal(v) => {
@@ -103,25 +104,25 @@ impl<'a> Path<'a> {
 
     /// One step of length η along the direction of equations 7 and 10.
     fn advance(&mut self) -> Result<()> {
-        let Move { dual, monitor, .. } = *self.step;
+        let Transition { dual, monitor, .. } = *self.change;
         let moving: Vec<usize> = (0..self.parts.len())
             .filter(|&v| matches!(self.parts[v], Part::Entering | Part::Leaving))
             .collect();
-        let pull = |&v: &usize| match self.parts[v] {
-            Part::Entering => self.far_end(v) - self.beta[v],
+        let speed = |&v: &usize| match self.parts[v] {
+            Part::Entering => self.nonzero_end(v) - self.beta[v],
             _ => -self.beta[v],
         };
-        let pulls: Vec<f64> = moving.iter().map(pull).collect();
-        let mut change = dual.combine(&moving, &pulls, monitor)?;
+        let speeds: Vec<f64> = moving.iter().map(speed).collect();
+        let mut change = dual.combine(&moving, &speeds, monitor)?;
         let margin = self.members(Part::Margin);
-        let mut wanted: Vec<f64> = margin.iter().map(|&v| -change[v]).collect();
-        wanted.push(-pulls.iter().sum::<f64>());
-        let system = OnMargin {
-            step: self.step,
+        let mut target: Vec<f64> = margin.iter().map(|&v| -change[v]).collect();
+        target.push(-speeds.iter().sum::<f64>());
+        let system = MarginSystem {
+            change: self.change,
             margin: &margin,
         };
-        let answer = least_squares::solve(&system, wanted)?;
-        let more = dual.combine(&margin, &answer, monitor)?;
+        let solution = least_squares::solve(&system, target)?;
+        let more = dual.combine(&margin, &solution, monitor)?;
         for (change, more) in change.iter_mut().zip(more) {
             *change += more;
         }
@@ -129,49 +130,49 @@ impl<'a> Path<'a> {
         for (&v, d) in moving
             .iter()
             .chain(&margin)
-            .zip(pulls.iter().chain(&answer))
+            .zip(speeds.iter().chain(&solution))
         {
             direction[v] = *d;
         }
-        let eta = self.longest(&direction, &change);
+        let eta = self.step_length(&direction, &change);
         for v in 0..self.parts.len() {
             self.gradient[v] -= eta * change[v];
-            self.put(v, self.beta[v] + eta * direction[v]);
+            self.assign(v, self.beta[v] + eta * direction[v]);
         }
         Ok(())
     }
 
-    /// The end of a box that is not 0.
-    fn far_end(&self, v: usize) -> f64 {
-        let (lower, upper) = self.step.after.range(v);
+    /// The nonzero end of a box.
+    fn nonzero_end(&self, v: usize) -> f64 {
+        let (lower, upper) = self.change.new_bounds.range(v);
         lower + upper
     }
 
-    /// η: the first variable that meets a bound, or gradient that crosses b, ends the step.
-    fn longest(&self, direction: &[f64], change: &[f64]) -> f64 {
+    /// η: until the first variable reaches a bound or the first gradient crosses b.
+    fn step_length(&self, direction: &[f64], change: &[f64]) -> f64 {
         let mut eta = 1.0;
         for v in 0..self.parts.len() {
-            let (lower, upper) = self.step.after.range(v);
+            let (lower, upper) = self.change.new_bounds.range(v);
             let limit = match self.parts[v] {
                 Part::Margin if direction[v] > 0.0 => (upper - self.beta[v]) / direction[v],
                 Part::Margin if direction[v] < 0.0 => (lower - self.beta[v]) / direction[v],
                 Part::Bound | Part::Entering => self.excess(v) / change[v],
                 _ => continue,
             };
-            // Behind us, or violated already: a start need not be optimal.
-            if limit > ON_MARGIN && limit < eta {
+            // Nonpositive limits are ignored: a start need not be optimal.
+            if limit > MARGIN_TOLERANCE && limit < eta {
                 eta = limit;
             }
         }
         eta
     }
 
-    /// Moves a variable, and notes if it meets a bound or the margin.
-    fn put(&mut self, v: usize, value: f64) {
-        let (lower, upper) = self.step.after.range(v);
+    /// Moves a variable, and updates its part if it reaches a bound or the margin.
+    fn assign(&mut self, v: usize, value: f64) {
+        let (lower, upper) = self.change.new_bounds.range(v);
         match self.parts[v] {
             Part::Margin => {
-                let near = ON_MARGIN * (upper - lower);
+                let near = MARGIN_TOLERANCE * (upper - lower);
                 if value <= lower + near {
                     (self.beta[v], self.parts[v]) = (lower, Part::Bound);
                 } else if value >= upper - near {
@@ -180,7 +181,7 @@ impl<'a> Path<'a> {
                     self.beta[v] = value;
                 }
             }
-            Part::Bound if self.excess(v).abs() <= ON_MARGIN => self.parts[v] = Part::Margin,
+            Part::Bound if self.excess(v).abs() <= MARGIN_TOLERANCE => self.parts[v] = Part::Margin,
             Part::Bound | Part::Outside => {}
             Part::Entering => self.beta[v] = value.clamp(lower, upper),
             Part::Leaving => self.beta[v] = value,
@@ -189,14 +190,14 @@ impl<'a> Path<'a> {
 }
 
 /// The matrix of equation 10: K_MM over a row of ones.
-struct OnMargin<'a> {
-    step: &'a Move<'a>,
+struct MarginSystem<'a> {
+    change: &'a Transition<'a>,
     margin: &'a [usize],
 }
 
-impl Operator for OnMargin<'_> {
+impl Operator for MarginSystem<'_> {
     fn times(&self, x: &[f64]) -> Result<Vec<f64>> {
-        let Move { dual, monitor, .. } = *self.step;
+        let Transition { dual, monitor, .. } = *self.change;
         let image = dual.combine(self.margin, x, monitor)?;
         let mut image: Vec<f64> = self.margin.iter().map(|&v| image[v]).collect();
         image.push(x.iter().sum());
@@ -204,7 +205,7 @@ impl Operator for OnMargin<'_> {
     }
 
     fn transposed_times(&self, y: &[f64]) -> Result<Vec<f64>> {
-        let Move { dual, monitor, .. } = *self.step;
+        let Transition { dual, monitor, .. } = *self.change;
         // K_MM is symmetric.
         let (y, last) = y.split_at(self.margin.len());
         let image = dual.combine(self.margin, y, monitor)?;

@@ -1,19 +1,18 @@
-//! AVG: what leaves is spread evenly over the free variables.
+//! AVG: the β that leaves is distributed evenly over the free variables.
 //!
-//! DeCoste and Wagstaff (2000) remove one sample; with several, their β are spread together.
+//! DeCoste and Wagstaff (2000) remove one sample; with several, their β are distributed together.
 
-use super::Move;
-use super::feasible::spread;
+use super::feasible::distribute_evenly;
+use super::transition::Transition;
 
-pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
-    let mut beta = step.previous.beta.clone();
+pub(super) fn start(change: &Transition<'_>) -> Vec<f64> {
+    let mut beta = change.previous.beta.clone();
     let mut amount = 0.0;
-    for v in step.leaving() {
+    for v in change.leaving() {
         amount += beta[v];
         beta[v] = 0.0;
     }
-    let free: Vec<usize> = (0..beta.len()).filter(|&v| step.is_free(v)).collect();
-    // What no free variable has room for goes to all of them when the start is made feasible.
-    spread(&mut beta, step.after, &free, amount);
+    // A rest that fits no free variable is distributed over all when the start is made feasible.
+    distribute_evenly(&mut beta, change.new_bounds, &change.free(), amount);
     beta
 }

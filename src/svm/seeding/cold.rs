@@ -1,7 +1,7 @@
 //! No seed: β = 0.
 
-use super::Move;
+use super::transition::Transition;
 
-pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
-    vec![0.0; step.dual.len()]
+pub(super) fn start(change: &Transition<'_>) -> Vec<f64> {
+    vec![0.0; change.dual.len()]
 }

@@ -1,18 +1,17 @@
 //! min ‖Ax − b‖ by conjugate gradients, from x = 0.
 //!
-//! Started at 0, the iterates stay in the row space of A, so the limit is A⁺b: the pseudo-inverse
-//! of a singular system comes for nothing, and A is only ever multiplied (Hestenes and Stiefel's
-//! CGLS, algorithm 7.4.1 of Björck 1996).
+//! Started at 0, the iterates stay in the row space of A, so the limit is A⁺b even if A is singular.
+//! A is only multiplied (Hestenes and Stiefel's CGLS, algorithm 7.4.1 of Björck 1996).
 
 use crate::Result;
 
-/// Enough for a start: the solver that follows is exact.
-const ENOUGH: f64 = 1e-5;
+/// Relative tolerance: low, because SMO corrects the start.
+const RELATIVE_TOLERANCE: f64 = 1e-5;
 
-/// No system gets more iterations than this.
-const LIMIT: usize = 60;
+/// Maximum number of iterations.
+const MAX_ITERATIONS: usize = 60;
 
-/// A matrix that can be multiplied from both sides.
+/// A matrix known by its products.
 pub(super) trait Operator {
     /// Ax.
     fn times(&self, x: &[f64]) -> Result<Vec<f64>>;
@@ -21,15 +20,15 @@ pub(super) trait Operator {
     fn transposed_times(&self, y: &[f64]) -> Result<Vec<f64>>;
 }
 
-/// The least-squares solution of least norm, nearly.
+/// The least-squares solution of least norm, approximately.
 pub(super) fn solve(a: &impl Operator, b: Vec<f64>) -> Result<Vec<f64>> {
     let mut residual = b;
     let mut slope = a.transposed_times(&residual)?;
     let mut x = vec![0.0; slope.len()];
     let mut direction = slope.clone();
     let mut size = squared(&slope);
-    let goal = ENOUGH * ENOUGH * size;
-    for _ in 0..LIMIT.min(2 * x.len() + 2) {
+    let goal = RELATIVE_TOLERANCE * RELATIVE_TOLERANCE * size;
+    for _ in 0..MAX_ITERATIONS.min(2 * x.len() + 2) {
         if size <= goal || size == 0.0 {
             break;
         }

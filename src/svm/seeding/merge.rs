@@ -1,24 +1,20 @@
-//! The solution of all samples, nearly, from those of two folds.
+//! An approximate solution of all samples, merged from those of two folds.
 //!
-//! A sample that is held out by one fold has the β of the other. One that both have learnt may have
-//! two different β: near samples that a fold does not have, its solution makes up for them. How much
-//! it has to is Σ β_u K_uv over the held-out u, with the β of the other solution: v has its β from the
-//! solution that misses less around it. Where it hardly matters which, the choice is turned if that
-//! brings Σβ nearer to 0, so that every β is one that a solver has found.
-//!
-//! On w8a with ten folds, starts from the solution of the first fold (SIR) leave 2 900 iterations a
-//! fold to do on 4 000 rows, starts from this one 2 300, and starts from the true solution 2 100,
-//! which takes as long to find as a fold does.
+//! A sample held out in one fold gets the β of the other. A sample in both training sets may have two
+//! different β, because each solution compensates for its held-out samples in their neighbourhood.
+//! The compensation at v is Σ β_u K_uv over the held-out u, with β of the other solution: v gets its β
+//! from the solution that compensates less. The least clear choices are reversed where that brings Σβ
+//! closer to 0, so that every β is taken from one of the solutions.
 
-use crate::svm::smo::{Bounds, Dual, Solution};
+use crate::svm::dual::{Bounds, Dual, Solution};
 use crate::{Monitor, Result};
 
-/// A choice that may be turned.
+/// A choice that may be reversed.
 struct Choice {
     variable: usize,
-    /// The β that was not chosen.
+    /// The other β.
     other: f64,
-    /// How much better the chosen one is.
+    /// Difference of the compensations.
     preference: f64,
 }
 
@@ -29,13 +25,13 @@ pub(in crate::svm) fn merge(
     second: (&Solution, &Bounds),
     monitor: &Monitor,
 ) -> Result<Solution> {
-    let missed = |bounds: &Bounds, other: &Solution| {
+    let compensation = |bounds: &Bounds, other: &Solution| {
         let held_out: Vec<usize> = (0..dual.len()).filter(|&v| !bounds.is_open(v)).collect();
         let beta: Vec<f64> = held_out.iter().map(|&v| other.beta[v]).collect();
         dual.combine(&held_out, &beta, monitor)
     };
-    let by_first = missed(first.1, second.0)?;
-    let by_second = missed(second.1, first.0)?;
+    let by_first = compensation(first.1, second.0)?;
+    let by_second = compensation(second.1, first.0)?;
     let mut beta = first.0.beta.clone();
     let mut choices = vec![];
     for (v, chosen) in beta.iter_mut().enumerate() {
@@ -65,9 +61,9 @@ pub(in crate::svm) fn merge(
         variable, other, ..
     } in choices
     {
-        let turned = sum - beta[variable] + other;
-        if turned.abs() < sum.abs() {
-            (sum, beta[variable]) = (turned, other);
+        let reversed = sum - beta[variable] + other;
+        if reversed.abs() < sum.abs() {
+            (sum, beta[variable]) = (reversed, other);
         }
     }
     let mut gradient = first.0.gradient.clone();
@@ -92,7 +88,7 @@ mod tests {
 
     /// Two pairs of neighbours far from each other; each fold holds out one of a pair.
     #[test]
-    fn each_variable_comes_from_the_solution_that_misses_less_around_it() {
+    fn each_variable_comes_from_the_solution_that_compensates_less() {
         let values = [0.0, 0.1, 50.0, 50.1];
         let rows = Dense::new(&values, 4, 1).expect("shape");
         let (order, monitor) = ([0, 1, 2, 3], Monitor::new());
@@ -115,7 +111,7 @@ mod tests {
             rows_read: 0,
             gap: 0.0,
         };
-        // Sample 1 makes up for sample 0 in the first, sample 3 for sample 2 in the second.
+        // Sample 1 compensates for sample 0 in the first, sample 3 for sample 2 in the second.
         let first = solution([0.0, 2.0, -1.0, -1.0]);
         let second = solution([1.0, 1.0, 0.0, -2.0]);
         let (out_0, out_2) = (bounds(0), bounds(2));
@@ -128,7 +124,7 @@ mod tests {
         }
         assert_eq!(merged.iterations, 0);
 
-        // With another β for sample 2 the sum would be 1; sample 3 is turned to bring it to 0.
+        // With another β for sample 2 the sum would be 1; reversing sample 3 makes it 0.
         let first = solution([0.0, 2.0, 0.0, -1.0]);
         let merged = merge(&dual, (&first, &out_0), (&second, &out_2), &monitor);
         assert_eq!(merged.expect("not stopped").beta, [1.0, 1.0, 0.0, -2.0]);

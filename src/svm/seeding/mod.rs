@@ -1,24 +1,23 @@
-//! Alpha seeding: from a solved machine to a feasible start of a similar one.
+//! Alpha seeding: a feasible start of a problem from the solution of a similar one.
 //!
-//! A rule is a function of the previous solution and of what changes: the variables that *leave*
-//! (they are held out now) and those that *enter* (they were held out before). It returns a β, one
-//! small file a rule. Whatever it returns is then moved into the boxes and to the sum 0, and its
-//! gradient is computed: so every start is feasible, and the solver ends at the same optimum from
-//! each.
+//! A rule is a function of the previous solution and of the transition between two training sets: the
+//! variables that *leave* (held out now, but not before) and those that *enter* (held out before). It
+//! returns a β; there is one small file per rule. The β is then made feasible (boxes and Σβ = 0) and
+//! its gradient is computed, so the solver reaches the same optimum from every start.
 //!
 //! | rule | starts from | what becomes of the β that leaves |
 //! |---|---|---|
 //! | [`cold`] | nothing | |
-//! | [`avg`] | all samples | spread evenly over the free variables |
+//! | [`avg`] | all samples | distributed evenly over the free variables |
 //! | [`top`] | all samples | to the most similar free variables |
-//! | [`withdraw`] | all samples | to similar variables of the same side, or nowhere |
+//! | [`withdraw`] | all samples | to similar variables of the same side, or dropped |
 //! | [`sir`] | the first fold | to the most similar entering variable of the same side |
 //! | [`mir`] | the first fold | entering variables by least squares, all at once |
 //! | [`ato`] | the first fold | step by step along the optimality conditions |
 //!
-//! The paper goes from fold h to fold h + 1. Any two folds differ by one pair of test sets, so here
-//! every fold starts from the same solution: as near as a neighbour, and independent of the others.
-//! [`merge`](merge()) makes of two folds' solutions one that is nearly that of all samples.
+//! The paper goes from fold h to fold h + 1. Any two folds differ by their two test sets, so here every
+//! fold starts from the same solution: as similar as a neighbour's, and folds are independent.
+//! [`merge`](merge()) makes an approximate solution of all samples from those of two folds.
 //!
 //! # References
 //! Wen, Li, Kotagiri, Chen, Chen, Zhang (2017), *Improving efficiency of SVM k-fold
@@ -26,9 +25,9 @@
 //! vector machines*, KDD. Lee, Keerthi, Ong, DeCoste (2004), *An efficient method for computing
 //! leave-one-out error in support vector machines with Gaussian kernels*, IEEE TNN 15.
 
-mod along;
 mod ato;
 mod avg;
+mod c_path;
 mod cold;
 mod feasible;
 mod least_squares;
@@ -36,21 +35,21 @@ mod merge;
 mod mir;
 mod sir;
 mod top;
+mod transition;
 mod withdraw;
 
 use std::str::FromStr;
 
-use super::smo::{Bounds, Dual, Solution, Start};
-use super::state::intercept;
-use crate::{Error, Monitor, Result};
-pub(super) use along::Along;
-pub(super) use merge::merge;
+pub(super) use self::c_path::CPathSeed;
+pub(super) use self::merge::merge;
+pub use self::transition::{SeededStart, Transition};
+use crate::{Error, Result};
 
-/// How folds are started.
+/// How the starts of folds are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seeding {
-    /// Withdrawal from two folds merged or from all samples, SIR, or cold: for every fold the one that
-    /// leaves least to do; conjugate steps.
+    /// For every fold the best of several starts: withdrawal from two merged folds or from all samples,
+    /// SIR, cold. Steps are conjugate.
     Auto,
     /// β = 0.
     Cold,
@@ -64,7 +63,7 @@ pub enum Seeding {
     Mir,
     /// Single instance replacement.
     Sir,
-    /// Hand over to the most similar.
+    /// To the most similar variables of the same side.
     Withdraw,
 }
 
@@ -81,7 +80,7 @@ impl Seeding {
         ("withdraw", Self::Withdraw),
     ];
 
-    /// What users call it.
+    /// The name of the rule.
     pub fn name(self) -> &'static str {
         let found = Self::ALL.iter().find(|(_, rule)| *rule == self);
         found.map_or("auto", |(name, _)| name)
@@ -136,138 +135,28 @@ impl Seeding {
     }
 }
 
-/// A solved machine, and the boxes that another one has.
-#[derive(Clone, Copy, Debug)]
-pub struct Move<'a> {
-    /// The variables of both.
-    pub dual: &'a Dual<'a>,
-    /// The solution of the first.
-    pub previous: &'a Solution,
-    /// Its boxes.
-    pub before: &'a Bounds,
-    /// The boxes of the second.
-    pub after: &'a Bounds,
-    /// Who may stop the making of a start.
-    pub monitor: &'a Monitor,
-}
-
-impl Move<'_> {
-    /// Variables that are held out now and were not before.
-    fn leaving(&self) -> Vec<usize> {
-        let variables = 0..self.dual.len();
-        variables
-            .filter(|&v| self.before.is_open(v) && !self.after.is_open(v))
-            .collect()
-    }
-
-    /// Variables that were held out before and are not now.
-    fn entering(&self) -> Vec<usize> {
-        let variables = 0..self.dual.len();
-        variables
-            .filter(|&v| !self.before.is_open(v) && self.after.is_open(v))
-            .collect()
-    }
-
-    /// Whether a variable of the previous solution is between its bounds, and stays.
-    fn is_free(&self, v: usize) -> bool {
-        let (lower, upper) = self.before.range(v);
-        let beta = self.previous.beta[v];
-        lower < beta && beta < upper && self.after.is_open(v)
-    }
-}
-
-/// A start and what it took.
-#[derive(Debug)]
-pub struct Seed {
-    /// Where the solver starts.
-    pub start: Start,
-    /// Kernel rows read for its gradient.
-    pub rows_read: u64,
-}
-
-impl Seed {
-    /// β = 0.
-    pub(super) fn cold(dual: &Dual<'_>) -> Self {
-        Self {
-            start: Start::cold(dual),
-            rows_read: 0,
-        }
-    }
-
-    /// Whether this is where a fit from nothing starts.
-    pub(super) fn is_cold(&self) -> bool {
-        self.start.beta.iter().all(|&b| b == 0.0)
-    }
-
-    /// How many variables want to move: their gradient is off the margin, and there is room.
-    pub(super) fn violators(&self, bounds: &Bounds, tolerance: f64) -> usize {
-        let Start { beta, gradient } = &self.start;
-        let margin = intercept(beta, gradient, bounds);
-        let wants = |&v: &usize| {
-            let (lower, upper) = bounds.range(v);
-            let excess = gradient[v] - margin;
-            (excess > tolerance && beta[v] < upper) || (excess < -tolerance && beta[v] > lower)
-        };
-        (0..beta.len()).filter(wants).count()
-    }
-
-    /// The dual objective.
-    pub(super) fn objective(&self, dual: &Dual<'_>) -> f64 {
-        dual.objective(&self.start.beta, &self.start.gradient)
-    }
-}
-
-/// The start at the nearest feasible β, from the gradient of another.
-fn moved(
-    dual: &Dual<'_>,
-    bounds: &Bounds,
-    (from, mut beta): (&[f64], Vec<f64>),
-    mut gradient: Vec<f64>,
-    monitor: &Monitor,
-) -> Result<Seed> {
-    feasible::restore(&mut beta, bounds);
-    let rows_read = dual.shift(from, &beta, &mut gradient, monitor)?;
-    Ok(Seed {
-        start: Start { beta, gradient },
-        rows_read,
-    })
-}
-
 /// The start of a rule, feasible and with its gradient.
-pub fn seed(rule: Seeding, step: &Move<'_>) -> Result<Seed> {
-    let beta = match rule {
-        Seeding::Cold => cold::start(step),
-        Seeding::Avg => avg::start(step),
-        Seeding::Top => top::start(step),
-        Seeding::Ato => ato::start(step)?,
-        Seeding::Mir => mir::start(step)?,
-        Seeding::Sir => sir::start(step),
-        Seeding::Auto | Seeding::Withdraw => withdraw::start(step),
+pub fn seed(rule: Seeding, change: &Transition<'_>) -> Result<SeededStart> {
+    let mut beta = match rule {
+        Seeding::Cold => cold::start(change),
+        Seeding::Avg => avg::start(change),
+        Seeding::Top => top::start(change),
+        Seeding::Ato => ato::start(change)?,
+        Seeding::Mir => mir::start(change)?,
+        Seeding::Sir => sir::start(change),
+        Seeding::Auto | Seeding::Withdraw => withdraw::start(change),
     };
-    complete(step, beta)
-}
-
-/// Makes β feasible and computes its gradient.
-fn complete(step: &Move<'_>, mut beta: Vec<f64>) -> Result<Seed> {
-    feasible::restore(&mut beta, step.after);
-    let previous = &step.previous.beta;
-    let moved = beta
-        .iter()
-        .zip(previous)
-        .filter(|(new, old)| new != old)
-        .count();
-    let kept = beta.iter().filter(|&&b| b != 0.0).count();
-    let (gradient, rows_read) = if moved < kept {
-        let mut gradient = step.previous.gradient.clone();
-        let rows = step
-            .dual
-            .shift(previous, &beta, &mut gradient, step.monitor)?;
-        (gradient, rows)
+    feasible::make_feasible(&mut beta, change.new_bounds);
+    let Transition { dual, monitor, .. } = *change;
+    let previous = &change.previous.beta;
+    let n_changed = beta.iter().zip(previous).filter(|(new, old)| new != old);
+    let n_support = beta.iter().filter(|&&b| b != 0.0);
+    let (gradient, rows_read) = if n_changed.count() < n_support.count() {
+        let mut gradient = change.previous.gradient.clone();
+        let rows_read = dual.shift(previous, &beta, &mut gradient, monitor)?;
+        (gradient, rows_read)
     } else {
-        step.dual.gradient(&beta, step.monitor)?
+        dual.gradient(&beta, monitor)?
     };
-    Ok(Seed {
-        start: Start { beta, gradient },
-        rows_read,
-    })
+    Ok(SeededStart::new(beta, gradient, rows_read))
 }

@@ -1,18 +1,18 @@
-//! TOP: what leaves goes to the most similar free variables, of either side.
+//! TOP: the β that leaves goes to the most similar free variables of either side.
 //!
 //! Lee and others (2004) remove one sample; several are removed one after the other.
 
-use super::Move;
-use super::feasible::hand_over;
+use super::feasible::transfer;
+use super::transition::Transition;
 
-pub(super) fn start(step: &Move<'_>) -> Vec<f64> {
-    let mut beta = step.previous.beta.clone();
-    let free: Vec<usize> = (0..beta.len()).filter(|&v| step.is_free(v)).collect();
-    for v in step.leaving() {
+pub(super) fn start(change: &Transition<'_>) -> Vec<f64> {
+    let mut beta = change.previous.beta.clone();
+    let free = change.free();
+    for v in change.leaving() {
         let amount = std::mem::take(&mut beta[v]);
         if amount != 0.0 {
-            let similarities = step.dual.similarities(v);
-            hand_over(&mut beta, step.after, amount, (&free, &similarities));
+            let similarities = change.dual.similarities(v);
+            transfer(&mut beta, change.new_bounds, amount, (&free, &similarities));
         }
     }
     beta

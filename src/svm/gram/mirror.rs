@@ -1,0 +1,44 @@
+//! Completes a symmetric matrix from its upper triangle.
+
+use rayon::prelude::*;
+
+use crate::{Monitor, Result};
+
+/// Writes the lower triangle of a symmetric matrix of `n` columns. `rows` holds the rows from `first`
+/// on; in each block of `BLOCK` rows the columns from the block's first row on are known.
+pub(super) fn mirror<const BLOCK: usize>(
+    rows: &mut [f32],
+    first: usize,
+    n: usize,
+    monitor: &Monitor,
+) -> Result<()> {
+    let n_blocks = (rows.len() / n.max(1)).div_ceil(BLOCK);
+    if n_blocks < 2 {
+        return Ok(());
+    }
+    let above = n_blocks / 2 * BLOCK;
+    let (upper, lower) = rows.split_at_mut(above * n);
+    let known = &*upper;
+    lower
+        .par_chunks_mut(BLOCK * n)
+        .enumerate()
+        .try_for_each(|(index, block)| {
+            monitor.check()?;
+            let start = first + above + index * BLOCK;
+            // Square tiles: each cache line is read once and written once.
+            for (tile, known) in known.chunks(BLOCK * n).enumerate() {
+                for (row, out) in block.chunks_mut(n).enumerate() {
+                    let out = &mut out[first + tile * BLOCK..];
+                    for (value, known) in out.iter_mut().zip(known.chunks(n)) {
+                        *value = known[start + row];
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    let (upper, lower) = rayon::join(
+        || mirror::<BLOCK>(upper, first, n, monitor),
+        || mirror::<BLOCK>(lower, first + above, n, monitor),
+    );
+    upper.and(lower)
+}

@@ -1,0 +1,384 @@
+//! Sequential minimal optimisation of the signed [dual](super::dual).
+//!
+//! # Method
+//! The working set is LIBSVM's. i maximises g over I_up, the variables below their upper bound; j, in
+//! I_low with gⱼ < gᵢ, maximises the gain (gᵢ − gⱼ)² / (Kᵢᵢ + Kⱼⱼ − 2Kᵢⱼ). β moves from j to i until
+//! the minimum along this direction or a bound. The solver stops when the *gap*, gᵢ − min g over
+//! I_low, is below the tolerance.
+//!
+//! Steps may be [conjugate](conjugate) to each other: the same optimum in fewer iterations if few
+//! variables are at their bounds.
+//!
+//! A held-out variable has the box [0, 0]: it never moves, but its gradient is kept, so its decision
+//! value p − g + b costs nothing. See [`shrinking`] for the active set.
+//!
+//! # Cost
+//! Two kernel rows per iteration, each read once or twice.
+//!
+//! # References
+//! Fan, Chen, Lin (2005), *Working set selection using second order information*, JMLR 6.
+
+mod active_rows;
+mod conjugate;
+mod loops;
+mod shrinking;
+
+use std::ops::Range;
+
+use self::conjugate::{ConjugateDirection, PairStep, StepTaken};
+use self::loops::{ArgMax, SelectSecond, TAU, UpdateGradient};
+use self::shrinking::{ActiveSet, Shrunk, active_rows};
+use super::dual::{Bounds, Dual, Solution, Start, intercept};
+use super::gram::{BLOCK, KernelRows};
+use crate::runtime::simd;
+use crate::{Error, Monitor, Result};
+
+/// Iterations between two polls of the monitor.
+const POLL_INTERVAL: u64 = 64;
+
+/// Multiple of the tolerance at which all variables become active once, as in LIBSVM.
+const UNSHRINK_AT: f64 = 10.0;
+
+/// Iterations between two attempts to shrink, as in LIBSVM.
+const SHRINK_INTERVAL: usize = 1000;
+
+/// Cost of gathering a kernel row, relative to one contiguous read.
+const GATHER_COST: f64 = 1.0;
+
+/// Options of the solver.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The gap at which the solver stops.
+    pub tolerance: f64,
+    /// Limit on the number of iterations.
+    pub max_iterations: u64,
+    /// Whether to use shrinking.
+    pub shrinking: bool,
+    /// Whether steps are conjugate to each other unless a bound blocks them. LIBSVM's are not.
+    pub conjugate: bool,
+}
+
+impl Options {
+    /// Checks the options; `None` iterations mean no limit. Steps are LIBSVM's.
+    pub fn new(tolerance: f64, max_iterations: Option<u64>, shrinking: bool) -> Result<Self> {
+        if !(tolerance > 0.0 && tolerance.is_finite()) {
+            return Err(Error::Parameter {
+                name: "tol",
+                rule: "positive and finite",
+                value: tolerance.to_string(),
+            });
+        }
+        Ok(Self {
+            tolerance,
+            max_iterations: max_iterations.unwrap_or(u64::MAX),
+            shrinking,
+            conjugate: false,
+        })
+    }
+}
+
+/// Solves the dual from a feasible start.
+pub fn solve(
+    dual: &Dual<'_>,
+    bounds: &Bounds,
+    start: Start,
+    options: &Options,
+    monitor: &Monitor,
+) -> Result<Solution> {
+    match dual.gram().fast_lookup() {
+        Some(lookup) => Solver::new(dual, lookup, bounds, start, options).run(monitor),
+        None => Solver::new(dual, dual.gram(), bounds, start, options).run(monitor),
+    }
+}
+
+/// LIBSVM's working set (i, j), by position in the active set.
+#[derive(Clone, Copy, Debug)]
+struct WorkingSet {
+    i: usize,
+    j: usize,
+    gain: f64,
+    gap: f64,
+}
+
+/// The state of a running solver.
+#[derive(Debug)]
+struct Solver<'a, K: KernelRows> {
+    dual: &'a Dual<'a>,
+    kernel: K,
+    bounds: &'a Bounds,
+    options: &'a Options,
+    beta: Vec<f64>,
+    active: ActiveSet,
+    shrunk: Option<Shrunk<K>>,
+    /// Iterations until the next attempt to shrink.
+    countdown: usize,
+    rows_read: u64,
+    /// Scratch of the selection of j.
+    differences: Box<[f32; BLOCK]>,
+}
+
+impl<'a, K: KernelRows> Solver<'a, K> {
+    fn new(
+        dual: &'a Dual<'a>,
+        kernel: K,
+        bounds: &'a Bounds,
+        start: Start,
+        options: &'a Options,
+    ) -> Self {
+        Self {
+            active: ActiveSet::new(dual, bounds, &start, options.conjugate),
+            dual,
+            kernel,
+            bounds,
+            options,
+            beta: start.beta,
+            shrunk: None,
+            countdown: SHRINK_INTERVAL.min(dual.len()),
+            rows_read: 0,
+            differences: Box::new([0.0; BLOCK]),
+        }
+    }
+
+    fn run(mut self, monitor: &Monitor) -> Result<Solution> {
+        let is_full = self.dual.gram().is_full();
+        let tolerance = self.options.tolerance;
+        let mut iterations = 0;
+        let mut unshrink_at = UNSHRINK_AT * tolerance;
+        let gap = loop {
+            // Computing a missing row takes longer than a poll.
+            if iterations % POLL_INTERVAL == 0 || !is_full {
+                monitor.check()?;
+            }
+            let pair = self.select_working_set();
+            if pair.gap < unshrink_at {
+                // Once, close to the end: a wrongly shrunk variable is found before the rest is solved
+                // to the full tolerance.
+                unshrink_at = 0.0;
+                if self.unshrink(monitor)? {
+                    continue;
+                }
+            }
+            if pair.gap < tolerance || pair.gain <= 0.0 {
+                if self.unshrink(monitor)? {
+                    continue;
+                }
+                break pair.gap;
+            }
+            if iterations == self.options.max_iterations {
+                self.unshrink(monitor)?;
+                break self.select_working_set().gap;
+            }
+            self.update(pair);
+            iterations += 1;
+            // Only after a step: unshrunk variables are considered before they are shrunk again.
+            if self.options.shrinking {
+                self.shrink_when_due();
+            }
+        };
+        Ok(self.into_solution(iterations, gap))
+    }
+
+    /// The variable at a position of the active set.
+    fn variable(&self, at: usize) -> usize {
+        let shrunk = self.shrunk.as_ref();
+        shrunk.map_or(at, |shrunk| shrunk.variables[at])
+    }
+
+    fn select_working_set(&mut self) -> WorkingSet {
+        let ArgMax {
+            value: g_max,
+            index: i,
+        } = self.active.g_max;
+        self.rows_read += 1;
+        let [row] = active_rows(self.kernel, self.dual, &mut self.shrunk, [i]);
+        let active = &self.active;
+        let (mut best, mut gap) = (ArgMax::NONE, 0.0_f64);
+        for (positions, column) in pieces(&active.columns) {
+            let (found, difference) = simd::dispatch(SelectSecond {
+                kernel: self.kernel,
+                row: &row[column],
+                diagonal: &active.diagonal[positions.clone()],
+                gradient: &active.gradient[positions.clone()],
+                low_mask: &active.low_mask[positions.clone()],
+                g_max,
+                k_ii: active.diagonal[i],
+                differences: &mut self.differences,
+            });
+            best.include(found.value, positions.start + found.index);
+            gap = gap.max(difference);
+        }
+        WorkingSet {
+            i,
+            j: best.index,
+            gain: best.value,
+            gap,
+        }
+    }
+
+    /// Moves β along the direction of the pair and updates the gradient.
+    fn update(&mut self, pair: WorkingSet) {
+        let (i, j) = (self.variable(pair.i), self.variable(pair.j));
+        self.rows_read += 1;
+        let rows = active_rows(self.kernel, self.dual, &mut self.shrunk, [pair.i, pair.j]);
+        let rows = [&*rows[0], &*rows[1]];
+        let active = &mut self.active;
+        let k_ij = value_at(self.kernel, rows[0], &active.columns, pair.j);
+        let diagonal = f64::from(active.diagonal[pair.i]) + f64::from(active.diagonal[pair.j]);
+        let curvature = diagonal - 2.0 * k_ij;
+        let curvature = if curvature > 0.0 {
+            curvature
+        } else {
+            f64::from(TAU)
+        };
+        let step = PairStep {
+            positions: (pair.i, pair.j),
+            variables: (i, j),
+            slope: active.gradient[pair.i] - active.gradient[pair.j],
+            curvature,
+        };
+        let taken = take_step(&mut active.direction, &step, &mut self.beta, self.bounds);
+        active.update_masks(pair.i, self.beta[i], self.bounds.range(i));
+        active.update_masks(pair.j, self.beta[j], self.bounds.range(j));
+        let mut g_max = ArgMax::NONE;
+        for (positions, column) in pieces(&active.columns) {
+            let conjugate = active.direction.as_mut().zip(taken.mu);
+            let conjugate =
+                conjugate.map(|(direction, mu)| (mu, &mut direction.kd[positions.clone()]));
+            let found = simd::dispatch(UpdateGradient {
+                kernel: self.kernel,
+                rows: rows.map(|row| &row[column.clone()]),
+                length: taken.length,
+                conjugate,
+                gradient: &mut active.gradient[positions.clone()],
+                up_mask: &active.up_mask[positions.clone()],
+            });
+            g_max.include(found.value, positions.start + found.index);
+        }
+        active.g_max = g_max;
+    }
+
+    /// Shrinks the active set every [`SHRINK_INTERVAL`] iterations, if that pays.
+    fn shrink_when_due(&mut self) {
+        if self.countdown > 0 {
+            self.countdown -= 1;
+            return;
+        }
+        self.countdown = SHRINK_INTERVAL.min(self.dual.len());
+        let positions = self.active.unshrinkable();
+        let (n, left) = (self.active.gradient.len() as f64, positions.len() as f64);
+        // Each row is expected to be read as often as so far, and at least once.
+        let reads_per_row = (self.rows_read as f64 / n).max(1.0);
+        if left * (reads_per_row + GATHER_COST) > n * reads_per_row {
+            return;
+        }
+        let gathered = self.active.gather(&positions);
+        let active = std::mem::replace(&mut self.active, gathered);
+        self.shrunk = Some(match self.shrunk.take() {
+            None => {
+                let beta = self.beta.clone();
+                Shrunk::new(self.kernel, positions, self.dual, active, beta)
+            }
+            Some(shrunk) => shrunk.shrink_further(&positions),
+        });
+    }
+
+    /// Reconstructs the gradient and makes all variables active; returns false if they were.
+    fn unshrink(&mut self, monitor: &Monitor) -> Result<bool> {
+        let Some(shrunk) = self.shrunk.take() else {
+            return Ok(false);
+        };
+        let gathered = std::mem::replace(&mut self.active, shrunk.all);
+        let active = &mut self.active;
+        let (dual, gradient) = (self.dual, &mut active.gradient);
+        self.rows_read += dual.shift(&shrunk.beta, &self.beta, gradient, monitor)?;
+        for (at, &v) in shrunk.variables.iter().enumerate() {
+            active.gradient[v] = gathered.gradient[at];
+        }
+        // For shrunk variables too: those shrunk later have moved since `all` was saved.
+        for (v, &beta) in self.beta.iter().enumerate() {
+            active.update_masks(v, beta, self.bounds.range(v));
+        }
+        active.find_g_max();
+        let direction = active.direction.iter_mut();
+        direction.for_each(ConjugateDirection::clear);
+        self.kernel.release_buffer(shrunk.rows.into_buffer());
+        // All gradients are exact now: the best time to shrink again.
+        self.countdown = 0;
+        Ok(true)
+    }
+
+    /// The solution, when all variables are active.
+    fn into_solution(self, iterations: u64, gap: f64) -> Solution {
+        let gradient = self.active.gradient;
+        Solution {
+            intercept: intercept(&self.beta, &gradient, self.bounds),
+            objective: self.dual.objective(&self.beta, &gradient),
+            beta: self.beta,
+            gradient,
+            iterations,
+            rows_read: self.rows_read,
+            gap,
+        }
+    }
+}
+
+/// Pairs each range of positions with its range of a kernel row.
+fn pieces(columns: &[Range<usize>]) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+    let mut end = 0;
+    columns.iter().map(move |column| {
+        let start = end;
+        end += column.len();
+        (start..end, column.clone())
+    })
+}
+
+/// The value of a kernel row at a position of the active set.
+fn value_at<K: KernelRows>(
+    kernel: K,
+    row: &[K::Value],
+    columns: &[Range<usize>],
+    position: usize,
+) -> f64 {
+    let piece = pieces(columns).find(|(positions, _)| positions.contains(&position));
+    piece.map_or(0.0, |(positions, column)| {
+        let at = column.start + position - positions.start;
+        f64::from(kernel.decode(&row[at..=at], &mut K::decode_buffer())[0])
+    })
+}
+
+/// Moves β along the conjugate direction if there is one, otherwise along that of the pair.
+fn take_step(
+    direction: &mut Option<ConjugateDirection>,
+    pair: &PairStep,
+    beta: &mut [f64],
+    bounds: &Bounds,
+) -> StepTaken {
+    let Some(direction) = direction else {
+        let length = move_pair(beta, bounds, pair);
+        return StepTaken { length, mu: None };
+    };
+    direction.step(pair, beta, bounds).unwrap_or_else(|| {
+        let length = move_pair(beta, bounds, pair);
+        let mu = direction.restart(pair, length);
+        StepTaken { length, mu }
+    })
+}
+
+/// Moves β from j to i as far as the boxes allow; returns the length of the step.
+fn move_pair(beta: &mut [f64], bounds: &Bounds, pair: &PairStep) -> f64 {
+    let (i, j) = pair.variables;
+    let (max_rise, max_fall) = (bounds.upper[i] - beta[i], beta[j] - bounds.lower[j]);
+    let length = pair.length().min(max_rise).min(max_fall);
+    // Bounds are reached exactly, without rounding.
+    beta[i] = if length == max_rise {
+        bounds.upper[i]
+    } else {
+        beta[i] + length
+    };
+    beta[j] = if length == max_fall {
+        bounds.lower[j]
+    } else {
+        beta[j] - length
+    };
+    length
+}

@@ -1,0 +1,197 @@
+//! The active set of a running solver, and shrinking.
+//!
+//! # Method
+//! A variable at a bound is shrunk if its gradient shows that it will stay there: it is only in I_up
+//! and its gradient lies below all of I_low, or the mirror image. The rows and arrays of the remaining
+//! *active set* are gathered, so that an iteration costs less. Once the active set has converged, the
+//! gradients of the shrunk variables are reconstructed from the β that changed, all variables become
+//! active again, and only a small gap over all of them ends the run. So shrinking does not change the
+//! optimum.
+
+use std::iter;
+use std::ops::{Deref, Range};
+
+use super::active_rows::ClockCache;
+use super::conjugate::ConjugateDirection;
+use super::loops::ArgMax;
+use crate::svm::dual::{Bounds, Dual, Start};
+use crate::svm::gram::KernelRows;
+
+/// Parallel arrays of the active variables: all of them, or the gathered ones.
+#[derive(Debug)]
+pub(super) struct ActiveSet {
+    /// The ranges of a kernel row that the arrays correspond to, one after the other.
+    pub(super) columns: Vec<Range<usize>>,
+    pub(super) gradient: Vec<f64>,
+    /// 0 in I_up (β below its upper bound), −∞ elsewhere.
+    pub(super) up_mask: Vec<f64>,
+    /// 0 in I_low (β above its lower bound), ∞ elsewhere.
+    pub(super) low_mask: Vec<f32>,
+    /// K(v, v).
+    pub(super) diagonal: Vec<f32>,
+    /// The maximum gradient over I_up: the next i.
+    pub(super) g_max: ArgMax,
+    /// The direction of the last step, if steps are conjugate.
+    pub(super) direction: Option<ConjugateDirection>,
+}
+
+impl ActiveSet {
+    /// All variables.
+    pub(super) fn new(dual: &Dual<'_>, bounds: &Bounds, start: &Start, conjugate: bool) -> Self {
+        let diagonal = dual.gram().diagonal();
+        let mut active = Self {
+            columns: dual.columns().to_vec(),
+            gradient: start.gradient.clone(),
+            up_mask: vec![0.0; dual.len()],
+            low_mask: vec![0.0; dual.len()],
+            diagonal: Vec::with_capacity(dual.len()),
+            g_max: ArgMax::NONE,
+            direction: conjugate.then(|| ConjugateDirection::new(dual.len())),
+        };
+        for range in dual.columns() {
+            active.diagonal.extend(&diagonal[range.clone()]);
+        }
+        for (v, &beta) in start.beta.iter().enumerate() {
+            active.update_masks(v, beta, bounds.range(v));
+        }
+        active.find_g_max();
+        active
+    }
+
+    /// Updates the membership of a variable in I_up and I_low.
+    pub(super) fn update_masks(&mut self, at: usize, beta: f64, (lower, upper): (f64, f64)) {
+        self.up_mask[at] = if beta < upper { 0.0 } else { f64::NEG_INFINITY };
+        self.low_mask[at] = if beta > lower { 0.0 } else { f32::INFINITY };
+    }
+
+    pub(super) fn find_g_max(&mut self) {
+        self.g_max = ArgMax::NONE;
+        for (at, (g, up)) in self.gradient.iter().zip(&self.up_mask).enumerate() {
+            self.g_max.include(g + up, at);
+        }
+    }
+
+    /// The minimum gradient over I_low.
+    fn g_min(&self) -> f64 {
+        let values = self.gradient.iter().zip(&self.low_mask);
+        let values = values.map(|(g, &low)| g + f64::from(low));
+        values.fold(f64::INFINITY, f64::min)
+    }
+
+    /// The positions of the variables that are not to be shrunk.
+    pub(super) fn unshrinkable(&self) -> Vec<usize> {
+        let g_min = self.g_min();
+        let stays = |&at: &usize| {
+            let gradient = self.gradient[at];
+            match (self.up_mask[at] == 0.0, self.low_mask[at] == 0.0) {
+                (true, true) => true,
+                (true, false) => gradient >= g_min,
+                (false, true) => gradient <= self.g_max.value,
+                (false, false) => false,
+            }
+        };
+        (0..self.gradient.len()).filter(stays).collect()
+    }
+
+    /// The arrays of the variables at these positions.
+    pub(super) fn gather(&self, positions: &[usize]) -> Self {
+        let direction = self.direction.as_ref();
+        let mut gathered = Self {
+            columns: iter::once(0..positions.len()).collect(),
+            gradient: gather(&self.gradient, positions),
+            up_mask: gather(&self.up_mask, positions),
+            low_mask: gather(&self.low_mask, positions),
+            diagonal: gather(&self.diagonal, positions),
+            g_max: ArgMax::NONE,
+            direction: direction.map(|_| ConjugateDirection::new(positions.len())),
+        };
+        gathered.find_g_max();
+        gathered
+    }
+}
+
+fn gather<T: Copy>(values: &[T], positions: &[usize]) -> Vec<T> {
+    positions.iter().map(|&at| values[at]).collect()
+}
+
+/// The variables of a shrunk active set, and the state of all variables when shrinking began.
+#[derive(Debug)]
+pub(super) struct Shrunk<K: KernelRows> {
+    pub(super) variables: Vec<usize>,
+    /// Their samples; no kernel matrix has more than fit a u32.
+    samples: Vec<u32>,
+    /// The arrays of all variables, and the β of their gradient.
+    pub(super) all: ActiveSet,
+    pub(super) beta: Vec<f64>,
+    pub(super) rows: ClockCache<K::Value>,
+}
+
+impl<K: KernelRows> Shrunk<K> {
+    /// Shrinks all variables but the listed ones.
+    #[allow(clippy::cast_possible_truncation)] // see `samples`
+    pub(super) fn new(
+        kernel: K,
+        variables: Vec<usize>,
+        dual: &Dual<'_>,
+        all: ActiveSet,
+        beta: Vec<f64>,
+    ) -> Self {
+        Self {
+            samples: variables.iter().map(|&v| dual.sample(v) as u32).collect(),
+            all,
+            beta,
+            rows: ClockCache::new(variables.len(), kernel.acquire_buffer()),
+            variables,
+        }
+    }
+
+    /// Keeps only the variables at these positions active.
+    pub(super) fn shrink_further(self, positions: &[usize]) -> Self {
+        Self {
+            variables: gather(&self.variables, positions),
+            samples: gather(&self.samples, positions),
+            rows: self.rows.shrink_further(positions),
+            ..self
+        }
+    }
+
+    /// Gathers the kernel row of a position unless it is cached; keeps that of `other`.
+    fn cache_row(&mut self, kernel: K, at: usize, other: usize) {
+        let samples = &self.samples;
+        let write = |out: &mut [_]| kernel.gather(samples[at] as usize, samples, out);
+        self.rows.ensure(at, other, write);
+    }
+}
+
+/// The kernel row of an active variable: whole, or gathered.
+pub(super) enum ActiveRow<'s, K: KernelRows> {
+    Whole(K::Row),
+    Gathered(&'s [K::Value]),
+}
+
+impl<K: KernelRows> Deref for ActiveRow<'_, K> {
+    type Target = [K::Value];
+
+    fn deref(&self) -> &[K::Value] {
+        match self {
+            Self::Whole(row) => row,
+            Self::Gathered(row) => row,
+        }
+    }
+}
+
+/// The kernel rows of up to two positions.
+pub(super) fn active_rows<'s, K: KernelRows, const N: usize>(
+    kernel: K,
+    dual: &Dual<'_>,
+    shrunk: &'s mut Option<Shrunk<K>>,
+    positions: [usize; N],
+) -> [ActiveRow<'s, K>; N] {
+    let Some(shrunk) = shrunk else {
+        return positions.map(|at| ActiveRow::Whole(kernel.row(dual.sample(at))));
+    };
+    for at in positions {
+        shrunk.cache_row(kernel, at, positions[0]);
+    }
+    positions.map(|at| ActiveRow::Gathered(shrunk.rows.get(at)))
+}
