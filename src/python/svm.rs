@@ -11,8 +11,8 @@ use super::run::run;
 use crate::data::Layout;
 use crate::folds::Resampling;
 use crate::svm::candidate::{Candidate, Penalty};
+use crate::svm::cv::{self, CvOptions, Outcome};
 use crate::svm::kernel::Kernel;
-use crate::svm::kfold::{self, CvOptions, Outcome};
 use crate::svm::memory::Budget;
 use crate::svm::model::{self, Predictor};
 use crate::svm::multiclass;
@@ -199,7 +199,7 @@ pub(super) fn svm_kfold<'py>(
     let ended = with_examples!(&examples, |examples| {
         run(py, effort.n_jobs, progress, |monitor| {
             let mut finished = |number, outcome| outcomes.push((number, outcome));
-            kfold::kfold(
+            cv::cross_validate(
                 &examples,
                 &candidates,
                 folds,
@@ -220,9 +220,9 @@ fn described(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     let found = PyDict::new(py);
     found.set_item("cost", cost_by_name(py, &outcome.cost.of_machines())?)?;
     found.set_item("iterations", outcome.iterations.into_pyarray(py))?;
-    found.set_item("whole_iterations", outcome.whole_iterations)?;
+    found.set_item("whole_iterations", outcome.all_samples_iterations)?;
     found.set_item("gap", outcome.gap)?;
-    found.set_item("seeding_seconds", outcome.seeding.as_secs_f64())?;
+    found.set_item("seeding_seconds", outcome.seeding_time.as_secs_f64())?;
     found.set_item("rule", outcome.rule.name())?;
     let decisions = to_matrix(py, outcome.decision_values, outcome.n_problems)?;
     found.set_item("decisions", decisions)?;

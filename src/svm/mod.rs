@@ -12,8 +12,7 @@
 //! | [`smo`] | the solver of the dual: working set, conjugate steps, shrinking |
 //! | [`seeding`] | starts from the solution of a similar problem, one file per rule |
 //! | [`candidate`] | what is fitted: kernel, penalties, solver options |
-//! | [`kfold`] | cross-validation of candidates over shared kernel matrices |
-//! | `rounds` | all folds of the candidates of one kernel |
+//! | [`cv`] | cross-validation of candidates over shared kernel matrices, by a warm-start plan |
 //! | [`model`] | fitted models, and their decision values for new rows |
 //!
 //! Indices: a *row* is a row of X, a *sample* a row of the kernel matrix (sorted by class), a
@@ -22,15 +21,14 @@
 #![allow(clippy::doc_markdown)] // β_T and K_XT are formulas, not code
 
 pub mod candidate;
+pub mod cv;
 mod definite;
 pub mod dual;
 pub mod gram;
 pub mod kernel;
-pub mod kfold;
 pub mod memory;
 pub mod model;
 pub mod multiclass;
 pub mod problem;
-mod rounds;
 pub mod seeding;
 pub mod smo;

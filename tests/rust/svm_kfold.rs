@@ -4,8 +4,8 @@ use onefold::Monitor;
 use onefold::data::Examples;
 use onefold::folds::Folds;
 use onefold::svm::candidate::{Candidate, Penalty};
+use onefold::svm::cv::{CvOptions, Outcome, cross_validate};
 use onefold::svm::kernel::Kernel;
-use onefold::svm::kfold::{CvOptions, Outcome, kfold};
 use onefold::svm::memory::Budget;
 use onefold::svm::seeding::Seeding;
 use onefold::svm::smo::Options;
@@ -27,7 +27,7 @@ fn rbf(gamma: f64) -> Kernel {
 }
 
 /// Three classes in five folds.
-fn cross_validate(
+fn outcomes(
     problem: &Small,
     candidates: &[Candidate<'_>],
     megabytes: f64,
@@ -53,7 +53,7 @@ fn cross_validate(
     pool.install(|| {
         let mut finished = |number: usize, outcome| found[number] = Some(outcome);
         let monitor = Monitor::new();
-        kfold(
+        cross_validate(
             &examples,
             candidates,
             &folds,
@@ -72,9 +72,9 @@ fn threads_and_memory_change_nothing() {
     let own: Vec<_> = (0..6).map(|set| rbf(0.5 + 0.01 * f64::from(set))).collect();
     for kernels in [vec![rbf(0.5)], own] {
         let candidates = [candidate(3.0, &kernels), candidate(30.0, &kernels)];
-        let one = cross_validate(&problem, &candidates, 8.0, 1, Seeding::Auto);
+        let one = outcomes(&problem, &candidates, 8.0, 1, Seeding::Auto);
         for (megabytes, n_threads) in [(8.0, 4), (0.05, 1), (0.05, 4)] {
-            let other = cross_validate(&problem, &candidates, megabytes, n_threads, Seeding::Auto);
+            let other = outcomes(&problem, &candidates, megabytes, n_threads, Seeding::Auto);
             for (one, other) in one.iter().zip(&other) {
                 assert_eq!(
                     one.decision_values, other.decision_values,
@@ -87,7 +87,7 @@ fn threads_and_memory_change_nothing() {
             assert_eq!(outcome.decision_values.len(), 200 * 3);
             assert_eq!(
                 outcome.cost.smo_iterations,
-                outcome.whole_iterations + outcome.iterations.iter().sum::<u64>()
+                outcome.all_samples_iterations + outcome.iterations.iter().sum::<u64>()
             );
         }
     }
@@ -106,14 +106,14 @@ fn a_grid_shares_kernel_rows_and_solutions() {
         .iter()
         .flat_map(|&kernel| [10.0, 1.0, 3.0].map(|c| candidate(c, &[kernel])))
         .collect();
-    let together = cross_validate(&problem, &grid, 8.0, 2, Seeding::Auto);
+    let together = outcomes(&problem, &grid, 8.0, 2, Seeding::Auto);
     let rows: u64 = together.iter().map(|o| o.cost.kernel_rows).sum();
     assert_eq!(rows, 2 * 200, "once the distances, once the inner products");
-    let cold = cross_validate(&problem, &grid, 8.0, 2, Seeding::Cold);
+    let cold = outcomes(&problem, &grid, 8.0, 2, Seeding::Cold);
     let total = |all: &[Outcome]| all.iter().map(|o| o.cost.smo_iterations).sum::<u64>();
     let alone: Vec<Outcome> = grid
         .iter()
-        .flat_map(|one| cross_validate(&problem, std::slice::from_ref(one), 8.0, 2, Seeding::Auto))
+        .flat_map(|one| outcomes(&problem, std::slice::from_ref(one), 8.0, 2, Seeding::Auto))
         .collect();
     assert!(total(&together) < total(&alone) && total(&alone) < total(&cold));
     for (number, one) in together.iter().enumerate() {
@@ -127,6 +127,6 @@ fn a_grid_shares_kernel_rows_and_solutions() {
 
 #[test]
 fn no_candidates_have_no_outcomes() {
-    let none = cross_validate(&clouds(30), &[], 1.0, 1, Seeding::Auto);
+    let none = outcomes(&clouds(30), &[], 1.0, 1, Seeding::Auto);
     assert!(none.is_empty());
 }

@@ -102,39 +102,6 @@ impl FromStr for Seeding {
     }
 }
 
-/// From this many folds on, the solution of all samples is worth its price to `auto`: folds that
-/// start from it differ from it by one test set, and not by two.
-const MANY_FOLDS: usize = 50;
-
-impl Seeding {
-    /// The rule for a number of folds: two training sets of two folds have nothing in common.
-    pub(super) fn resolve(self, n_folds: usize) -> Self {
-        match self {
-            Self::Auto if n_folds <= 2 => Self::Cold,
-            rule => rule,
-        }
-    }
-
-    /// Whether folds start from the solution of the first.
-    pub(super) fn needs_first(self) -> bool {
-        matches!(self, Self::Auto | Self::Ato | Self::Mir | Self::Sir)
-    }
-
-    /// Whether they start from those of the first two together.
-    pub(super) fn needs_second(self, n_folds: usize) -> bool {
-        self == Self::Auto && !self.needs_whole(n_folds) && n_folds > 2
-    }
-
-    /// Whether they start from the solution of all samples.
-    pub(super) fn needs_whole(self, n_folds: usize) -> bool {
-        match self {
-            Self::Auto => n_folds >= MANY_FOLDS,
-            Self::Avg | Self::Top | Self::Withdraw => true,
-            Self::Cold | Self::Ato | Self::Mir | Self::Sir => false,
-        }
-    }
-}
-
 /// The start of a rule, feasible and with its gradient.
 pub fn seed(rule: Seeding, change: &Transition<'_>) -> Result<SeededStart> {
     let mut beta = match rule {

@@ -94,9 +94,9 @@ impl<S: Simd> Search<S> {
     }
 
     #[inline(always)]
-    fn include(&mut self, difference: S::f32s, low: S::f32s, row: S::f32s, diagonal: S::f32s) {
+    fn include(&mut self, difference: S::f32s, mask: S::f32s, row: S::f32s, diagonal: S::f32s) {
         let simd = self.simd;
-        let below = simd.max_f32s(simd.splat_f32s(0.0), simd.sub_f32s(difference, low));
+        let below = simd.max_f32s(simd.splat_f32s(0.0), simd.sub_f32s(difference, mask));
         let curvature = simd.sub_f32s(simd.add_f32s(self.k_ii, diagonal), simd.add_f32s(row, row));
         let curvature = simd.max_f32s(simd.splat_f32s(TAU), curvature);
         let gain = simd.div_f32s(simd.mul_f32s(below, below), curvature);
@@ -131,24 +131,24 @@ impl<K: KernelRows> WithSimd for SelectSecond<'_, K> {
         let kernel = self.row.chunks(BLOCK).zip(self.diagonal.chunks(BLOCK));
         let gradient = self.gradient.chunks(BLOCK);
         let gradient = gradient.zip(self.low_mask.chunks(BLOCK));
-        for ((row, diagonal), (gradient, low)) in kernel.zip(gradient) {
+        for ((row, diagonal), (gradient, mask)) in kernel.zip(gradient) {
             let differences = &mut self.differences[..gradient.len()];
             for (difference, g) in differences.iter_mut().zip(gradient) {
                 *difference = (self.g_max - g) as f32;
             }
             let (differences, last_difference) = S::as_simd_f32s(differences);
-            let (lows, last_low) = S::as_simd_f32s(low);
+            let (masks, last_mask) = S::as_simd_f32s(mask);
             let (rows, last_row) = S::as_simd_f32s(self.kernel.decode(row, &mut buffer));
             let (diagonals, last_diagonal) = S::as_simd_f32s(diagonal);
-            let vectors = differences.iter().zip(lows).zip(rows).zip(diagonals);
-            for (((&difference, &low), &row), &diagonal) in vectors {
-                search.include(difference, low, row, diagonal);
+            let vectors = differences.iter().zip(masks).zip(rows).zip(diagonals);
+            for (((&difference, &mask), &row), &diagonal) in vectors {
+                search.include(difference, mask, row, diagonal);
             }
             if !last_row.is_empty() {
                 // Lanes beyond the end are 0: their gain is 0.
                 search.include(
                     simd.partial_load_f32s(last_difference),
-                    simd.partial_load_f32s(last_low),
+                    simd.partial_load_f32s(last_mask),
                     simd.partial_load_f32s(last_row),
                     simd.partial_load_f32s(last_diagonal),
                 );

@@ -1,0 +1,261 @@
+//! Cross-validation of support vector machines, of one candidate or of a whole grid.
+//!
+//! # Method
+//! Candidates differ in their kernel, in C, in ε and in the class weights. What they share is computed
+//! once: squared distances give the RBF matrix of every γ, inner products that of every polynomial,
+//! sigmoid and linear kernel (a *kernel family*). Candidates with the same kernel form a *C path*, and
+//! each training set is solved along the whole path. Several paths run at the same time if memory
+//! allows, because the anchors of one path leave threads idle.
+//!
+//! Which training sets are solved first, and from which seeds the others start, is the table of
+//! [`plan`]. [`start`] makes the seeds and chooses between them; [`path`] executes the plan.
+//!
+//! If the kernel differs between folds (scikit-learn's `gamma="scale"` depends on the training set),
+//! folds share the matrix of the family's base instead of the kernel matrix. If the kernel is not
+//! positive semidefinite, the dual has several solutions, and `auto` starts every fold cold to find
+//! that of a fit.
+//!
+//! # Cost
+//! n kernel rows for a single kernel; for several, at most n rows of distances and n rows of inner
+//! products, and one pass over these for each kernel.
+
+mod path;
+mod plan;
+mod start;
+
+use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+pub use self::path::Outcome;
+use self::path::{CvContext, GramRef, PathSolver, Prepared};
+use self::plan::Plan;
+use super::candidate::Candidate;
+use super::definite::is_definite;
+use super::gram::Gram;
+use super::kernel::Kernel;
+use super::memory::Budget;
+use super::problem::BinaryProblems;
+use super::seeding::Seeding;
+use crate::data::{Examples, Layout};
+use crate::folds::Resampling;
+use crate::{Cost, Error, Monitor, Result};
+
+/// Options of a cross-validation.
+#[derive(Clone, Copy, Debug)]
+pub struct CvOptions {
+    /// The rule for the starts of folds.
+    pub seeding: Seeding,
+    /// Memory for kernel values.
+    pub budget: Budget,
+}
+
+/// Receives the number and the outcome of every finished candidate.
+pub type Finished<'a> = dyn FnMut(usize, Outcome) + Send + 'a;
+
+/// Cross-validates every candidate on the same folds. Candidates of one kernel finish together.
+pub fn cross_validate<R: Layout + Debug>(
+    examples: &Examples<'_, R>,
+    candidates: &[Candidate<'_>],
+    folds: &dyn Resampling,
+    options: &CvOptions,
+    monitor: &Monitor,
+    finished: &mut Finished<'_>,
+) -> Result<()> {
+    let n = examples.rows().n_rows();
+    if folds.n_samples() != n {
+        return Err(Error::Shape {
+            what: "cv",
+            expected: n,
+            found: folds.n_samples(),
+        });
+    }
+    let candidates = candidates.iter().map(|candidate| {
+        let binary = BinaryProblems::new(examples.targets(), candidate.epsilon)?;
+        Ok(Prepared { candidate, binary })
+    });
+    let candidates = candidates.collect::<Result<Vec<_>>>()?;
+    let Some(first) = candidates.first() else {
+        return Ok(());
+    };
+    let sample_of_row = first.binary.sample_of_row();
+    let context = CvContext {
+        examples,
+        folds,
+        sample_of_row: &sample_of_row,
+        monitor,
+    };
+    let plan = Plan::new(options.seeding, folds.n_splits());
+    monitor.expect(n_solves(&candidates, &plan, folds) as u64);
+    for family in families(&candidates) {
+        family.run(&context, &plan, options.budget, finished)?;
+    }
+    Ok(())
+}
+
+/// Number of binary problems to solve.
+fn n_solves<'a>(
+    candidates: impl IntoIterator<Item = &'a Prepared<'a>>,
+    plan: &Plan,
+    folds: &dyn Resampling,
+) -> usize {
+    let n_training_sets = plan.n_training_sets(folds.n_splits());
+    let solves = |one: &Prepared<'_>| one.binary.problems.len() * n_training_sets;
+    candidates.into_iter().map(solves).sum()
+}
+
+/// Candidates whose kernels have the same base.
+struct KernelFamily<'a> {
+    base: Kernel,
+    paths: Vec<CPath<'a>>,
+}
+
+/// Candidates of the same kernel, by increasing C, each with its number.
+type CPath<'a> = Vec<(usize, &'a Prepared<'a>)>;
+
+fn families<'a>(candidates: &'a [Prepared<'a>]) -> Vec<KernelFamily<'a>> {
+    let mut families: Vec<KernelFamily<'a>> = vec![];
+    for (number, prepared) in candidates.iter().enumerate() {
+        let kernels = &prepared.candidate.kernels;
+        let base = kernels[0].base();
+        let at = families.iter().position(|family| family.base == base);
+        let at = at.unwrap_or_else(|| {
+            families.push(KernelFamily {
+                base,
+                paths: vec![],
+            });
+            families.len() - 1
+        });
+        let paths = &mut families[at].paths;
+        let same = |path: &&mut CPath<'_>| path[0].1.candidate.kernels == *kernels;
+        match paths.iter_mut().find(same) {
+            Some(path) => path.push((number, prepared)),
+            None => paths.push(vec![(number, prepared)]),
+        }
+    }
+    let c = |(_, prepared): &(usize, &Prepared<'_>)| prepared.candidate.penalty.c();
+    for path in families.iter_mut().flat_map(|family| &mut family.paths) {
+        path.sort_by(|a, b| c(a).total_cmp(&c(b)));
+    }
+    families
+}
+
+/// The kernels of all candidates of a path: one, or one for all samples and for each fold.
+fn kernels<'a>(path: &CPath<'a>) -> &'a [Kernel] {
+    &path[0].1.candidate.kernels
+}
+
+impl KernelFamily<'_> {
+    /// Runs all paths over the matrix of the base, or over that of the only kernel.
+    fn run<R: Layout + Debug>(
+        &self,
+        context: &CvContext<'_, R>,
+        plan: &Plan,
+        budget: Budget,
+        finished: &mut Finished<'_>,
+    ) -> Result<()> {
+        let row_of_sample = &self.paths[0][0].1.binary.row_of_sample;
+        let only = match &self.paths[..] {
+            [path] if kernels(path).len() == 1 => Some(kernels(path)[0]),
+            _ => None,
+        };
+        let memory = MemoryPlan::new(&self.paths, budget, row_of_sample.len());
+        let (kernel, share) = only.map_or((self.base, memory.share), |kernel| (kernel, budget));
+        let (rows, monitor) = (context.examples.rows(), context.monitor);
+        let gram = Gram::new(rows, row_of_sample, kernel, share, monitor)?;
+        let derive = |kernel| {
+            let gram = Gram::derive(&gram, kernel, share, monitor)?;
+            Ok(GramRef::Owned(Box::new(gram)))
+        };
+        let finished = Mutex::new(finished);
+        let run = |(at, path): (usize, &CPath<'_>)| -> Result<()> {
+            // The rows of the base are counted for the first path.
+            let before = if at == 0 { 0 } else { gram.rows_computed() };
+            let candidates: Vec<&Prepared<'_>> = path.iter().map(|(_, one)| *one).collect();
+            let outcomes = match kernels(path) {
+                _ if only.is_some() => {
+                    run_path(context, plan, &candidates, |_| Ok(GramRef::Shared(&gram)))?
+                }
+                &[kernel] => {
+                    let own = derive(kernel)?;
+                    let shared = |_| Ok(GramRef::Shared(own.gram()));
+                    run_path(context, plan, &candidates, shared)?
+                }
+                kernels => run_path(context, plan, &candidates, |set| derive(kernels[set]))?,
+            };
+            let mut computed = gram.rows_computed() - before;
+            let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+            for ((number, _), mut outcome) in path.iter().zip(outcomes) {
+                outcome.cost.kernel_rows = std::mem::take(&mut computed);
+                let Cost {
+                    cache_hits,
+                    kernel_rows,
+                    ..
+                } = &mut outcome.cost;
+                *cache_hits = cache_hits.saturating_sub(*kernel_rows);
+                finished(*number, outcome);
+            }
+            Ok(())
+        };
+        let paths: Vec<_> = self.paths.iter().enumerate().collect();
+        for paths in paths.chunks(memory.n_parallel) {
+            paths.par_iter().copied().try_for_each(run)?;
+        }
+        Ok(())
+    }
+}
+
+/// Cross-validates the candidates of a path; `grams(set)` is the kernel matrix of all samples (0) or of
+/// a fold (fold + 1).
+fn run_path<'g, R: Layout + Debug>(
+    context: &CvContext<'_, R>,
+    plan: &Plan,
+    path: &[&Prepared<'_>],
+    grams: impl Fn(usize) -> Result<GramRef<'g>> + Sync,
+) -> Result<Vec<Outcome>> {
+    let mut plan = *plan;
+    let kernels = &path[0].candidate.kernels;
+    let is_auto = plan.rule == Seeding::Auto;
+    if is_auto
+        && !kernels.iter().all(|kernel| kernel.is_definite())
+        && !is_definite(grams(0)?.gram(), context.monitor)?
+    {
+        let solves = |plan| n_solves(path.iter().copied(), plan, context.folds);
+        let cold = Plan::new(Seeding::Cold, context.folds.n_splits());
+        let spared = solves(&plan) - solves(&cold);
+        context.monitor.advance(spared as u64)?;
+        plan = cold;
+    }
+    let solver = PathSolver {
+        context,
+        path,
+        plan,
+        grams: &grams,
+    };
+    solver.run()
+}
+
+/// The shares of a budget of the matrices of the base and of the paths.
+struct MemoryPlan {
+    /// Budget of each matrix.
+    share: Budget,
+    /// Paths that run at the same time: as many as fit with whole matrices.
+    n_parallel: usize,
+}
+
+impl MemoryPlan {
+    fn new(paths: &[CPath<'_>], budget: Budget, n: usize) -> Self {
+        let n_matrices = |path: &CPath<'_>| match kernels(path) {
+            [_] => 1,
+            _ => rayon::current_num_threads(),
+        };
+        let per_path = paths.iter().map(n_matrices).max().unwrap_or(1);
+        let n_fit = budget.rows(n) / n.max(1);
+        let n_parallel = (n_fit.saturating_sub(1) / per_path).clamp(1, paths.len());
+        Self {
+            share: budget.share(1 + (n_parallel * per_path) as u64),
+            n_parallel,
+        }
+    }
+}
