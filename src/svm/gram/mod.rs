@@ -19,7 +19,6 @@
 //! | one cached row | (stored values of X) multiply-adds | 4n bytes |
 //! | quantised matrix | n · (stored values of X) multiply-adds of 16 bits | n² bytes |
 
-mod cache;
 mod mirror;
 mod quantized;
 mod rows;
@@ -32,13 +31,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
-use self::cache::RowCache;
 use self::mirror::mirror;
 use self::quantized::{LookupKernel, QuantizedGram};
 pub(super) use self::rows::{BLOCK, KernelRows};
 use self::source::{Computed, KernelSource, Precomputed, to_f32};
 use super::kernel::{self, Kernel, PANEL_ROWS};
 use super::memory::Budget;
+use super::row_cache::RowCache;
 use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::simd::{self, Simd, WithSimd};
@@ -92,7 +91,7 @@ impl Drop for Gram<'_> {
 #[derive(Debug)]
 enum Store {
     Full(HugePageBuffer<f32>),
-    Cached(Mutex<RowCache>),
+    Cached(Mutex<RowCache<Arc<Vec<f32>>>>),
 }
 
 /// One row of a [`Gram`].
@@ -208,7 +207,7 @@ impl<'a> Gram<'a> {
         let mut gram = Self::empty(Box::new(Arc::clone(&lookup)), n, None)?;
         gram.lookup = Some(lookup);
         let capacity = budget.at_most(DECODED_BYTES).rows(n).max(MIN_CACHED_ROWS);
-        gram.store = Store::Cached(Mutex::new(RowCache::new(capacity)));
+        gram.store = Store::Cached(Mutex::new(RowCache::new(n, capacity)));
         Ok(gram)
     }
 
@@ -242,7 +241,7 @@ impl<'a> Gram<'a> {
         if capacity >= self.n {
             self.store = Store::Full(self.compute(monitor)?);
         } else if capacity >= MIN_CACHED_ROWS {
-            self.store = Store::Cached(Mutex::new(RowCache::new(capacity)));
+            self.store = Store::Cached(Mutex::new(RowCache::new(self.n, capacity)));
         } else {
             return Err(Error::Parameter {
                 name: "memory_mb",
@@ -318,21 +317,23 @@ impl<'a> Gram<'a> {
     }
 
     /// A cached row. Two threads may compute the same row at the same time, with the same bits.
-    fn cached_row(&self, cache: &Mutex<RowCache>, i: usize) -> Arc<Vec<f32>> {
-        let mut values = {
+    fn cached_row(&self, cache: &Mutex<RowCache<Arc<Vec<f32>>>>, i: usize) -> Arc<Vec<f32>> {
+        let evicted = {
             let mut cache = lock(cache);
             if let Some(row) = cache.get(i) {
-                return row;
+                return Arc::clone(row);
             }
-            cache.reclaim()
+            cache.evict_if_full()
         };
+        // A row that another thread still reads is not reused.
+        let mut values = evicted.and_then(Arc::into_inner).unwrap_or_default();
         values.resize(self.n, 0.0);
         self.source.fill(i..i + 1, 0, &mut values);
         if self.lookup.is_none() {
             self.rows_computed.fetch_add(1, Ordering::Relaxed);
         }
         let row = Arc::new(values);
-        lock(cache).insert(i, &row);
+        lock(cache).insert(i, Arc::clone(&row));
         row
     }
 }

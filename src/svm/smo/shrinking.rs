@@ -11,7 +11,7 @@
 use std::iter;
 use std::ops::{Deref, Range};
 
-use super::active_rows::ClockCache;
+use super::active_rows::ActiveRows;
 use super::conjugate::ConjugateDirection;
 use super::loops::ArgMax;
 use crate::svm::dual::{Bounds, Dual, Start};
@@ -123,7 +123,7 @@ pub(super) struct Shrunk<K: KernelRows> {
     /// The arrays of all variables, and the β of their gradient.
     pub(super) all: ActiveSet,
     pub(super) beta: Vec<f64>,
-    pub(super) rows: ClockCache<K::Value>,
+    pub(super) rows: ActiveRows<K::Value>,
 }
 
 impl<K: KernelRows> Shrunk<K> {
@@ -140,7 +140,7 @@ impl<K: KernelRows> Shrunk<K> {
             samples: variables.iter().map(|&v| dual.sample(v) as u32).collect(),
             all,
             beta,
-            rows: ClockCache::new(variables.len(), kernel.acquire_buffer()),
+            rows: ActiveRows::new(variables.len(), kernel.acquire_buffer()),
             variables,
         }
     }
@@ -155,11 +155,11 @@ impl<K: KernelRows> Shrunk<K> {
         }
     }
 
-    /// Gathers the kernel row of a position unless it is cached; keeps that of `other`.
-    fn cache_row(&mut self, kernel: K, at: usize, other: usize) {
+    /// Gathers the kernel row of a position unless it is cached.
+    fn cache_row(&mut self, kernel: K, at: usize) {
         let samples = &self.samples;
         let write = |out: &mut [_]| kernel.gather(samples[at] as usize, samples, out);
-        self.rows.ensure(at, other, write);
+        self.rows.ensure(at, write);
     }
 }
 
@@ -191,7 +191,7 @@ pub(super) fn active_rows<'s, K: KernelRows, const N: usize>(
         return positions.map(|at| ActiveRow::Whole(kernel.row(dual.sample(at))));
     };
     for at in positions {
-        shrunk.cache_row(kernel, at, positions[0]);
+        shrunk.cache_row(kernel, at);
     }
     positions.map(|at| ActiveRow::Gathered(shrunk.rows.get(at)))
 }
