@@ -13,18 +13,16 @@ __all__ = [
     "LibsvmReader",
     "Splits",
     "__version__",
+    "callback_tree",
     "check_rows",
     "convert_libsvm",
     "dump_libsvm",
+    "incremental_cv",
     "load_libsvm",
-    "merge_cv",
-    "refit_cv",
     "svm_decide",
     "svm_fit",
     "svm_kfold",
     "svm_vote",
-    "tree_cv",
-    "tree_walk",
     "virtual_diagnostics",
     "virtual_errors",
     "virtual_kernel_errors",
@@ -42,8 +40,8 @@ _Report: TypeAlias = Callable[[int, int], None]
 _Examples: TypeAlias = tuple[Any, NDArray[Any] | None, int, _Floats | None]
 """Rows, targets (codes of classes, a matrix of numbers or None), number of classes, weights."""
 
-class _Walk(Protocol):
-    """How the core goes over the rows."""
+class _TreeOptions(Protocol):
+    """How the core trains incremental learners."""
 
     @property
     def strategy(self) -> str: ...
@@ -122,57 +120,14 @@ class Splits:
 
 @final
 class Learner:
-    @staticmethod
-    def pegasos(
-        n_features: int, n_classes: int, *, alpha: float, project: bool, intercept: bool
+    def __new__(
+        cls, name: str, n_features: int, n_targets: int, parameters: dict[str, Any]
     ) -> Learner: ...
-    @staticmethod
-    def least_squares_sgd(
-        n_features: int, n_outputs: int, *, step: float, radius: float, intercept: bool
-    ) -> Learner: ...
-    @staticmethod
-    def logistic_sgd(
-        n_features: int, n_classes: int, *, alpha: float, eta0: float, intercept: bool
-    ) -> Learner: ...
-    @staticmethod
-    def perceptron(n_features: int, n_classes: int, *, intercept: bool) -> Learner: ...
-    @staticmethod
-    def passive_aggressive(
-        n_features: int, n_classes: int, *, aggressiveness: float, damped: bool, intercept: bool
-    ) -> Learner: ...
-    @staticmethod
-    def gaussian_nb(
-        n_features: int, n_classes: int, *, var_smoothing: float, priors: _Floats | bool
-    ) -> Learner: ...
-    @staticmethod
-    def discrete_nb(
-        n_features: int,
-        n_classes: int,
-        *,
-        alpha: float,
-        priors: _Floats | bool,
-        events: str,
-        norm: bool = False,
-        above: float = 0.0,
-    ) -> Learner: ...
-    @staticmethod
-    def gaussian_density(n_features: int, *, full: bool, reg_covar: float) -> Learner: ...
-    @staticmethod
-    def histogram_density(edges: list[_Floats], *, smoothing: float) -> Learner: ...
-    @staticmethod
-    def online_kmeans(n_features: int, *, n_clusters: int) -> Learner: ...
-    @staticmethod
-    def recursive_least_squares(
-        n_features: int, n_outputs: int, *, alpha: float, intercept: bool
-    ) -> Learner: ...
-    @staticmethod
-    def least_squares_statistics(
-        n_features: int, n_outputs: int, *, alpha: float, intercept: bool
-    ) -> Learner: ...
-    def learn(self, examples: _Examples) -> None: ...
+    def update(self, examples: _Examples) -> None: ...
     def evaluate(self, X: Any) -> _Floats: ...
-    def hypothesis(self) -> tuple[_Floats, _Floats]: ...
-    def copy(self) -> Learner: ...
+    def fitted(self) -> dict[str, _Floats]: ...
+    def shares(self, other: Learner, vector: int) -> bool: ...
+    def fork(self) -> Learner: ...
     @property
     def n_outputs(self) -> int: ...
     @property
@@ -180,32 +135,21 @@ class Learner:
     @state.setter
     def state(self, state: _Floats) -> None: ...
 
-def tree_cv(
-    learners: Learner | list[Learner],
-    examples: _Examples,
-    folds: Folds,
-    walk: _Walk,
-    progress: _Report | None = None,
-) -> tuple[_Floats, dict[str, int]]: ...
-def refit_cv(
-    learners: Learner | list[Learner],
+def incremental_cv(
+    engine: str,
+    learners: list[Learner],
     examples: _Examples,
     folds: Folds | Splits,
-    walk: _Walk,
+    options: _TreeOptions,
     progress: _Report | None = None,
-) -> tuple[_Floats, dict[str, int]]: ...
-def merge_cv(
-    learners: Learner | list[Learner],
-    examples: _Examples,
-    folds: Folds,
-    walk: _Walk,
-    progress: _Report | None = None,
-) -> tuple[_Floats, dict[str, int]]: ...
-def tree_walk(
+    *,
+    keep_models: bool = False,
+) -> list[tuple[_Floats, dict[str, int], list[Learner] | None]]: ...
+def callback_tree(
     handler: Any,
     model: Any,
     folds: Folds,
-    walk: _Walk,
+    options: _TreeOptions,
     progress: _Report | None = None,
 ) -> dict[str, int]: ...
 

@@ -23,7 +23,7 @@
 //!
 //! Outputs: one, the log density.
 
-use ndarray::Array1;
+use ndarray::{Array1, Axis};
 use serde::Deserialize;
 
 use super::learner::{CostModel, Fitted, Learner, same_type};
@@ -284,16 +284,25 @@ impl Learner for GaussianDensity {
         Ok(())
     }
 
+    /// As scikit-learn's `GaussianMixture` of one component.
     fn fitted(&self) -> Result<Fitted> {
-        let n = self.n_features;
-        let covariance = self.covariance();
+        let (n, epsilon) = (self.n_features, self.options.reg_covar);
+        let mut covariance = self.covariance();
         let covariance = match self.options.covariance {
-            Covariance::Full => triangle::to_square(&covariance, n).into_dyn(),
-            Covariance::Diagonal => Array1::from(covariance).into_dyn(),
+            Covariance::Full => {
+                triangle::add_diagonal(&mut covariance, n, epsilon);
+                let square = triangle::to_square(&covariance, n);
+                square.insert_axis(Axis(0)).into_dyn()
+            }
+            Covariance::Diagonal => {
+                let variances = Array1::from(covariance) + epsilon;
+                variances.insert_axis(Axis(0)).into_dyn()
+            }
         };
+        let means = Array1::from(self.mean()).insert_axis(Axis(0));
         Ok(vec![
-            ("mean_", Array1::from(self.mean()).into_dyn()),
-            ("covariance_", covariance),
+            ("means_", means.into_dyn()),
+            ("covariances_", covariance),
         ])
     }
 }

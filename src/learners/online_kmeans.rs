@@ -160,10 +160,14 @@ impl Learner for OnlineKMeans {
         &mut self.state
     }
 
+    /// Centres without rows are NaN.
     fn fitted(&self) -> Result<Fitted> {
         let centres = self.centres();
-        let shape = (centres.len(), self.n_features);
-        let array = Array2::from_shape_fn(shape, |(centre, feature)| centres[centre].0[feature]);
+        let shape = (self.n_clusters, self.n_features);
+        let array = Array2::from_shape_fn(shape, |(centre, feature)| {
+            let centre = centres.get(centre);
+            centre.map_or(f64::NAN, |(centre, _)| centre[feature])
+        });
         Ok(vec![("cluster_centers_", array.into_dyn())])
     }
 }

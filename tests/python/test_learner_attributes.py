@@ -69,7 +69,7 @@ def test_a_gaussian_density_is_a_mixture_of_one(covariance, layout):
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("columns", [None, 1, 3])
 @pytest.mark.parametrize(
-    "learner", [learners.RecursiveLeastSquares, learners.LeastSquaresStatistics]
+    "learner", [learners.RecursiveLeastSquares, learners.RidgeStatistics]
 )
 def test_ridge_regression_has_scikit_learns_weights(learner, columns, intercept):
     targets = y.astype(float) if columns is None else X[:, :columns] * 2 + y[:, None]
@@ -103,7 +103,7 @@ LINEAR = [
     learners.PassiveAggressive(),
     learners.LeastSquaresSGD(fit_intercept=True),
     learners.RecursiveLeastSquares(),
-    learners.LeastSquaresStatistics(),
+    learners.RidgeStatistics(),
 ]
 
 

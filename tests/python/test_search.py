@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from versions import PIPELINES_ROUTE_SCORES, SEARCHES_WEIGH_SCORES
 
 import onefold
-from onefold.learners import LeastSquaresStatistics, Pegasos
+from onefold.learners import Pegasos, RidgeStatistics
 
 
 def classification():
@@ -50,7 +50,7 @@ SEARCHES = {
         {"alpha": [0.1, 1], "gamma": [0.1, 1]},
         "virtual",
     ),
-    "statistics": (LeastSquaresStatistics(), {"alpha": [0.1, 1]}, "merge"),
+    "statistics": (RidgeStatistics(), {"alpha": [0.1, 1]}, "merge"),
     "regression tree": (DecisionTreeRegressor(random_state=0), {"max_depth": [2, None]}, "refit"),
     "ridge classifier": (RidgeClassifier(), {"alpha": [0.1, 1, 10]}, "virtual"),
     "gaussian": (GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, "merge"),

@@ -209,7 +209,7 @@ def _evaluate_span(model: Any, data: _TreeData, n_jobs: int, report: Any = None)
         return _SpanResult(results, cost, time.perf_counter() - start)
     handler = _FoldEvaluator(data)
     # Random orders are drawn here, so that they do not depend on how the tree is divided.
-    cost = _core.tree_walk(handler, model, data.folds, TreeOptions("auto", None, n_jobs), report)
+    cost = _core.callback_tree(handler, model, data.folds, TreeOptions("auto", None, n_jobs), report)
     results = [handler.results[int(start)] for start in data.starts[:-1]]
     return _SpanResult(results, cost, handler.score_seconds)
 
@@ -225,7 +225,7 @@ def _tree_in_processes(model: Any, data: _TreeData, n_jobs: int) -> _SpanResult:
     ends = _frontier(n_folds, depth)
     top = replace(data, starts=data.starts[ends])
     collector = _ModelCollector(top)
-    top_cost = _core.tree_walk(collector, model, top.folds, TreeOptions("auto", None, n_jobs))
+    top_cost = _core.callback_tree(collector, model, top.folds, TreeOptions("auto", None, n_jobs))
     top_cost.pop("rows_evaluated")
     jobs = [
         delayed(_evaluate_span)(collector.models[int(data.starts[a])], data.span(a, b), 1)

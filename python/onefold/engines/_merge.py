@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from .. import _core
 from .._scoring import RESPONSES
 from ._base import Candidate, EngineBase, Outcome
 from ._native import NativePlan, learner_of, run_native
@@ -35,4 +34,4 @@ class Merge(EngineBase):
 
     def run_many(self, plans: Sequence[NativePlan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Merge."""
-        return run_native(plans, task, _core.merge_cv)
+        return run_native(plans, task, "merge")

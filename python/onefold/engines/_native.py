@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from .. import _core
 from .._progress import Report, part, reporter
 from ..learners._base import NativeEstimator
 from ._base import Candidate, Outcome, Plan
@@ -20,9 +21,6 @@ from ._options import one_of
 from ._task import Data, Task
 
 __all__ = ["ORDER", "NativePlan", "TreeOptions", "batches", "learner_of", "run_native"]
-
-CoreEngine = Callable[..., tuple[Any, dict[str, int]]]
-"""`_core.tree_cv`, `_core.merge_cv` or `_core.refit_cv`."""
 
 ORDER = one_of("fixed", "random")
 """The option of all engines that train row by row."""
@@ -61,14 +59,19 @@ class NativePlan(Plan):
 
 
 def learner_of(candidate: Candidate, task: Task) -> NativeEstimator | None:
-    """The native learner that does a candidate, if there is one and answers are enough."""
-    if task.return_estimator or task.return_train_score or task.fit_params:
+    """The native learner that does a candidate, if there is one that returns what is asked for.
+
+    Fitted estimators are returned of learners that are native themselves.
+    """
+    if task.return_train_score or task.fit_params:
+        return None
+    if task.return_estimator and not candidate.is_native:
         return None
     return candidate.learner
 
 
 def run_native(
-    plans: Sequence[NativePlan], task: Task, engine: CoreEngine
+    plans: Sequence[NativePlan], task: Task, engine: str
 ) -> Iterator[tuple[int, Outcome]]:
     """Cross-validate native learners in the core; those of one class share each pass."""
     data = task.data
@@ -109,7 +112,7 @@ def _run_batch(
     learners: list[NativeEstimator],
     rows: Any,
     task: Task,
-    engine: CoreEngine,
+    engine: str,
     progress: bool | Report,
 ) -> list[Outcome]:
     estimators: list[NativeEstimator] = [clone(learner) for learner in learners]
@@ -117,24 +120,30 @@ def _run_batch(
     models = [estimator._make_learner(rows.shape[1], n_targets) for estimator in estimators]
     start = time.perf_counter()
     with reporter(progress, unit="rows") as report:
-        outputs, cost = engine(
-            models if len(models) > 1 else models[0],
+        found = _core.incremental_cv(
+            engine,
+            models,
             (rows, targets, n_targets, task.data.weights),
             task.folds,
             TreeOptions.of(task),
             report,
+            keep_models=task.return_estimator,
         )
     seconds = time.perf_counter() - start
-    ends = np.cumsum([model.n_outputs for model in models])
-    by_learner = np.split(outputs, ends[:-1], axis=1)
+    shape = (rows.shape[1], n_targets)
     return [
         Outcome(
-            answers=estimator._answers(np.ascontiguousarray(own)),
+            answers=estimator._answers(outputs),
             classes=getattr(estimator, "classes_", None),
-            cost=_own_cost(cost, number, len(estimators)),
+            cost=_with_rows_read(cost, number, len(estimators)),
             fit_time=seconds / len(estimators),
+            estimators=None
+            if fold_models is None
+            else [estimator._with_model(model, shape) for model in fold_models],
         )
-        for number, (estimator, own) in enumerate(zip(estimators, by_learner, strict=True))
+        for number, (estimator, (outputs, cost, fold_models)) in enumerate(
+            zip(estimators, found, strict=True)
+        )
     ]
 
 
@@ -151,10 +160,8 @@ def _share_targets(estimators: list[NativeEstimator], data: Data) -> tuple[Any, 
     return targets, n_targets
 
 
-def _own_cost(cost: dict[str, int], number: int, n_learners: int) -> dict[str, int]:
-    """The share of one of several learners in the cost of a pass."""
+def _with_rows_read(cost: dict[str, int], number: int, n_learners: int) -> dict[str, int]:
+    """Add the rows read for several learners in one pass, counted for the first of them."""
     if n_learners == 1:
         return cost
-    if number > 0:
-        return cost | {"undo_entries": 0, "rows_read": 0}
-    return cost | {"rows_read": cost["rows_fed"] + cost["rows_evaluated"]}
+    return cost | {"rows_read": 0 if number else cost["rows_fed"] + cost["rows_evaluated"]}

@@ -57,7 +57,7 @@ class Refit(EngineBase):
         others = [(i, plan) for i, plan in enumerate(plans) if not isinstance(plan, NativePlan)]
         if natives:
             positions, learners = zip(*natives, strict=True)
-            for number, outcome in run_native(learners, task, _core.refit_cv):
+            for number, outcome in run_native(learners, task, "refit"):
                 yield positions[number], outcome
         if others:
             outcomes = fit_all([plan.estimator for _, plan in others], task)

@@ -43,7 +43,7 @@ class Tree(EngineBase):
 
     name = "tree"
     options: Mapping[str, Check] = {
-        "strategy": one_of("auto", "copy", "revert"),
+        "strategy": one_of("auto", "share", "copy", "revert"),
         "order": ORDER,
         "batch_size": whole,
         "backend": one_of("threads", "processes"),
@@ -78,7 +78,7 @@ class Tree(EngineBase):
         n_parts = bool(natives) + len(others)
         if natives:
             positions, learners = zip(*natives, strict=True)
-            for number, outcome in run_native(learners, _part(task, 0, n_parts), _core.tree_cv):
+            for number, outcome in run_native(learners, _part(task, 0, n_parts), "tree"):
                 yield positions[number], outcome
         for number, (position, plan) in enumerate(others, bool(natives)):
             outcome = callback_tree(plan.estimator, _part(task, number, n_parts))

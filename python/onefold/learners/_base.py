@@ -2,7 +2,7 @@
 
 ``_core.Learner`` holds the model and does the arithmetic; the classes here check arguments and keep
 scikit-learn's contract. A learner declares its parameters once, as annotated class attributes under
-the decorator `native`, which generates ``__init__`` and names the constructor of the core:
+the decorator `native`, which generates ``__init__`` and names the learner of the core:
 
     @native("pegasos")
     class Pegasos(LinearClassifier):
@@ -14,6 +14,7 @@ the decorator `native`, which generates ``__init__`` and names the constructor o
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, Self, TypeVar, dataclass_transform
@@ -62,7 +63,7 @@ def native(kind: str) -> Callable[[type[Native]], type[Native]]:
     Parameters
     ----------
     kind : str
-        The constructor of ``_core.Learner``. It gets the parameters by their names, see
+        The name of the learner in the core. It gets the parameters by their names, see
         `NativeEstimator._core_params`.
     """
 
@@ -83,7 +84,8 @@ class NativeEstimator(BaseEstimator):
     _shows_bad_rows = False
     """Whether the output for a row that holds NaN or infinity is never finite itself."""
     _kind: str
-    """The constructor of ``_core.Learner``."""
+    """The name of the learner in the core."""
+    n_features_in_: int
     _learner: Learner
     _shape: tuple[int, int]
 
@@ -92,16 +94,11 @@ class NativeEstimator(BaseEstimator):
 
         ``n_targets`` counts classes or outputs; it is 0 for unsupervised learners.
         """
-        sizes = (n_features, n_targets) if n_targets else (n_features,)
-        learner: Learner = getattr(Learner, self._kind)(*sizes, **self._core_params())
-        return learner
+        return Learner(self._kind, n_features, n_targets, self._core_params(n_features))
 
-    def _core_params(self) -> dict[str, Any]:
-        """The parameters as the constructor of the core takes them."""
-        own = {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
-        if "fit_intercept" in own:
-            own["intercept"] = own.pop("fit_intercept")
-        return own
+    def _core_params(self, n_features: int) -> dict[str, Any]:
+        """The parameters by the names of the core."""
+        return {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
 
     def _make_learner(self, n_features: int, n_targets: int) -> Learner:
         """Check the types of the parameters, and make an untrained native model."""
@@ -169,8 +166,15 @@ class NativeEstimator(BaseEstimator):
         if first:
             self._shape = (rows.shape[1], n_targets)
             self._learner = self._make_learner(*self._shape)
-        self._learner.learn((rows, targets, n_targets, weights))
+        self._learner.update((rows, targets, n_targets, weights))
         return self
+
+    def _with_model(self, model: Learner, shape: tuple[int, int]) -> Self:
+        """A copy of this estimator, which knows its targets, fitted by a model of the core."""
+        fitted = copy(self)
+        fitted._learner, fitted._shape = model, shape
+        fitted.n_features_in_ = shape[0]
+        return fitted
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -186,10 +190,10 @@ class NativeEstimator(BaseEstimator):
             self._learner = self._new_learner(*self._shape)
             self._learner.state = numbers
 
-    def _fitted_state(self) -> Floats:
-        """All numbers of the native model; each class decodes its own in one function."""
+    def _fitted(self, name: str) -> Floats:
+        """A fitted parameter of the native model."""
         check_is_fitted(self, "_learner")
-        return self._learner.state
+        return self._learner.fitted()[name]
 
     def _ask(self, name: str, X: Any) -> Any:
         check_is_fitted(self, "_learner")

@@ -1,4 +1,4 @@
-"""Naive Bayes: counts and moments a class, so the order of the rows does not matter."""
+"""Naive Bayes: counts and moments of each class, so the order of the rows does not matter."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from scipy.special import logsumexp
 
 from .._data import as_numbers
 from ._base import Floats, NativeClassifier, native
-from ._moments import mean_variance
 
 __all__ = ["BernoulliNB", "ComplementNB", "GaussianNB", "MultinomialNB"]
 
 
 class _NaiveBayes(NativeClassifier):
-    """Answers from one number a class, whose exponential is proportional to its probability."""
+    """Answers from one number per class, whose exponential is proportional to its probability."""
 
     _is_mergeable = True
 
@@ -56,11 +55,6 @@ class _NaiveBayes(NativeClassifier):
         return np.asarray(self._ask("predict_log_proba", X))
 
 
-def _priors(fit_prior: bool, given: ArrayLike | None, *, name: str) -> Floats | bool:
-    """What the core takes: given priors, or whether to estimate them."""
-    return fit_prior if given is None else as_numbers(given, name=name)
-
-
 @native("gaussian_nb")
 class GaussianNB(_NaiveBayes):
     """Gaussian naive Bayes.
@@ -96,36 +90,30 @@ class GaussianNB(_NaiveBayes):
     _: KW_ONLY
     var_smoothing: float = 1e-9
 
-    def _core_params(self) -> dict[str, Any]:
-        priors = _priors(True, self.priors, name="priors")
-        return super()._core_params() | {"priors": priors}
-
-    def _moments(self) -> tuple[Floats, Floats, Floats]:
-        """Means and variances, feature × class and then all rows, and the weight of each class."""
-        state, n_totals = self._fitted_state(), len(self.classes_) + 1
-        cells, totals = state[:-n_totals].reshape(-1, n_totals, 3), state[-n_totals:]
-        means, variances = mean_variance(cells, totals)
-        return means, variances, totals[:-1]
+    def _core_params(self, n_features: int) -> dict[str, Any]:
+        given = self.priors is not None
+        priors = as_numbers(self.priors, name="priors") if given else None
+        return super()._core_params(n_features) | {"priors": priors}
 
     @property
     def theta_(self) -> Floats:
         """Mean of each feature: class × feature."""
-        return np.asarray(self._moments()[0][:, :-1].T)
+        return self._fitted("theta_")
 
     @property
     def epsilon_(self) -> float:
         """What is added to every variance."""
-        return float(self.var_smoothing * self._moments()[1][:, -1].max())
+        return float(self._fitted("epsilon_")[0])
 
     @property
     def var_(self) -> Floats:
         """Variance of each feature, with ``epsilon_``: class × feature."""
-        return np.asarray(self._moments()[1][:, :-1].T + self.epsilon_)
+        return self._fitted("var_")
 
     @property
     def class_count_(self) -> Floats:
         """Weight of each class."""
-        return self._moments()[2]
+        return self._fitted("class_count_")
 
     @property
     def class_prior_(self) -> Floats:
@@ -140,7 +128,7 @@ class GaussianNB(_NaiveBayes):
 class _Discrete(_NaiveBayes):
     """Naive Bayes of counts: multinomial, complement and Bernoulli."""
 
-    _events: ClassVar[str]
+    _event_model: ClassVar[str]
     """The event model, as the core names it."""
 
     alpha: float = 1.0
@@ -148,27 +136,21 @@ class _Discrete(_NaiveBayes):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # on scikit-learn's test data, which are not counts
-        tags.input_tags.positive_only = self._events != "presence"
+        tags.input_tags.positive_only = self._event_model != "bernoulli"
         return tags
 
-    def _core_params(self) -> dict[str, Any]:
-        return super()._core_params() | {"events": self._events, "priors": True}
-
-    def _counts(self) -> tuple[Floats, Floats]:
-        """Weight of each feature's events, class × feature, and of each class."""
-        state, n_classes = self._fitted_state(), len(self.classes_)
-        by_feature = state[: self.n_features_in_ * n_classes].reshape(-1, n_classes)
-        return by_feature.T, state[-n_classes:]
+    def _core_params(self, n_features: int) -> dict[str, Any]:
+        return super()._core_params(n_features) | {"event_model": self._event_model}
 
     @property
     def feature_count_(self) -> Floats:
         """Weight of each feature's events: class × feature."""
-        return self._counts()[0]
+        return self._fitted("feature_count_")
 
     @property
     def class_count_(self) -> Floats:
         """Weight of each class."""
-        return self._counts()[1]
+        return self._fitted("class_count_")
 
     @property
     def class_log_prior_(self) -> Floats:
@@ -191,10 +173,12 @@ class _DiscreteWithPriors(_Discrete):
     fit_prior: bool = True
     class_prior: ArrayLike | None = None
 
-    def _core_params(self) -> dict[str, Any]:
-        own = super()._core_params()
-        own["priors"] = _priors(own.pop("fit_prior"), own.pop("class_prior"), name="class_prior")
-        return own
+    def _core_params(self, n_features: int) -> dict[str, Any]:
+        own = super()._core_params(n_features)
+        given, fit_prior = own.pop("class_prior"), own.pop("fit_prior")
+        if given is not None:
+            return own | {"priors": as_numbers(given, name="class_prior")}
+        return own | {"priors": None if fit_prior else []}  # none at all: equal priors
 
     @property
     def class_log_prior_(self) -> Floats:
@@ -235,7 +219,7 @@ class MultinomialNB(_DiscreteWithPriors):
     0.8998
     """
 
-    _events = "counts"
+    _event_model = "multinomial"
 
     @property
     def feature_log_prob_(self) -> Floats:
@@ -273,7 +257,7 @@ class ComplementNB(_Discrete):
     'merge'
     """
 
-    _events = "complement"
+    _event_model = "complement"
 
     _: KW_ONLY
     norm: bool = False
@@ -323,15 +307,10 @@ class BernoulliNB(_DiscreteWithPriors):
     'merge'
     """
 
-    _events = "presence"
+    _event_model = "bernoulli"
 
     _: KW_ONLY
     binarize: float = 0.0
-
-    def _core_params(self) -> dict[str, Any]:
-        own = super()._core_params()
-        own["above"] = own.pop("binarize")
-        return own
 
     @property
     def feature_log_prob_(self) -> Floats:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ._base import Floats, NativeClusterer, native
 
 __all__ = ["OnlineKMeans"]
@@ -43,15 +41,7 @@ class OnlineKMeans(NativeClusterer):
 
     n_clusters: int = 8
 
-    def _sums(self) -> tuple[Floats, Floats]:
-        """Sums of the rows of each centre, centre × feature, and their weights."""
-        state, n_features = self._fitted_state(), self.n_features_in_
-        n_sums = self.n_clusters * n_features
-        return state[:n_sums].reshape(-1, n_features), state[n_sums::2]
-
     @property
     def cluster_centers_(self) -> Floats:
         """The centres: means of the rows assigned to them."""
-        sums, weights = self._sums()
-        with np.errstate(invalid="ignore"):
-            return np.asarray(sums / weights[:, None])
+        return self._fitted("cluster_centers_")

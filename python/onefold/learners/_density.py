@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core import Learner
 from .._data import as_numbers
 from ._base import Floats, NativeDensity, native
-from ._moments import mean_variance
 
 __all__ = ["GaussianDensity", "HistogramDensity"]
 
@@ -51,40 +49,22 @@ class GaussianDensity(NativeDensity):
     _: KW_ONLY
     reg_covar: float = 1e-6
 
-    def _core_params(self) -> dict[str, Any]:
-        if self.covariance not in ("full", "diagonal"):
-            raise ValueError(f"covariance must be 'full' or 'diagonal', got {self.covariance!r}")
-        return {"full": self.covariance == "full", "reg_covar": self.reg_covar}
-
-    def _moments(self) -> tuple[Floats, Floats]:
-        """Mean and covariance without ``reg_covar``: a matrix, or its diagonal."""
-        state, n = self._fitted_state(), self.n_features_in_
-        if self.covariance != "full":
-            return mean_variance(state[:-1].reshape(n, 3), state[-1:])
-        weight, mean, triangle = state[0], state[1 : n + 1], state[n + 1 :]
-        scatter = np.zeros((n, n))
-        scatter[np.tril_indices(n)] = triangle
-        scatter += np.tril(scatter, -1).T
-        return mean, scatter / weight if weight > 0 else scatter
-
     @property
     def means_(self) -> Floats:
         """The mean."""
-        return self._moments()[0][None]
+        return self._fitted("means_")
 
     @property
     def covariances_(self) -> Floats:
         """The covariance matrix, or its diagonal."""
-        covariance = self._moments()[1]
-        added = np.eye(len(covariance)) if covariance.ndim == 2 else 1.0
-        return np.asarray(covariance + self.reg_covar * added)[None]
+        return self._fitted("covariances_")
 
 
 @native("histogram_density")
 class HistogramDensity(NativeDensity):
     """Independent features, each with a histogram whose edges are fixed beforehand.
 
-    Edges drawn from the data would know the rows that are held out, so they are a parameter.
+    Edges computed from the data would depend on the rows that are held out, so they are a parameter.
 
     Parameters
     ----------
@@ -116,8 +96,8 @@ class HistogramDensity(NativeDensity):
     edges: list[ArrayLike] | None = None
     smoothing: float = 1.0
 
-    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
-        return Learner.histogram_density(self._edges(n_features), smoothing=self.smoothing)
+    def _core_params(self, n_features: int) -> dict[str, Any]:
+        return {"edges": self._edges(n_features), "smoothing": self.smoothing}
 
     def _edges(self, n_features: int) -> list[Any]:
         if self.edges is None:

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY
 from ._base import native
 from ._linear import LinearRegressor
 
-__all__ = ["LeastSquaresStatistics", "RecursiveLeastSquares"]
+__all__ = ["RecursiveLeastSquares", "RidgeStatistics"]
 
 
 @native("recursive_least_squares")
@@ -42,8 +42,8 @@ class RecursiveLeastSquares(LinearRegressor):
     fit_intercept: bool = True
 
 
-@native("least_squares_statistics")
-class LeastSquaresStatistics(LinearRegressor):
+@native("ridge_statistics")
+class RidgeStatistics(LinearRegressor):
     """Ridge regression that keeps sums of squares and products, and solves when asked.
 
     Parameters
@@ -63,9 +63,9 @@ class LeastSquaresStatistics(LinearRegressor):
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> import onefold
-    >>> from onefold.learners import LeastSquaresStatistics
+    >>> from onefold.learners import RidgeStatistics
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> result = onefold.cross_validate(LeastSquaresStatistics(), X, y, cv=10)
+    >>> result = onefold.cross_validate(RidgeStatistics(), X, y, cv=10)
     >>> result.engine, round(result.mean, 3)
     ('merge', 0.405)
     """

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from ._base import Floats, NativeClassifier, NativeEstimator, NativeRegressor, native
 
@@ -29,20 +28,15 @@ class LinearModel(NativeEstimator):
 
     _shows_bad_rows = True
 
-    def _weights(self) -> tuple[Floats, Floats]:
-        """Weights, output × feature, and the intercept of each output."""
-        check_is_fitted(self, "_learner")
-        return self._learner.hypothesis()
-
     @property
     def coef_(self) -> Floats:
         """Weights of the features: one row per output."""
-        return self._weights()[0]
+        return self._fitted("coef_")
 
     @property
     def intercept_(self) -> Any:
         """Intercepts: one per output."""
-        return self._weights()[1]
+        return self._fitted("intercept_")
 
 
 class LinearRegressor(LinearModel, NativeRegressor):
@@ -91,7 +85,7 @@ class LinearClassifier(LinearModel, NativeClassifier):
 
 @native("pegasos")
 class Pegasos(LinearClassifier):
-    """Linear support vector machine by stochastic subgradients, one pass, last hypothesis.
+    """Linear support vector machine by stochastic subgradients, one pass, last iterate.
 
     Minimises alpha/2·‖w‖² plus the mean hinge loss (Shalev-Shwartz et al., 2011).
 
@@ -131,7 +125,7 @@ class Pegasos(LinearClassifier):
 
 @native("logistic_sgd")
 class LogisticSGD(LinearClassifier):
-    """Logistic regression by stochastic gradients, one pass, last hypothesis.
+    """Logistic regression by stochastic gradients, one pass, last iterate.
 
     Minimises alpha/2·‖w‖² plus the mean logistic loss by steps of length 1/(1/eta0 + alpha·t).
 
@@ -195,7 +189,7 @@ class LogisticSGD(LinearClassifier):
 
 @native("perceptron")
 class Perceptron(LinearClassifier):
-    """Perceptron, one pass, last hypothesis.
+    """Perceptron, one pass, last iterate.
 
     Parameters
     ----------
@@ -224,14 +218,14 @@ class Perceptron(LinearClassifier):
 
 @native("passive_aggressive")
 class PassiveAggressive(LinearClassifier):
-    """Passive-aggressive classifier, one pass, last hypothesis (Crammer et al., 2006).
+    """Passive-aggressive classifier, one pass, last iterate (Crammer et al., 2006).
 
     Parameters
     ----------
     C : float, default=1.0
         Aggressiveness: how far a single row may change the weights.
-    correction : {"bounded", "damped"}, default="bounded"
-        Correct a row fully but by C at most, PA-I, or less than fully, PA-II.
+    variant : {"PA-I", "PA-II"}, default="PA-I"
+        Correct a row fully but by C at most, or with a quadratic penalty.
     fit_intercept : bool, default=True
         Whether there is an intercept: the weight of a constant feature.
 
@@ -253,16 +247,8 @@ class PassiveAggressive(LinearClassifier):
 
     C: float = 1.0
     _: KW_ONLY
-    correction: str = "bounded"
+    variant: str = "PA-I"
     fit_intercept: bool = True
-
-    def _core_params(self) -> dict[str, Any]:
-        if self.correction not in ("bounded", "damped"):
-            raise ValueError(f"correction must be 'bounded' or 'damped', got {self.correction!r}")
-        own = super()._core_params()
-        own["damped"] = own.pop("correction") == "damped"
-        own["aggressiveness"] = own.pop("C")
-        return own
 
 
 @native("least_squares_sgd")
