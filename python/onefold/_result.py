@@ -213,6 +213,39 @@ class CVResult(dict[str, Any]):
         rows = self._rows[start:stop]
         return {"rows": rows} | {name: a[start:stop] for name, a in self._answers.items()}
 
+    def predict_with_folds(self, X: Any) -> NDArray[Any]:
+        """Predict new rows by the model of every fold.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_folds, n_rows) or (n_folds, n_rows, n_outputs)
+            In the order of the folds.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.naive_bayes import MultinomialNB
+        >>> import onefold
+        >>> X, y = load_iris(return_X_y=True)
+        >>> result = onefold.cross_validate(MultinomialNB(), X, y, cv=5, return_estimator=True)
+        >>> result.engine, result.predict_with_folds(X[::50])
+        ('tree', array([[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2]]))
+        """
+        if "estimator" not in self:
+            raise ValueError(
+                "predict_with_folds needs the fitted estimators of the folds: "
+                "cross_validate(..., return_estimator=True) keeps them"
+            )
+        estimators = self["estimator"]
+        failed = [fold for fold, estimator in enumerate(estimators) if estimator is None]
+        if failed:
+            raise ValueError(f"predict_with_folds: the fit of fold {failed[0]} failed")
+        return np.stack([estimator.predict(X) for estimator in estimators])
+
     # Showing
 
     def to_frame(self, by: str = "fold") -> pd.DataFrame:

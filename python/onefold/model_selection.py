@@ -75,8 +75,8 @@ def cross_validate(
         More arguments of ``fit``; arrays with one entry a sample are cut to the training set. With
         metadata routing turned on, the splitter, ``fit`` and the scorers get what they requested.
     return_train_score, return_estimator, return_indices : bool, default=False
-        Also return these, as scikit-learn does. The first two need fitted estimators, so they
-        mean ``engine="refit"``.
+        Also return these, as scikit-learn does. Train scores need ``engine="refit"``, fitted
+        estimators ``"refit"`` or ``"tree"``; see also `CVResult.predict_with_folds`.
     error_score : "raise" or float, default=nan
         The score of a fold whose fit fails.
     n_jobs : int, optional

@@ -95,8 +95,9 @@ def _offer(engine: Engine, task: Task) -> Engine | str:
         return f"it has no option {', '.join(sorted(unknown))}"
     if task.required is not None and task.required not in engine.responses:
         return f"it gives no {task.required}"
-    if engine.name != "refit" and _needs_fitted(task):
-        return "it has no fitted estimators for return_estimator or return_train_score"
+    missing = _returned(task) - engine.returns
+    if missing:
+        return f"it has no fitted estimators for {' or '.join(sorted(missing))}"
     if not engine.needs_partition or task.problem.is_partition:
         return engine
     if task.problem.partitions is None:
@@ -133,8 +134,9 @@ def _choose_named(name: str, candidate: Candidate, task: Task, offers: Offers) -
     )
 
 
-def _needs_fitted(task: Task) -> bool:
-    return task.return_estimator or task.return_train_score
+def _returned(task: Task) -> set[str]:
+    """What is to be returned of the fitted estimators."""
+    return {name for name in ("return_estimator", "return_train_score") if getattr(task, name)}
 
 
 def warn_of_refits(task: Task, choices: Sequence[Choice]) -> None:
@@ -147,7 +149,7 @@ def warn_of_refits(task: Task, choices: Sequence[Choice]) -> None:
         All that were made; those of other engines are ignored.
     """
     refitted = [choice for choice in choices if choice.engine.name == "refit"]
-    if not refitted or not refitted[0].reasons or _needs_fitted(task):
+    if not refitted or not refitted[0].reasons or _returned(task):
         return
     first = refitted[0]
     because = "".join(f"; {name}: {reason}" for name, reason in first.reasons.items())

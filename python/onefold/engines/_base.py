@@ -117,6 +117,11 @@ class Engine(Protocol):
         """Whether every sample must be held out exactly once."""
         ...
 
+    @property
+    def returns(self) -> frozenset[str]:
+        """What it can return of the fitted estimators: ``"return_estimator"`` and others."""
+        ...
+
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Return how the engine does a candidate, or the reason why it cannot.
 
@@ -139,9 +144,10 @@ class Engine(Protocol):
 
 
 class EngineBase:
-    """Defaults of an engine: any folds, and ``fit`` of the estimator itself."""
+    """Defaults of an engine: any folds, answers only, and ``fit`` of the estimator itself."""
 
     needs_partition = False
+    returns: frozenset[str] = frozenset()
 
     def fit(self, plan: Plan, task: Task) -> Any:
         """Fit as the estimator does."""

@@ -59,6 +59,7 @@ def callback_tree(estimator: Any, task: Task) -> Outcome:
         fit_time=seconds - found.score_seconds if not processes else seconds,
         score_time=found.score_seconds,
         test_scores=None if follow else [fold.scores for fold in found.results],
+        estimators=[fold.estimator for fold in found.results] if task.return_estimator else None,
     )
 
 
@@ -100,6 +101,8 @@ class _TreeData:
     keywords: dict[str, Any]
     batch_size: int | None
     seed: int | None
+    keeps_models: bool
+    """Whether the model of each fold is to be returned."""
 
     @classmethod
     def of(cls, estimator: Any, task: Task, seed: int | None) -> _TreeData:
@@ -115,6 +118,7 @@ class _TreeData:
             keywords=_keywords(estimator, data.y),
             batch_size=task.options.get("batch_size"),
             seed=seed,
+            keeps_models=task.return_estimator,
         )
 
     @property
@@ -155,7 +159,11 @@ class _TreeData:
         """Evaluate a model on held-out rows."""
         rows = self.order[positions]
         targets = None if self.y is None else _take(self.y, rows)
-        return self.scorer.evaluate(model, _take(self.X, rows), targets, rows)
+        result = self.scorer.evaluate(model, _take(self.X, rows), targets, rows)
+        if self.keeps_models:
+            # The core may use the model for another fold afterwards.
+            result.estimator = copy_estimator(model)
+        return result
 
 
 @dataclass
@@ -195,7 +203,7 @@ class _ModelCollector(_FoldEvaluator):
         self.models: dict[int, Any] = {}
 
     def evaluate(self, model: Any, positions: Positions) -> None:
-        # The core uses the model for another fold afterwards.
+        # The core may use the model for another fold afterwards.
         self.models[int(positions[0])] = copy_estimator(model)
 
 

@@ -65,6 +65,8 @@ class FoldResult:
     scores: dict[str, float] = field(default_factory=dict)
     answers: dict[str, NDArray[Any]] = field(default_factory=dict)
     classes: NDArray[Any] | None = None
+    estimator: Any = None
+    """The estimator itself, where it is to be returned."""
 
 
 def join_folds(

@@ -39,6 +39,7 @@ class Refit(EngineBase):
     name = "refit"
     options: Mapping[str, Check] = {"order": ORDER}
     responses = frozenset(RESPONSES)
+    returns = frozenset({"return_estimator", "return_train_score"})
 
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Any estimator can be refitted; native learners in the core, where answers are enough."""

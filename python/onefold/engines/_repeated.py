@@ -28,6 +28,7 @@ class Repeated:
         self.name = engine.name
         self.options = engine.options
         self.responses = engine.responses
+        self.returns = engine.returns
 
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """The plan of the engine, which is the same for all partitions."""
@@ -64,6 +65,7 @@ def _join(outcomes: list[Outcome]) -> Outcome:
         cost["peak_models"] = max(outcome.cost["peak_models"] for outcome in outcomes)
     scores = [outcome.test_scores for outcome in outcomes]
     joined = [fold for own in scores if own is not None for fold in own]
+    models = [outcome.estimators for outcome in outcomes]
     return replace(
         outcomes[0],
         answers={
@@ -74,5 +76,6 @@ def _join(outcomes: list[Outcome]) -> Outcome:
         fit_time=float(sum(np.sum(outcome.fit_time) for outcome in outcomes)),
         score_time=float(sum(np.sum(outcome.score_time) for outcome in outcomes)),
         test_scores=None if scores[0] is None else joined,
+        estimators=None if models[0] is None else [one for own in models if own for one in own],
         notes=list(dict.fromkeys(note for outcome in outcomes for note in outcome.notes)),
     )
