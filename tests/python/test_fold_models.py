@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
-from onefold.learners import LeastSquaresStatistics, LogisticSGD, Pegasos
+from onefold.learners import LogisticSGD, Pegasos, RidgeStatistics
 from onefold.reference.tree import tree_models
 
 X, y = load_digits(return_X_y=True)
@@ -45,7 +45,7 @@ INCREMENTAL = {
     "classes": (SGDClassifier(random_state=0), y),
     "numbers": (SGDRegressor(random_state=0), NUMBERS[:, 1]),
     "native classes": (Pegasos(1e-2), y),
-    "native numbers": (LeastSquaresStatistics(), NUMBERS),
+    "native numbers": (RidgeStatistics(), NUMBERS),
 }
 
 

@@ -24,9 +24,10 @@ class Merge(EngineBase):
     options: Mapping[str, Check] = {}
     responses = frozenset(RESPONSES)
     needs_partition = True
+    returns = frozenset({"return_estimator"})
 
     def plan(self, candidate: Candidate, task: Task) -> NativePlan | str:
-        """Only models that can be merged; merging is exact, but returns answers only."""
+        """Only models that can be merged."""
         learner = learner_of(candidate, task)
         if learner is None or not learner._is_mergeable:
             return f"models of {candidate.name} cannot be merged"

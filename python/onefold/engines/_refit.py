@@ -43,7 +43,8 @@ class Refit(EngineBase):
 
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Any estimator can be refitted; native learners in the core, where answers are enough."""
-        learner = learner_of(candidate, task) if candidate.is_native else None
+        answers_suffice = candidate.is_native and not task.return_estimator
+        learner = learner_of(candidate, task) if answers_suffice else None
         if learner is None:
             if "order" in task.options:
                 return "only native learners have an order"

@@ -70,10 +70,6 @@ class Tree(EngineBase):
             return f"{candidate.name}.partial_fit takes no sample_weight"
         if "strategy" in task.options:
             return f"{candidate.name} can only be copied, so there is no strategy"
-        if candidate.is_native:
-            if task.options.get("order", "fixed") == "random":
-                return "native learners have no fitted estimators of a random order"
-            return Plan(estimator)
         return Plan(estimator, None if learner is not None else _why_not_one_pass(estimator))
 
     def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
