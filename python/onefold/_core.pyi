@@ -214,8 +214,8 @@ def virtual_diagnostics(
     progress: _Report | None = None,
 ) -> tuple[_Floats, _Floats, _Floats]: ...
 
-class _Settings(Protocol):
-    """What the solver of support vector machines needs to know."""
+class _SvmParams(Protocol):
+    """Parameters of the solver of support vector machines."""
 
     @property
     def kernel(self) -> str: ...
@@ -242,8 +242,8 @@ class _Settings(Protocol):
     @property
     def n_jobs(self) -> int: ...
 
-class _Effort(Protocol):
-    """How machines are cross-validated, whatever the candidate."""
+class _SvmOptions(Protocol):
+    """How support vector machines are cross-validated, whatever the candidate."""
 
     @property
     def seeding(self) -> str: ...
@@ -252,15 +252,15 @@ class _Effort(Protocol):
     @property
     def n_jobs(self) -> int: ...
 
-def svm_fit(examples: _Examples, settings: _Settings) -> dict[str, Any]: ...
+def svm_fit(examples: _Examples, settings: _SvmParams) -> dict[str, Any]: ...
 def svm_decide(
-    X: Any, support_vectors: Any, model: dict[str, Any], settings: _Settings
+    X: Any, support_vectors: Any, model: dict[str, Any], settings: _SvmParams
 ) -> _Floats: ...
 def svm_kfold(
     examples: _Examples,
     folds: Folds | Splits,
-    candidates: Sequence[_Settings],
-    effort: _Effort,
+    candidates: Sequence[_SvmParams],
+    effort: _SvmOptions,
     found: list[tuple[int, dict[str, Any]]],
     progress: _Report | None = None,
 ) -> None: ...

@@ -1,8 +1,8 @@
 """Rows, targets and weights as native engines take them.
 
-Arguments are converted once and checked once; what is wrong is a ``ValueError`` that names the
-argument and the place. What is right already, a C-contiguous float64 array or ``np.memmap``, a
-canonical float64 CSR matrix, passes through without a copy.
+Arguments are converted once and checked once; a ``ValueError`` names the argument and the index of
+a bad value. A C-contiguous float64 array or ``np.memmap``, or a canonical float64 CSR matrix, is
+not copied.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def as_rows(X: Any, *, name: str = "X", n_jobs: int | None = None) -> Any:
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
         Anything scikit-learn would take: numpy, ``np.memmap``, scipy sparse, pandas, polars, lists.
     name : str, default="X"
-        What to call it in an error.
+        Its name in errors.
     n_jobs : int, optional
-        Threads to look for NaN and infinity.
+        Threads that look for NaN and infinity.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def as_rows(X: Any, *, name: str = "X", n_jobs: int | None = None) -> Any:
 
 
 def to_rows(X: Any, *, name: str = "X") -> Any:
-    """Do what `as_rows` does, but take NaN and infinity, which `check_rows` looks for."""
+    """Convert as `as_rows` does, without the check for NaN and infinity."""
     rows = _csr(X, name) if sp.issparse(X) else _dense(X, name)
     if 0 in rows.shape:
         n_samples, n_features = rows.shape
@@ -75,7 +75,7 @@ def to_rows(X: Any, *, name: str = "X") -> Any:
 
 
 def check_rows(rows: Any, *, name: str = "X", n_jobs: int | None = None) -> None:
-    """Name the first value of rows that is NaN or infinite, if there is one."""
+    """Raise an error for the first value that is NaN or infinite, if there is one."""
     try:
         _core.check_rows(rows, effective_n_jobs(n_jobs))
     except ValueError as error:
@@ -105,15 +105,15 @@ def _dense(X: Any, name: str) -> Floats:
 
 
 def _from_objects(X: NDArray[Any], name: str) -> Floats:
-    """Numbers in an object array are taken; anything else is named with its place."""
+    """Convert an object array of numbers; the error for any other value has its index."""
     try:
         return X.astype(np.float64)
     except (TypeError, ValueError):
-        for place, value in np.ndenumerate(X):
+        for index, value in np.ndenumerate(X):
             try:
                 float(value)
             except (TypeError, ValueError):
-                at = ", ".join(map(str, place))
+                at = ", ".join(map(str, index))
                 raise ValueError(f"{name}[{at}] is {value!r}: not a number") from None
         raise
 
@@ -153,12 +153,12 @@ def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.u
     _check_length(labels, n_samples, name, ndim=1)
     if labels.dtype.kind == "f":
         check_finite(labels, name)
-    for place, value in enumerate(labels if labels.dtype.kind == "O" else ()):
+    for index, value in enumerate(labels if labels.dtype.kind == "O" else ()):
         if value is None or value != value:
-            raise ValueError(f"{name}[{place}] is {value!r}: every sample needs a label")
+            raise ValueError(f"{name}[{index}] is {value!r}: every sample needs a label")
     classes, codes = encode(labels, name=name)
     if not _may_be_classes(classes):
-        check_classification_targets(labels)  # says what they are instead
+        check_classification_targets(labels)  # raises an error with the kind of targets
     return codes, classes
 
 
@@ -188,7 +188,7 @@ def encode(labels: NDArray[Any], *, name: str = "y") -> tuple[NDArray[Any], NDAr
         return _sorted(labels, name)
     from_zero = whole if low == 0 else np.subtract(whole, low, dtype=np.int64)
     numbers = from_zero.astype(np.uint32)
-    # Of one or two numbers in a row both ends are there, and there is nothing to count.
+    # One number, or two consecutive ones: both are present.
     is_present = np.bincount(numbers) > 0 if high - low > 1 else np.full(high - low + 1, True)
     classes = (np.flatnonzero(is_present) + low).astype(labels.dtype)
     if is_present.all():
@@ -270,8 +270,8 @@ def as_weights(
         raise ValueError(f"{name} must have one dimension, got shape {weights.shape}")
     weights = weights[:, 0]
     if (negative := weights < 0).any():
-        place = int(negative.argmax())
-        raise ValueError(f"{name}[{place}] is {weights[place]}: weights must not be negative")
+        index = int(negative.argmax())
+        raise ValueError(f"{name}[{index}] is {weights[index]}: weights must not be negative")
     if not weights.any():
         raise ValueError(f"{name} is zero for all {n_samples} samples")
     return weights
@@ -285,9 +285,9 @@ def _check_length(values: NDArray[Any], n_samples: int, name: str, *, ndim: int)
 
 
 def check_finite(values: NDArray[Any], name: str) -> None:
-    """Name the first value that is NaN or infinite, if there is one."""
+    """Raise an error for the first value that is NaN or infinite, if there is one."""
     finite = np.isfinite(values)
     if not finite.all():
-        place = np.unravel_index(int(finite.argmin()), values.shape)
-        at = ", ".join(map(str, place))
-        raise ValueError(f"{name}[{at}] is {values[place]}: every value must be finite")
+        index = np.unravel_index(int(finite.argmin()), values.shape)
+        at = ", ".join(map(str, index))
+        raise ValueError(f"{name}[{at}] is {values[index]}: every value must be finite")

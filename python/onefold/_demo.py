@@ -1,4 +1,4 @@
-"""The main job on data that is at hand: leave-one-out, by TreeCV and by the standard method."""
+"""Leave-one-out by TreeCV and by the standard method, on bundled and generated data."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def demo(n_rows: int = 200_000) -> None:
     n_rows : int
         Rows of the large, generated set.
     """
-    print("Cross-validation by TreeCV and by the standard method, one fit a fold.\n")
-    # Rows of one writer stand together, which flatters a learner that saw its neighbours last.
+    print("Cross-validation by TreeCV and by the standard method, one fit per fold.\n")
+    # Rows of one writer are adjacent, which makes TreeCV of an order-sensitive learner optimistic.
     X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     pegasos = {"cv": "loo", "order": "random", "random_state": 0}
     _compare("Pegasos, the digits of scikit-learn", Pegasos(1e-3), scale(X), y, **pegasos)

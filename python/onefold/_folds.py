@@ -1,4 +1,4 @@
-"""What people pass as ``cv``, read as `Folds` or `Splits`.
+"""The argument ``cv``, parsed as `Folds` or `Splits`.
 
 A partition of the samples becomes `Folds`, which the fast engines need; anything else
 (Monte-Carlo, holdout, time series, repeated k-fold) becomes `Splits`.
@@ -39,7 +39,7 @@ def resolve_cv(
         also ``"loo"`` for leave-one-out, an array with the fold of every sample, and the folds of
         an earlier result.
     X, y, groups
-        What the splitter is given.
+        Arguments of the splitter.
     classifier : bool, default=False
         Whether an integer means stratified folds.
 
@@ -107,7 +107,7 @@ def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Spli
             f"cv={n_folds}: class {rarest!r} has only {counts.min()} samples, fewer than folds; "
             f"{others}KFold({n_folds}) would go ahead all the same"
         )
-    return _dealt(StratifiedKFold(n_folds), codes, counts)
+    return _stratified(StratifiedKFold(n_folds), codes, counts)
 
 
 def _from_kfold(cv: KFold, n_samples: int) -> Folds:
@@ -127,29 +127,29 @@ def _from_stratified(cv: StratifiedKFold, X: Any, y: Any) -> Folds | Splits:
         classes, codes = encode(np.asarray(y).ravel())
         counts = _sizes(codes, len(classes))
         if counts.min() >= cv.get_n_splits():
-            return _dealt(cv, codes, counts)
-    # scikit-learn's error or warning, in its own words.
+            return _stratified(cv, codes, counts)
+    # scikit-learn raises its own error or warning.
     return _from_pairs(cv.split(X, y), _num_samples(X))
 
 
-def _dealt(cv: StratifiedKFold, codes: Codes, counts: Rows) -> Folds:
+def _stratified(cv: StratifiedKFold, codes: Codes, counts: Rows) -> Folds:
     """Read `StratifiedKFold` without its n × k index lists.
 
-    Sorted by class, samples are dealt to the folds in turn: that tells how many of a class each
-    fold gets. The samples of a class then go to the folds as they come, or shuffled.
+    The samples, sorted by class, are assigned to the folds in turn, which gives the number of each
+    class per fold. The samples of a class then fill the folds in their order, or shuffled.
     """
     n_folds = cv.get_n_splits()
-    # Classes take their turns in the order in which they appear.
-    turns = np.argsort(_first_places(codes, len(counts)))
-    # Of the first m samples, fold f gets those whose place is f, f + k, f + 2k, …
-    ends = np.cumsum(counts[turns])
-    dealt = (ends[:, None] + np.arange(n_folds)[::-1]) // n_folds
-    share = np.empty_like(dealt)
-    share[turns] = np.diff(dealt, axis=0, prepend=0)
+    # Classes are taken in the order in which they appear.
+    order = np.argsort(_first_positions(codes, len(counts)))
+    # Of the first m samples, fold f gets those at positions f, f + k, f + 2k, …
+    ends = np.cumsum(counts[order])
+    assigned = (ends[:, None] + np.arange(n_folds)[::-1]) // n_folds
+    share = np.empty_like(assigned)
+    share[order] = np.diff(assigned, axis=0, prepend=0)
     by_class = [np.repeat(np.arange(n_folds, dtype=np.uint32), own) for own in share]
     if cv.shuffle:
         random = check_random_state(cv.random_state)
-        for code in turns:
+        for code in order:
             random.shuffle(by_class[code])
     return Folds.dealt(codes, by_class, n_folds)
 
@@ -162,13 +162,13 @@ def _sizes(codes: Codes, n_classes: int) -> Rows:
     return np.array([np.count_nonzero(codes == code) for code in range(n_classes)])
 
 
-def _first_places(codes: Codes, n_classes: int) -> Rows:
+def _first_positions(codes: Codes, n_classes: int) -> Rows:
     """Where each class appears first: most often all of them do so early."""
     length = 1024
     while True:
-        seen, places = np.unique(codes[:length], return_index=True)
+        seen, positions = np.unique(codes[:length], return_index=True)
         if len(seen) == n_classes:
-            return places
+            return positions
         length *= 8
 
 
@@ -177,14 +177,14 @@ def _are_classes(y: Any) -> bool:
     if y is None:
         return False
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":
-        return True  # what type_of_target says after sorting them
+        return True  # the result of type_of_target, which sorts them
     if (labels := np.asarray(y)).dtype.kind == "f":
         check_finite(labels, "y")
     return type_of_target(y, input_name="y") in ("binary", "multiclass")
 
 
 def _are_labels(cv: Any) -> bool:
-    """One label a sample, rather than a list of (train, test) pairs."""
+    """One label per sample, rather than a list of (train, test) pairs."""
     if isinstance(cv, np.ndarray):
         return cv.ndim == 1
     return len(cv) > 0 and all(entry is None or np.isscalar(entry) for entry in cv)
@@ -193,9 +193,9 @@ def _are_labels(cv: Any) -> bool:
 def _from_labels(labels: NDArray[Any], n_samples: int) -> Folds:
     if len(labels) != n_samples:
         raise ValueError(f"cv has {len(labels)} fold labels for {n_samples} samples")
-    for place, label in enumerate(labels.tolist()):
+    for index, label in enumerate(labels.tolist()):
         if label is None or (isinstance(label, float) and math.isnan(label)):
-            raise ValueError(f"cv[{place}] is {label}: every sample needs a fold label")
+            raise ValueError(f"cv[{index}] is {label}: every sample needs a fold label")
     names, codes = encode(labels, name="cv")
     if len(names) < 2:
         raise ValueError(f"cv has the one fold label {names[0].item()!r}: there must be two folds")

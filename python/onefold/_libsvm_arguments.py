@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from . import _core
 
 __all__ = [
+    "allocate",
     "as_csr",
     "as_header",
     "as_label_sets",
@@ -24,10 +25,9 @@ __all__ = [
     "check_dtype",
     "check_int",
     "check_integers",
-    "fill_room",
-    "make_room",
     "open_files",
     "read_options",
+    "trim",
 ]
 
 
@@ -89,11 +89,11 @@ def check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return checked
 
 
-def make_room(file: Any, options: dict[str, Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def allocate(file: Any, options: dict[str, Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Allocate values and indices for the most entries a plain file can have, or for none.
 
-    numpy asks the system for huge pages, so that memory is filled in a third of the time; what is
-    not filled in the end is never touched, and given back.
+    numpy requests huge pages, which are filled in a third of the time; memory that is not filled
+    is never touched, and is released by `trim`.
     """
     n_entries = 0
     is_whole = options["offset"] == 0 and options["length"] is None
@@ -107,20 +107,20 @@ def make_room(file: Any, options: dict[str, Any]) -> tuple[NDArray[Any], NDArray
         return np.empty(0, options["dtype"]), np.empty(0, np.int32)
 
 
-def fill_room(matrix: Any, room: tuple[NDArray[Any], NDArray[np.int32]]) -> Any:
-    """Put the arrays that are in lent memory, cut to their length, in the places of the lengths."""
+def trim(matrix: Any, buffers: tuple[NDArray[Any], NDArray[np.int32]]) -> Any:
+    """Replace the lengths in a matrix by the preallocated arrays, cut to these lengths."""
     found = list(matrix)
-    for place, array in enumerate(room):
-        if isinstance(found[place], int):
-            array.resize(found[place], refcheck=False)
-            found[place] = array
+    for number, array in enumerate(buffers):
+        if isinstance(found[number], int):
+            array.resize(found[number], refcheck=False)
+            found[number] = array
     return found
 
 
 def as_result(
     matrix: Any, n_features: int, options: dict[str, Any], dtype: np.dtype[Any]
 ) -> list[Any]:
-    """X, y and, if they were asked for, the queries."""
+    """X, y and, if requested, the queries."""
     values, indices, indptr, labels, label_ends, qids = matrix
     X = as_csr(_converted(values, dtype), indices, indptr, (len(indptr) - 1, n_features))
     y = as_tuples(labels, label_ends) if options["multilabel"] else labels
@@ -155,7 +155,7 @@ def as_tuples(labels: NDArray[Any], ends: NDArray[Any]) -> list[tuple[float, ...
 
 
 def as_labels(y: Any) -> NDArray[np.float64]:
-    """One label a row."""
+    """One label per row."""
     is_sparse = sp.issparse(y)
     labels = np.asarray(y.toarray() if is_sparse else y)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -185,8 +185,8 @@ def _finite_labels(labels: NDArray[Any]) -> NDArray[np.float64]:
     check_integers(labels, "y")
     floats = np.ascontiguousarray(labels, dtype=np.float64)
     if not (finite := np.isfinite(floats)).all():
-        place = int(finite.argmin())
-        raise ValueError(f"y[{place}] is {floats[place]}: every label must be finite")
+        index = int(finite.argmin())
+        raise ValueError(f"y[{index}] is {floats[index]}: every label must be finite")
     return floats
 
 

@@ -1,4 +1,4 @@
-"""Progress bars: silent unless asked for, and the only place that knows tqdm."""
+"""Progress bars, shown on request; the only module that uses tqdm."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def reporter(
     Parameters
     ----------
     progress : bool or callable (done, total)
-        Whether to show one, or who wants to be told instead.
+        Whether to show one, or a callback instead.
     unit : str
         What is counted: ``"rows"``, ``"folds"``; ``"B"`` counts bytes.
     description : str, optional
-        What stands before the bar.
+        The text before the bar.
 
     Yields
     ------
     report : callable (done, total) or None
-        None without progress, so that nobody counts in vain.
+        None without progress.
 
     Examples
     --------
@@ -60,12 +60,12 @@ def reporter(
         yield report
 
 
-_FINE = 1000
-"""Units in which a part of the work is told: the units of its parts need not be the same."""
+_UNITS_PER_PART = 1000
+"""Units in which a part of the work is reported, whatever its own units are."""
 
 
 def part(progress: bool | Report, number: int, n_parts: int) -> bool | Report:
-    """Make the progress of one of several parts of the work from the progress of all.
+    """The progress of one of several parts of the work, given the progress of all.
 
     Examples
     --------
@@ -78,6 +78,9 @@ def part(progress: bool | Report, number: int, n_parts: int) -> bool | Report:
         return progress
 
     def report(done: int, total: int) -> None:
-        progress(number * _FINE + _FINE * done // max(total, 1), n_parts * _FINE)
+        progress(
+            number * _UNITS_PER_PART + _UNITS_PER_PART * done // max(total, 1),
+            n_parts * _UNITS_PER_PART,
+        )
 
     return report

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class CVResult(dict[str, Any]):
-    """What a cross-validation found out.
+    """The result of a cross-validation.
 
     A dictionary as scikit-learn's `cross_validate` returns it, ``result["test_score"]``, with
     everything else as attributes.
@@ -36,22 +36,22 @@ class CVResult(dict[str, Any]):
     partition_means : array of shape (n_partitions,), or dict of arrays for several metrics
         Means over the folds of each partition: one, or as many as k-fold was repeated.
     between_partitions : float, or dict of floats for several metrics
-        The variance of these means: what the choice of the partition is worth. NaN for one.
+        The variance of these means, caused by the choice of the partition. NaN for one.
     pooled : float, or dict of floats for several metrics
         The metric of all held-out predictions taken together; NaN where that has no meaning.
     predictions : array of shape (n_samples,) or (n_samples, n_outputs)
-        What was predicted for each sample while it was held out.
+        The held-out prediction of each sample.
     decision_values, probabilities, log_densities, distances : array or None
         The same, of estimators that have them; columns are in the order of ``classes``.
     losses : array of shape (n_samples,) or None
-        The loss of each sample while it was held out; ``loss`` says which loss.
+        The loss of each sample while it was held out; ``loss`` names it.
     classes : array or None
     engine : str
         The engine that computed it.
     cost : dict of int
-        Exact counts of what it took.
+        Exact counts of the work.
     notes : list of str
-        What a reader should know.
+        Remarks.
     folds : Folds or Splits
 
     Examples
@@ -158,7 +158,7 @@ class CVResult(dict[str, Any]):
 
     @cached_property
     def predictions(self) -> NDArray[Any] | None:
-        """What was predicted for each sample while it was held out."""
+        """The held-out prediction of each sample."""
         return self._by_sample(self._answers.get("predict"))
 
     @cached_property
@@ -246,10 +246,10 @@ class CVResult(dict[str, Any]):
             raise ValueError(f"predict_with_folds: the fit of fold {failed[0]} failed")
         return np.stack([estimator.predict(X) for estimator in estimators])
 
-    # Showing
+    # Display
 
     def to_frame(self, by: str = "fold") -> pd.DataFrame:
-        """Return a pandas data frame with a row a fold, or a row a sample.
+        """Return a pandas data frame with one row per fold, or one row per sample.
 
         Parameters
         ----------
@@ -294,9 +294,9 @@ class CVResult(dict[str, Any]):
         width = max(4, *(len(name) for name, *_ in lines))
         text = [f"CVResult: {self._title()}"]
         for name, mean, error, pooled in lines:
-            says = "" if np.isnan(pooled) else f"   pooled {pooled:.4f}"
+            overall = "" if np.isnan(pooled) else f"   pooled {pooled:.4f}"
             spread = "" if len(self.folds) < 2 else f" ± {error:.4f} (mean ± standard error)"
-            text.append(f"  {name:<{width}}  {mean:.4f}{spread}{says}")
+            text.append(f"  {name:<{width}}  {mean:.4f}{spread}{overall}")
         text.append(f"  {'cost':<{width}}  {self._cost()}")
         text += [f"  {'note':<{width}}  {note}" for note in self.notes]
         return "\n".join(text)
@@ -328,7 +328,7 @@ _PLURAL = {
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many there are of something.
+    """Format a count with its noun.
 
     Examples
     --------
@@ -340,7 +340,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def describe_folds(folds: Folds | Splits) -> str:
-    """Say how many folds or splits there are, and of how many samples.
+    """Describe the number of folds or splits and of samples.
 
     Examples
     --------

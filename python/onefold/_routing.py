@@ -1,7 +1,7 @@
-"""Which argument goes where: to the splitter, to ``fit``, to the scorers.
+"""Routing of arguments to the splitter, to ``fit`` and to the scorers.
 
-With scikit-learn's metadata routing turned on, each of them says what it wants (``set_fit_request``
-and its kin); otherwise ``fit`` gets everything.
+With scikit-learn's metadata routing turned on, each of them gets what it requests
+(``set_fit_request`` etc.); otherwise ``fit`` gets everything.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_routing() -> bool:
 
 @dataclass(frozen=True)
 class Routed:
-    """What goes where."""
+    """The arguments of each consumer."""
 
     fit: dict[str, Any]
     groups: Any = None
@@ -40,7 +40,7 @@ class Routed:
 
 
 def route(params: dict[str, Any], *, estimator: Any, cv: Any, scorer: Any) -> Routed:
-    """Give each its own, as scikit-learn's functions do.
+    """Route arguments as scikit-learn's functions do.
 
     Parameters
     ----------
@@ -54,12 +54,12 @@ def route(params: dict[str, Any], *, estimator: Any, cv: Any, scorer: Any) -> Ro
         return Routed(dict(params))
     owner = "cross_val_predict" if scorer is None else "cross_validate"
     router = MetadataRouter(owner=owner)
-    asked = {
+    consumers = {
         "splitter": (cv, "split"),
         "estimator": (estimator, "fit"),
         "scorer": (scorer, "score"),
     }
-    for name, (which, method) in asked.items():
+    for name, (which, method) in consumers.items():
         mapping = MethodMapping().add(caller="fit", callee=method)
         router.add(**{name: which}, method_mapping=mapping)
     try:
@@ -77,15 +77,15 @@ def route(params: dict[str, Any], *, estimator: Any, cv: Any, scorer: Any) -> Ro
 def routed_weights(
     scorers: Mapping[str, Scorer], scorer: Any, given: dict[str, Any], n_samples: int
 ) -> dict[str, Floats]:
-    """Weights of every metric that gets any.
+    """Weights of every metric that takes any.
 
     Parameters
     ----------
     scorers : dict of scorers
     scorer : scorer
-        The same as one, which knows which metric wants what.
+        All of them as one, with the requests of each metric.
     given : dict
-        What it is passed besides rows and targets.
+        Its arguments besides rows and targets.
     n_samples : int
     """
     own = dict.fromkeys(scorers, given)

@@ -1,8 +1,8 @@
 """From held-out answers to scores and losses.
 
-Engines return predictions, never scores. A scorer, though, wants an estimator; so `HeldOut` plays
-one: it answers ``predict`` and its kin for one test set. Every scorer of scikit-learn then works on
-the answers of every engine, for one fold or for all of them pooled.
+Engines return predictions, never scores, but a scorer takes an estimator. `HeldOut` is one: its
+``predict``, ``decision_function`` etc. return the answers for one test set. So every scorer of
+scikit-learn works on the answers of every engine, for one fold or for all of them pooled.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class HeldOut:
     Parameters
     ----------
     estimator : estimator
-        Fitted, and then asked for what is not among ``answers``; or not fitted, and then it only
-        tells what kind of estimator it is.
+        Fitted: computes what is not among ``answers``. Not fitted: only defines the kind of
+        estimator.
     answers : dict of arrays
-        What is known already, by the name of the method that would return it.
+        Known answers, by the name of the method that returns them.
     classes : array, optional
         Of a classifier that is not fitted.
     rows : array-like, optional
-        What the answers are answers to, where somebody could ask about other rows.
+        The rows of the answers; a request for other rows is then an error.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ def score_held_out(
 
 
 def reads_answers(scorer: Scorer) -> bool:
-    """Whether a scorer is one of scikit-learn: any other callable may want the estimator itself."""
+    """Whether a scorer is one of scikit-learn: any other callable may use the estimator itself."""
     return isinstance(scorer, (_BaseScorer, _PassthroughScorer))
 
 
@@ -280,8 +280,8 @@ def metric_of(scorer: Scorer, estimator: Any) -> Callable[..., Any] | None:
 
 
 def is_mean(scorer: Scorer, estimator: Any) -> bool:
-    """Whether `per_sample` knows the scorer, given predictions."""
-    return metric_of(scorer, estimator) in _MEANS and not getattr(scorer, "_kwargs", None)
+    """Whether `per_sample` computes the scorer, given predictions."""
+    return metric_of(scorer, estimator) in _MEAN_METRICS and not getattr(scorer, "_kwargs", None)
 
 
 def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> NDArray[Any] | None:
@@ -295,7 +295,7 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> NDAr
     if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
         return None
     prediction = answers["predict"]
-    values = _MEANS[metric](prediction, _in_shape(y, prediction))
+    values = _MEAN_METRICS[metric](prediction, _in_shape(y, prediction))
     return values if values is None or sign_of(scorer) == 1 else -1.0 * values
 
 
@@ -308,7 +308,7 @@ def _right(prediction: Any, y: Any) -> NDArray[np.bool_] | None:
     return np.asarray(prediction == y) if y.ndim == 1 else None
 
 
-_MEANS: dict[Any, Callable[[Any, Any], NDArray[Any] | None]] = {
+_MEAN_METRICS: dict[Any, Callable[[Any, Any], NDArray[Any] | None]] = {
     accuracy_score: _right,
     mean_squared_error: lambda prediction, y: _over_outputs(np.square(prediction - y)),
     mean_absolute_error: lambda prediction, y: _over_outputs(np.abs(prediction - y)),
@@ -338,7 +338,7 @@ def losses(estimator: Any, y: Any, answers: Answers) -> tuple[str, Floats] | Non
 
 
 def _in_shape(y: Any, prediction: NDArray[Any]) -> NDArray[Any]:
-    """Targets in the shape of the predictions: one column goes with one dimension."""
+    """Targets in the shape of the predictions: a single column becomes one dimension."""
     targets = np.asarray(y)
     return targets.reshape(prediction.shape) if targets.size == prediction.size else targets
 

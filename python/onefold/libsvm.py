@@ -1,7 +1,7 @@
 """LIBSVM (SVMlight) text files: read, streamed, written, and kept as memory-mappable arrays.
 
-A file holds one row a line, ``label index:value index:value …``. The reader is parallel and strict:
-whatever is not exactly that is a ``ValueError`` that names the file, the line and the text.
+A file holds one row per line, ``label index:value index:value …``. The reader is parallel and
+strict: anything else is a ``ValueError`` that names the file, the line and the text.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from . import _core
 from ._data import as_rows
 from ._libsvm_arguments import (
+    allocate,
     as_csr,
     as_header,
     as_label_sets,
@@ -30,10 +31,9 @@ from ._libsvm_arguments import (
     check_dtype,
     check_int,
     check_integers,
-    fill_room,
-    make_room,
     open_files,
     read_options,
+    trim,
 )
 from ._progress import reporter
 
@@ -59,11 +59,11 @@ def load_libsvm(
     Parameters
     ----------
     source : path, open binary file, file descriptor, or list of these
-        Plain or compressed: the extension ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` of a path says
-        so, or else the first bytes do. Open files are read from where they stand (with `offset`
+        Plain or compressed: the extension ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` of a path
+        decides, or else the first bytes. Open files are read from their position (with `offset`
         from the beginning), and stay open.
     n_features : int, optional
-        By default as many as the largest index in any of the files tells. It must be given
+        By default the largest index in any of the files. It must be given
         with `offset` or `length`.
     dtype : dtype, default=float64
         The type of the values. Labels are always float64. An integer type must hold every value.
@@ -117,12 +117,12 @@ def load_libsvm(
     with ExitStack() as stack, reporter(progress, unit="B") as report:
         files = open_files(source, stack)
         threads = joblib.effective_n_jobs(n_jobs)
-        rooms = [make_room(file, options) for file in files]
-        matrices, n_columns = _core.load_libsvm(files, rooms, options, threads, report)
+        buffers = [allocate(file, options) for file in files]
+        matrices, n_columns = _core.load_libsvm(files, buffers, options, threads, report)
     results: list[Any] = []
     while matrices:
         # One at a time, so that converted values replace those they were made from.
-        matrix = fill_room(matrices.pop(0), rooms.pop(0))
+        matrix = trim(matrices.pop(0), buffers.pop(0))
         results += as_result(matrix, n_columns, options, values_dtype)
     return tuple(results)
 
@@ -228,9 +228,9 @@ def convert_libsvm(
     >>> import io, tempfile
     >>> from pathlib import Path
     >>> from onefold import convert_libsvm, open_libsvm
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     convert_libsvm(io.BytesIO(b"+1 1:0.5 3:2\n-1 2:1\n"), Path(place, "small"))
-    ...     X, y = open_libsvm(Path(place, "small"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     convert_libsvm(io.BytesIO(b"+1 1:0.5 3:2\n-1 2:1\n"), Path(folder, "small"))
+    ...     X, y = open_libsvm(Path(folder, "small"))
     ...     print(X.shape, y)
     (2, 3) [ 1. -1.]
     """
@@ -270,24 +270,24 @@ def open_libsvm(
     >>> import io, tempfile
     >>> from pathlib import Path
     >>> from onefold import convert_libsvm, open_libsvm
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     convert_libsvm(io.BytesIO(b"1 0:3\n"), Path(place, "tiny"), dtype="float32")
-    ...     X, y = open_libsvm(Path(place, "tiny"), mmap_mode=None)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     convert_libsvm(io.BytesIO(b"1 0:3\n"), Path(folder, "tiny"), dtype="float32")
+    ...     X, y = open_libsvm(Path(folder, "tiny"), mmap_mode=None)
     >>> X.dtype, X.toarray()
     (dtype('float32'), array([[3.]], dtype=float32))
     """
-    place = Path(directory)
-    meta = json.loads((place / "meta.json").read_text(encoding="utf-8"))
+    folder = Path(directory)
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     if meta["format"] != "onefold-libsvm" or meta["version"] != 1:
-        raise ValueError(f"{place} was not made by this version of convert_libsvm: {meta}")
+        raise ValueError(f"{folder} was not made by this version of convert_libsvm: {meta}")
 
     def column(name: str) -> NDArray[Any]:
         # A plain array that keeps the map alive: subclasses slow scipy down.
-        return np.asarray(np.load(place / f"{name}.npy", mmap_mode=mmap_mode))
+        return np.asarray(np.load(folder / f"{name}.npy", mmap_mode=mmap_mode))
 
     values, indices, indptr = column("values"), column("indices"), column("indptr")
     if not (len(indptr) == meta["shape"][0] + 1 and indptr[-1] == len(indices) == len(values)):
-        raise ValueError(f"{place} is damaged: its arrays contradict each other")
+        raise ValueError(f"{folder} is damaged: its arrays contradict each other")
     labels = column("labels")
     y = as_tuples(labels, column("label_indptr")[1:]) if meta["multilabel"] else labels
     X = as_csr(values, indices, indptr, tuple(meta["shape"]))

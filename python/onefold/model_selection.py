@@ -1,4 +1,4 @@
-"""`cross_validate` and its kin: validate, choose an engine, run it, score what it held out."""
+"""`cross_validate`, `cross_val_score`, `cross_val_predict`: validate, choose an engine, run it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def cross_validate(
         As in scikit-learn; by default the estimator's own ``score``.
     engine : {"auto", "merge", "virtual", "seeded", "tree", "refit"}, default="auto"
         How it is done. ``"auto"`` takes the cheapest that estimates the same thing, and warns when
-        that is ``"refit"``: one fit a fold.
+        that is ``"refit"``: one fit per fold.
     groups : array-like of shape (n_samples,), optional
         For splitters that keep groups together.
     sample_weight : array-like of shape (n_samples,), optional
@@ -72,8 +72,9 @@ def cross_validate(
     weighted_scores : bool, default=False
         Whether the weights also count in the scores.
     params : dict, optional
-        More arguments of ``fit``; arrays with one entry a sample are cut to the training set. With
-        metadata routing turned on, the splitter, ``fit`` and the scorers get what they requested.
+        More arguments of ``fit``; arrays with one entry per sample are cut to the training set.
+        With metadata routing turned on, the splitter, ``fit`` and the scorers get what they
+        request.
     return_train_score, return_estimator, return_indices : bool, default=False
         Also return these, as scikit-learn does. Train scores need ``engine="refit"``, fitted
         estimators ``"refit"`` or ``"tree"``; see also `CVResult.predict_with_folds`.
@@ -83,15 +84,15 @@ def cross_validate(
         Threads or processes, as joblib reads it: None is 1, -1 is all cores. The result does not
         depend on it.
     verbose : int, default=0
-        Print one line that says what is done, see also ``progress``.
+        Print one line about the work, see also ``progress``.
     pre_dispatch : int or str, default="2*n_jobs"
         Fits that ``"refit"`` sends to its processes at a time, as in scikit-learn.
     random_state : int, RandomState or None
-        For engines that feed rows in a random order.
+        For engines that train in a random order.
     progress : bool, default=False
         Show a progress bar with rate and time left.
     **options
-        What only some engines know. ``"tree"``: ``order="fixed"`` or ``"random"`` (also
+        Options of single engines. ``"tree"``: ``order="fixed"`` or ``"random"`` (also
         ``"refit"`` of native learners), ``strategy="auto"``, ``"copy"`` or ``"revert"``; of
         estimators in Python ``batch_size`` and ``backend="threads"`` or ``"processes"``.
         ``"seeded"``: ``seeding="auto"`` or the name of a rule, ``memory_mb``.
@@ -234,7 +235,7 @@ def cross_val_predict(
         As in `cross_validate`; the test sets must be a partition.
     method : {"predict", "decision_function", "predict_proba", "predict_log_proba", \
             "score_samples", "transform"}, default="predict"
-        What to ask the estimator for: scikit-learn's name for it.
+        The method of the estimator to call.
 
     Returns
     -------
@@ -308,8 +309,8 @@ def _evaluate(
     X, y, groups = indexable(X, y, groups)
     n_samples = _num_samples(X)
     scorers = {} if required else resolve_scoring(estimator, scoring)
-    asks = is_routing() and required is None
-    scorer = check_scoring(estimator, scoring=scoring) if asks else None
+    is_routed = is_routing() and required is None
+    scorer = check_scoring(estimator, scoring=scoring) if is_routed else None
     routed = route(dict(params or {}), estimator=estimator, cv=cv, scorer=scorer)
     if routed.groups is not None:
         groups = routed.groups
@@ -351,7 +352,7 @@ def _only_one(sample_weight: Any, params: dict[str, Any]) -> Any:
 
 
 def _check(keywords: dict[str, Any]) -> None:
-    """Raise what is wrong with arguments that only some engines would look at."""
+    """Raise an error for a bad argument, whether or not the engine uses it."""
     n_jobs, error_score = keywords["n_jobs"], keywords["error_score"]
     if not isinstance(keywords["verbose"], Real):
         raise ValueError(f"verbose must be a number, got {keywords['verbose']!r}")
@@ -362,7 +363,7 @@ def _check(keywords: dict[str, Any]) -> None:
 
 
 def usual_responses(estimator: Any) -> tuple[str, ...]:
-    """The answers that a result shows, by the kind of estimator."""
+    """The answers that a result has, by the kind of estimator."""
     if is_classifier(estimator):
         has_decision = hasattr(estimator, "decision_function")
         return ("predict", "decision_function" if has_decision else "predict_proba")

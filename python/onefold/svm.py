@@ -1,4 +1,4 @@
-"""Support vector machines: LIBSVM's answers from a native solver, with every kernel value shared.
+"""Support vector machines: LIBSVM's predictions from a native solver that shares all kernel values.
 
 `SVC` and `SVR` are scikit-learn estimators of the same names and parameters. Cross-validated by
 `onefold.cross_validate`, they (and scikit-learn's own) share one kernel matrix among all folds, and
@@ -37,11 +37,11 @@ _WITHOUT_GAMMA = ("linear", "precomputed")
 
 @dataclass(frozen=True)
 class SvmParams:
-    """What the native solver needs to know, beside the data."""
+    """Parameters of the native solver."""
 
     kernel: str
     gammas: list[float]
-    """One γ, or that of all samples followed by one a fold."""
+    """One γ, or that of all samples followed by one per fold."""
     coef0: float
     degree: int
     C: float
@@ -99,7 +99,7 @@ def _is_sparse(X: Any) -> bool:
 
 
 def warn_of_gap(gap: float, tol: float, max_iter: int) -> None:
-    """Warn where the solver stopped early."""
+    """Warn if the solver stopped early."""
     if gap >= tol:
         warnings.warn(
             f"the solver stopped after max_iter={max_iter} iterations with a gap of {gap:.3g}, "
@@ -110,9 +110,9 @@ def warn_of_gap(gap: float, tol: float, max_iter: int) -> None:
 
 
 def decision_values(decisions: Floats, estimator: Any, n_classes: int) -> Floats:
-    """Decisions of all machines in the shape of scikit-learn's ``decision_function``."""
+    """Decision values of all binary problems, in the shape of ``decision_function``."""
     if n_classes == 2:
-        # Machine (0, 1) is positive for class 0, scikit-learn is positive for class 1.
+        # Problem (0, 1) is positive for class 0, scikit-learn is positive for class 1.
         return -decisions[:, 0]
     if estimator.decision_function_shape == "ovr":
         scores: Floats = _ovr_decision_function(decisions < 0, -decisions, n_classes)
@@ -120,8 +120,8 @@ def decision_values(decisions: Floats, estimator: Any, n_classes: int) -> Floats
     return decisions
 
 
-def elected(decisions: Floats, estimator: Any, n_classes: int) -> NDArray[np.intp]:
-    """Codes of the classes that are predicted."""
+def predicted_codes(decisions: Floats, estimator: Any, n_classes: int) -> NDArray[np.intp]:
+    """Codes of the predicted classes."""
     if estimator.break_ties and n_classes > 2:
         if estimator.decision_function_shape != "ovr":
             raise ValueError("break_ties=True needs decision_function_shape='ovr'")
@@ -130,7 +130,7 @@ def elected(decisions: Floats, estimator: Any, n_classes: int) -> NDArray[np.int
 
 
 def _constraints(estimator: Any) -> dict[str, Any]:
-    """What the parameters of a machine may be: what scikit-learn's may be, and our own."""
+    """Constraints of the parameters: scikit-learn's, and our own."""
     apart = ("cache_size", "probability", "random_state", "verbose")
     known = estimator._parameter_constraints.items()
     return {name: allowed for name, allowed in known if name not in apart} | {
@@ -140,8 +140,8 @@ def _constraints(estimator: Any) -> dict[str, Any]:
     }
 
 
-class _Machines(BaseEstimator):
-    """What classification and regression share."""
+class _SvmEstimator(BaseEstimator):
+    """Shared by classification and regression."""
 
     _parameter_constraints: dict[str, Any]
 
@@ -180,7 +180,7 @@ class _Machines(BaseEstimator):
             )
 
     def _decisions(self, X: Any) -> Floats:
-        """Decisions of all machines, a column each."""
+        """Decision values: one column per binary problem."""
         check_is_fitted(self, "_model")
         rows = self._rows(X)
         if self.kernel == "precomputed":
@@ -214,20 +214,20 @@ class _Machines(BaseEstimator):
 
 
 def _like(rows: Any, other: Any) -> Any:
-    """Give a CSR matrix the integers of another, and sorted indices without duplicates."""
+    """Give a CSR matrix the index type of another, and canonical format."""
     rows.sum_duplicates()
     rows.indices = rows.indices.astype(other.indices.dtype, copy=False)
     rows.indptr = rows.indptr.astype(other.indptr.dtype, copy=False)
     return rows
 
 
-class SVC(ClassifierMixin, _Machines):
+class SVC(ClassifierMixin, _SvmEstimator):
     """C-support vector classification, several classes one against one.
 
     Parameters
     ----------
     C : float, default=1.0
-        What an error costs.
+        Cost of an error.
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"}, default="rbf"
     degree : int, default=3
         Of the polynomial kernel.
@@ -236,7 +236,7 @@ class SVC(ClassifierMixin, _Machines):
     coef0 : float, default=0.0
         Of the polynomial and the sigmoid kernel.
     shrinking : bool, default=True
-        Put variables aside that seem settled. The solution is the same.
+        Shrinking heuristic of LIBSVM. The solution is the same.
     tol : float, default=1e-3
         The gap at which the solver stops.
     max_iter : int, default=-1
@@ -246,9 +246,9 @@ class SVC(ClassifierMixin, _Machines):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         A column for each class, or for each pair of them.
     break_ties : bool, default=False
-        Decide between classes with as many votes by their decision values.
+        Break ties of votes by decision values.
     memory_mb : float, optional
-        What kernel values may take; half of the free memory by default.
+        Memory for kernel values; half of the free memory by default.
     n_jobs : int, optional
         Threads, as joblib reads it.
 
@@ -257,9 +257,9 @@ class SVC(ClassifierMixin, _Machines):
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, n_iter_, coef_
         As in scikit-learn.
     objective_ : array
-        Dual objective of each machine.
+        Dual objective of each binary problem.
     gap_ : float
-        What is left of the gap, at most ``tol`` where the solver converged.
+        The final gap, below ``tol`` where the solver converged.
 
     Examples
     --------
@@ -305,7 +305,7 @@ class SVC(ClassifierMixin, _Machines):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit a machine for every pair of classes.
+        """Fit one binary classifier per pair of classes.
 
         Parameters
         ----------
@@ -343,8 +343,8 @@ class SVC(ClassifierMixin, _Machines):
         return decision_values(decisions, self, len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class that the machines elect for each row."""
-        codes = elected(self._decisions(X), self, len(self.classes_))
+        """Return the class with the most votes of the binary classifiers."""
+        codes = predicted_codes(self._decisions(X), self, len(self.classes_))
         return np.asarray(self.classes_[codes])
 
     def _linear_weights(self) -> Floats:
@@ -361,7 +361,7 @@ class SVC(ClassifierMixin, _Machines):
         return self._model["coefficients"][line, part] @ self.support_vectors_[part]
 
 
-class SVR(RegressorMixin, _Machines):
+class SVR(RegressorMixin, _SvmEstimator):
     """ε-support vector regression.
 
     Parameters
@@ -378,7 +378,7 @@ class SVR(RegressorMixin, _Machines):
     objective_ : array
         Dual objective.
     gap_ : float
-        What is left of the gap, at most ``tol`` where the solver converged.
+        The final gap, below ``tol`` where the solver converged.
 
     Examples
     --------
@@ -420,7 +420,7 @@ class SVR(RegressorMixin, _Machines):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the machine.
+        """Fit the regression.
 
         Parameters
         ----------

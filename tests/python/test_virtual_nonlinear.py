@@ -184,7 +184,7 @@ def test_a_parameter_on_its_bound_is_fixed():
     x = np.r_[fit.x[:2], 0.505]
     other = virtual_cv((fit.fun, fit.jac, x), cv=10, bounds=bounds)
     np.testing.assert_allclose(other.residuals, found.residuals)
-    with pytest.raises(ValueError, match="every parameter stands on a bound"):
+    with pytest.raises(ValueError, match="every parameter is on a bound"):
         virtual_cv((fit.fun, fit.jac, x), bounds=(x, x + 1))
 
 

@@ -1,7 +1,7 @@
-"""What the options of engines may be: checked before any engine runs.
+"""Checks of the options of engines, made before any engine runs.
 
-An engine that fails over a candidate is no reason to stop a search; an option that nobody can read
-is, and so it is found out before.
+A failure of an engine on one candidate does not stop a search; a bad option does, so it must be
+found first.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 __all__ = ["Check", "one_of", "positive", "whole"]
 
 Check = Callable[[str, Any], None]
-"""Given the name and the value of an option, raises what is wrong with it."""
+"""Raises a ValueError for a bad value, given the name and the value of an option."""
 
 
 def one_of(*values: str) -> Check:
-    """Make the check of an option that is one of a few words.
+    """Make the check of an option with a few allowed values.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def one_of(*values: str) -> Check:
 
 
 def whole(name: str, value: Any) -> None:
-    """Check an option that counts something, or is None."""
+    """Check an option that is a positive integer or None."""
     if value is None:
         return
     if not isinstance(value, Integral) or isinstance(value, bool):
@@ -47,7 +47,7 @@ def whole(name: str, value: Any) -> None:
 
 
 def positive(name: str, value: Any) -> None:
-    """Check an option that measures something, or is None."""
+    """Check an option that is a positive number or None."""
     if value is None:
         return
     if not isinstance(value, Real) or not 0 < float(value) < math.inf:

@@ -23,9 +23,9 @@ from ..svm import (
     SVR,
     SvmParams,
     decision_values,
-    elected,
     gamma_of,
     gamma_of_scale,
+    predicted_codes,
     warn_of_gap,
 )
 from ._base import Candidate, EngineBase, Outcome, Plan, fit_to_all
@@ -175,7 +175,7 @@ def _answers(estimator: Any, decisions: Floats, classes: Any) -> dict[str, NDArr
     if classes is None:
         return {"predict": np.ascontiguousarray(decisions[:, 0])}
     return {
-        "predict": classes[elected(decisions, estimator, len(classes))],
+        "predict": classes[predicted_codes(decisions, estimator, len(classes))],
         "decision_function": decision_values(decisions, estimator, len(classes)),
     }
 

@@ -1,8 +1,7 @@
-"""scikit-learn's support vector machines, fitted by scikit-learn with the native solver inside.
+"""``fit`` of scikit-learn's support vector machines, with the native solver instead of LIBSVM.
 
-``fit`` of scikit-learn's `SVC` and `SVR` checks what it is given, has LIBSVM solve the dual, and
-makes a fitted machine of the solution. Only the middle is replaced here: what is checked, and what
-a fitted machine is made of, stays scikit-learn's own.
+``fit`` of scikit-learn's `SVC` and `SVR` validates its arguments, calls LIBSVM to solve the dual,
+and stores the solution as fitted attributes. Only the call of LIBSVM is replaced here.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ __all__ = ["native_solver"]
 
 Floats = NDArray[np.float64]
 
-_SOLVERS = ("_dense_fit", "_sparse_fit")
-"""The methods of a machine that have LIBSVM solve."""
+_SOLVER_METHODS = ("_dense_fit", "_sparse_fit")
+"""The methods of an estimator that call LIBSVM."""
 
-_TAKEN = ["X", "y", "sample_weight", "solver_type", "kernel", "random_seed"]
-"""What they take."""
+_SOLVER_PARAMETERS = ["X", "y", "sample_weight", "solver_type", "kernel", "random_seed"]
+"""Their parameters."""
 
-_LEFT = {
+_FITTED_ATTRIBUTES = {
     "support_",
     "support_vectors_",
     "_n_support",
@@ -45,30 +44,30 @@ _LEFT = {
     "fit_status_",
     "_num_iter",
 }
-"""What they leave behind."""
+"""The attributes that they set."""
 
 
 @contextmanager
 def native_solver(estimator: Any, *, memory_mb: float | None, n_jobs: int) -> Iterator[None]:
-    """Have ``fit`` of a machine of scikit-learn call the native solver as long as this lasts.
+    """Replace LIBSVM by the native solver in ``fit`` of an estimator of scikit-learn, in a context.
 
-    What the native solver does not do is left to LIBSVM: precomputed kernels, probabilities, and
-    ``verbose=True``, which is to show LIBSVM at work. So is everything where the private names of
-    scikit-learn are not those that are known here: a machine is never half made.
+    LIBSVM is kept for precomputed kernels, probabilities and ``verbose=True``, which prints
+    LIBSVM's output; and wherever the private names of scikit-learn are not those listed here, so
+    that an estimator never has some of the attributes only.
 
     Parameters
     ----------
     estimator : estimator
-        Nothing happens to one that is not scikit-learn's `SVC` or `SVR`, or has been fitted.
+        Unchanged unless it is scikit-learn's `SVC` or `SVR`, and not fitted.
     memory_mb : float, optional
-        What kernel values may take; half of the free memory by default.
+        Memory for kernel values; half of the free memory by default.
     n_jobs : int
         Threads. The solution does not depend on them.
 
     Notes
     -----
-    ``support_`` has the places of the support vectors among all rows, also where some weights are
-    zero: LIBSVM's then are places among the other rows.
+    ``support_`` indexes all rows, also where some weights are zero: LIBSVM's indices then skip the
+    rows of weight 0.
 
     Examples
     --------
@@ -83,7 +82,7 @@ def native_solver(estimator: Any, *, memory_mb: float | None, n_jobs: int) -> It
     >>> model.n_support_, model.score(X, y)
     (array([ 4, 11, 12], dtype=int32), 0.9866666666666667)
     """
-    names = _SOLVERS if _applies(estimator) else ()
+    names = _SOLVER_METHODS if _applies(estimator) else ()
     for name in names:
         setattr(estimator, name, _Native(estimator, getattr(estimator, name), memory_mb, n_jobs))
     try:
@@ -94,20 +93,23 @@ def native_solver(estimator: Any, *, memory_mb: float | None, n_jobs: int) -> It
 
 
 def _applies(estimator: Any) -> bool:
-    if type(estimator) not in (sklearn.svm.SVC, sklearn.svm.SVR) or _LEFT & vars(estimator).keys():
+    if (
+        type(estimator) not in (sklearn.svm.SVC, sklearn.svm.SVR)
+        or _FITTED_ATTRIBUTES & vars(estimator).keys()
+    ):
         return False
     if estimator.kernel not in ("linear", "poly", "rbf", "sigmoid") or estimator.verbose:
         return False
-    solvers = [getattr(estimator, name, None) for name in _SOLVERS]
+    solvers = [getattr(estimator, name, None) for name in _SOLVER_METHODS]
     return estimator.probability in (False, "deprecated") and all(
-        solver is not None and list(inspect.signature(solver).parameters) == _TAKEN
+        solver is not None and list(inspect.signature(solver).parameters) == _SOLVER_PARAMETERS
         for solver in solvers
     )
 
 
 @dataclass(frozen=True)
 class _Native:
-    """The native solver in the place of one of scikit-learn's."""
+    """The native solver as a replacement of one of scikit-learn's methods."""
 
     estimator: Any
     theirs: Callable[..., None]
@@ -123,32 +125,32 @@ class _Native:
         kernel: str,
         random_seed: int,
     ) -> None:
-        """Leave what scikit-learn's solver would leave of these rows, targets and weights."""
+        """Set the attributes that scikit-learn's solver would set."""
         how = (solver_type, kernel, random_seed)
-        is_known = self._tries(X, y, sample_weight, how)
+        is_compatible = self._is_compatible(X, y, sample_weight, how)
         rows = to_rows(X)
-        found = self._solve(rows, y, sample_weight) if is_known else None
+        found = self._solve(rows, y, sample_weight) if is_compatible else None
         if found is None or len(found["support"]) == 0:
             self.theirs(X, y, sample_weight, *how)
             return
-        self._leave(rows, found)
+        self._set_attributes(rows, found)
         estimator = self.estimator
         warn_of_gap(found["gap"], float(estimator.tol), int(estimator.max_iter))
 
-    def _tries(self, X: Any, y: Floats, weights: Floats, how: tuple[Any, ...]) -> bool:
-        """Let scikit-learn solve for a few rows, and say whether it leaves what is known here."""
+    def _is_compatible(self, X: Any, y: Floats, weights: Floats, how: tuple[Any, ...]) -> bool:
+        """Run scikit-learn's solver on a few rows; whether it sets the attributes listed here."""
         few = self._few(y, weights)
         if few is None:
             return False
         before = set(vars(self.estimator))
         with warnings.catch_warnings():
-            # It may stop early, which says nothing of all rows.
+            # It may stop early on these rows, which is no news about all rows.
             warnings.simplefilter("ignore")
             self.theirs(X[few], y[few], weights[few] if len(weights) else weights, *how)
-        return "_gamma" in before and set(vars(self.estimator)) - before == _LEFT
+        return "_gamma" in before and set(vars(self.estimator)) - before == _FITTED_ATTRIBUTES
 
     def _few(self, y: Floats, weights: Floats) -> NDArray[np.intp] | None:
-        """Two rows with a weight, of a classifier one of every class; none if there are not."""
+        """Two rows of positive weight, or one of every class; None if there are none."""
         counted = np.flatnonzero(weights > 0) if len(weights) else np.arange(len(y))
         if not is_classifier(self.estimator):
             return counted[:2] if len(counted) else None
@@ -169,8 +171,8 @@ class _Native:
         examples = (rows, targets, n_classes, weights if len(weights) else None)
         return _core.svm_fit(examples, params)
 
-    def _leave(self, rows: Any, found: dict[str, Any]) -> None:
-        """Put the solution where that of a few rows is now."""
+    def _set_attributes(self, rows: Any, found: dict[str, Any]) -> None:
+        """Replace the solution of the few rows by that of all rows."""
         model = self.estimator
         support = found["support"].astype(np.int32)
         counts = np.diff(found["starts"].astype(np.int32))
@@ -189,8 +191,8 @@ class _Native:
 
 
 def _full(table: Floats) -> Any:
-    """A table as a sparse one that stores every value: LIBSVM reads them by their number."""
+    """A matrix as CSR with every value stored: LIBSVM indexes the stored values."""
     height, width = table.shape
-    places = np.tile(np.arange(width), height)
+    indices = np.tile(np.arange(width), height)
     starts = np.arange(height + 1) * width
-    return sp.csr_array((table.ravel(), places, starts), shape=table.shape)
+    return sp.csr_array((table.ravel(), indices, starts), shape=table.shape)

@@ -85,7 +85,7 @@ def parse(estimator: Any) -> LinearSpec | str:
         return LinearSpec(final)
     scaler = steps[0]
     if len(steps) > 2 or type(scaler) is not StandardScaler:
-        return "only a StandardScaler may stand before the model"
+        return "only a StandardScaler may precede the model"
     if isinstance(final, KernelRidge):
         return "a kernel of scaled rows changes with the training set"
     return LinearSpec(final, (scaler.with_mean, scaler.with_std))
@@ -202,7 +202,7 @@ class Virtual(EngineBase):
         if spec.scaler is not None and spec.scaler[0] and sp.issparse(task.data.X):
             return "StandardScaler(with_mean=True) takes no sparse rows"
         if spec.scaler is not None and task.data.weights is not None and is_routing():
-            return "metadata routing says which steps get weights"
+            return "metadata routing decides which steps get weights"
         if isinstance(spec.final, RidgeClassifier):
             problem = task.problem
             reason = problem.once("why not classes", lambda: _why_not_classes(problem))

@@ -1,4 +1,4 @@
-"""Native incremental learners: scikit-learn estimators that TreeCV walks without Python."""
+"""Native incremental learners: scikit-learn estimators whose models are trained by the core."""
 
 from ._bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from ._cluster import OnlineKMeans

@@ -105,27 +105,27 @@ class NativeEstimator(BaseEstimator):
         for parameter in fields(self):
             if type(parameter.default) not in _KINDS:
                 continue
-            kind, said = _KINDS[type(parameter.default)]
+            kind, description = _KINDS[type(parameter.default)]
             if not isinstance(value := getattr(self, parameter.name), kind):
-                raise TypeError(f"{parameter.name} must be {said}, got {value!r}")
+                raise TypeError(f"{parameter.name} must be {description}, got {value!r}")
         return self._new_learner(n_features, n_targets)
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
-        """Read the native model's outputs as what ``predict`` and its kin return."""
+        """Convert the native model's outputs to what ``predict`` and similar methods return."""
         raise NotImplementedError
 
     def _targets(self, y: Any, n_samples: int) -> tuple[Any, int]:
-        """Check targets: what the native model takes, and how many classes or outputs there are."""
+        """Convert targets for the native model; also return the number of classes or outputs."""
         return None, 0
 
     def _take_over_targets(self, other: Self) -> None:
-        """Learn from ``other``, of the same kind, what it has seen in the targets."""
+        """Copy the attributes that ``_targets`` of another learner of the class has set."""
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from all rows, once each, in their order.
+        """Train on all rows, once each, in their order.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class NativeEstimator(BaseEstimator):
         return self._learn(X, y, sample_weight, first=True)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from more rows.
+        """Train on more rows.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class NativeEstimator(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if "_learner" in state:
-            # The native model travels as its numbers and as what it takes to make one like it.
+            # The native model is pickled as its shape and its state.
             state["_learner"] = (self._shape, self._learner.state)
         return state
 
@@ -221,14 +221,14 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from more rows.
+        """Train on more rows.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like, optional
-            All classes there will ever be; needed in the first call, and in no later one.
+            All classes; required in the first call.
         sample_weight : array-like of shape (n_samples,), optional
 
         Returns
@@ -261,13 +261,13 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
             raise ValueError(f"y must hold at least two classes, got one class: {only}")
         if np.array_equal(classes, self.classes_):
             return codes, len(classes)
-        places = np.searchsorted(self.classes_, labels)
-        places[places == len(self.classes_)] = 0
-        if (unknown := self.classes_[places] != labels).any():
-            place = int(unknown.argmax())
-            label, known = labels.tolist()[place], self.classes_.tolist()
-            raise ValueError(f"y[{place}] is {label!r}: not among the classes {known}")
-        return places.astype(np.uint32), len(self.classes_)
+        known_codes = np.searchsorted(self.classes_, labels)
+        known_codes[known_codes == len(self.classes_)] = 0
+        if (unknown := self.classes_[known_codes] != labels).any():
+            index = int(unknown.argmax())
+            label, known = labels.tolist()[index], self.classes_.tolist()
+            raise ValueError(f"y[{index}] is {label!r}: not among the classes {known}")
+        return known_codes.astype(np.uint32), len(self.classes_)
 
     def _take_over_targets(self, other: Self) -> None:
         self.classes_ = other.classes_
@@ -374,7 +374,7 @@ class NativeClusterer(TransformerMixin, ClusterMixin, NativeEstimator):
         return np.asarray(-np.square(answers["transform"].min(axis=1)))
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from all rows, once each, in their order, then assign them to the centres.
+        """Train on all rows, once each, in their order, then assign them to the centres.
 
         Parameters
         ----------

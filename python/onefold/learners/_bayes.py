@@ -1,4 +1,4 @@
-"""Naive Bayes: counts and moments of each class, so the order of the rows does not matter."""
+"""Naive Bayes: counts and moments of each class, independent of the order of the rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class GaussianNB(_NaiveBayes):
     priors : array-like of shape (n_classes,), optional
         Probabilities of the classes; by default their share of the rows seen.
     var_smoothing : float, default=1e-9
-        What is added to every variance, as a share of the largest variance of a feature.
+        Added to every variance, as a share of the largest variance of a feature.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class GaussianNB(_NaiveBayes):
 
     @property
     def epsilon_(self) -> float:
-        """What is added to every variance."""
+        """Added to every variance."""
         return float(self._fitted("epsilon_")[0])
 
     @property
@@ -196,7 +196,7 @@ class MultinomialNB(_DiscreteWithPriors):
     Parameters
     ----------
     alpha : float, default=1.0
-        What is added to every count.
+        Added to every count.
     fit_prior : bool, default=True
         Whether the classes' shares of the rows seen are their priors; otherwise all are equal.
     class_prior : array-like of shape (n_classes,), optional
@@ -230,12 +230,12 @@ class MultinomialNB(_DiscreteWithPriors):
 
 @native("discrete_nb")
 class ComplementNB(_Discrete):
-    """Complement naive Bayes: each class is told by all the others.
+    """Complement naive Bayes: each class is scored by the counts of all the others.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        What is added to every count.
+        Added to every count.
     norm : bool, default=False
         Whether the terms of a class are normalised.
 
@@ -282,7 +282,7 @@ class BernoulliNB(_DiscreteWithPriors):
     Parameters
     ----------
     alpha : float, default=1.0
-        What is added to every count.
+        Added to every count.
     binarize : float, default=0.0
         The threshold; not negative.
     fit_prior : bool, default=True

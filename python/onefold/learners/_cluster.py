@@ -9,10 +9,10 @@ __all__ = ["OnlineKMeans"]
 
 @native("online_kmeans")
 class OnlineKMeans(NativeClusterer):
-    """k-means, one row at a time: MacQueen's.
+    """MacQueen's k-means, one row at a time.
 
-    The first distinct rows are the first centres; then a row goes to its nearest centre, which
-    moves to the mean of its rows.
+    The first distinct rows are the first centres; then a row is assigned to its nearest centre,
+    which moves to the mean of its rows.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ class GaussianDensity(NativeDensity):
     covariance : {"full", "diagonal"}, default="full"
         Whether features vary together or independently.
     reg_covar : float, default=1e-6
-        What is added to every variance.
+        Added to every variance.
 
     Attributes
     ----------
@@ -64,18 +64,18 @@ class GaussianDensity(NativeDensity):
 class HistogramDensity(NativeDensity):
     """Independent features, each with a histogram whose edges are fixed beforehand.
 
-    Edges computed from the data would depend on the rows that are held out, so they are a parameter.
+    Edges estimated from the data would depend on held-out rows, so they are a parameter.
 
     Parameters
     ----------
     n_bins : int, default=10
         Bins of equal width, where ``edges`` are not given.
     range : tuple of float, default=(0.0, 1.0)
-        Where these bins begin and end, for every feature. The density is 0 outside.
+        Begin and end of these bins, for every feature. The density is 0 outside.
     edges : list of array-like, optional
-        Increasing edges of the bins, a list of them for each feature.
+        Increasing edges of the bins, one list per feature.
     smoothing : float, default=1.0
-        What is added to the count of every bin.
+        Added to the count of every bin.
 
     Examples
     --------

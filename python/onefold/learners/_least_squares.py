@@ -44,7 +44,7 @@ class RecursiveLeastSquares(LinearRegressor):
 
 @native("ridge_statistics")
 class RidgeStatistics(LinearRegressor):
-    """Ridge regression that keeps sums of squares and products, and solves when asked.
+    """Ridge regression that keeps sums of squares and products, and solves for each evaluation.
 
     Parameters
     ----------

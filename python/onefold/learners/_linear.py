@@ -70,7 +70,7 @@ class LinearClassifier(LinearModel, NativeClassifier):
         return {"predict": self.classes_[codes], "decision_function": decision}
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the decision value of each row, positive for the class it speaks for.
+        """Return the decision value of each row, positive for the class of its column.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class PassiveAggressive(LinearClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Aggressiveness: how far a single row may change the weights.
+        Aggressiveness: bounds the change of the weights by a single row.
     variant : {"PA-I", "PA-II"}, default="PA-I"
         Correct a row fully but by C at most, or with a quadratic penalty.
     fit_intercept : bool, default=True

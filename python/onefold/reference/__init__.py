@@ -1,1 +1,1 @@
-"""Slow, readable twins of the engines, one module an engine: to learn from, and to test against."""
+"""Slow, readable versions of the engines, one module per engine: to read, and to test against."""

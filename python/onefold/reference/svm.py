@@ -82,7 +82,7 @@ def classify(K: Floats, y: Floats, C: float | Floats, tol: float = 1e-3) -> Mach
 
 
 def regress(K: Floats, y: Floats, C: float, epsilon: float, tol: float = 1e-3) -> Machine:
-    """Solve a machine that predicts y; its β has one entry a sample."""
+    """Solve a machine that predicts y; its β has one entry per sample."""
     n = len(y)
     box = np.full(n, C)
     zero = np.zeros(n)

@@ -25,7 +25,7 @@ Rows = NDArray[np.int64]
 def tree_models(
     estimator: Any, X: Any, y: Any, folds: Folds, **keywords: Any
 ) -> Iterator[tuple[int, Any]]:
-    """Yield each fold with a model that has learnt all the other folds.
+    """Yield each fold with a model trained on all the other folds.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def tree_models(
         return model.partial_fit(X[rows], *(() if y is None else (y[rows],)), **keywords)
 
     def tree_cv(s: int, e: int, f_se: Any) -> Iterator[tuple[int, Any]]:
-        """``f_se`` has learnt every chunk but those from s to e."""
+        """``f_se`` is trained on every chunk but those from s to e."""
         if s == e:
             yield s, f_se
             return

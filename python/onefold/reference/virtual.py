@@ -105,7 +105,7 @@ def ridge_out_of_fold(
 ) -> Floats:
     """Predict one test set by a fit to one training set, by singular values.
 
-    The twin of every fast path: centre, weight, decompose, cut what rounding made, solve.
+    The reference of every fast path: centre, weight, decompose, cut what is rounding, solve.
     """
     w = np.ones(len(train)) if weights is None else weights[train]
     zero = np.zeros(X.shape[1]), np.zeros(Y.shape[1])

@@ -2,8 +2,8 @@
 
 Algorithms 1 to 4 of B. Recht's notes *Cross validation and friends* are a `GridSearchCV` with
 ``cv=Holdout(…)``, ``cv=10``, ``cv=MonteCarlo(…)`` and ``cv="loo"``; `onefold.reference.selection`
-spells them out. What each of them says of the penalty of a ridge regression, and of its squared
-error on rows that were held out:
+spells them out. The penalty that each of them chooses for a ridge regression, and its squared error
+on held-out rows:
 
 >>> from sklearn.datasets import load_diabetes
 >>> from sklearn.linear_model import Ridge
@@ -22,8 +22,8 @@ error on rows that were held out:
 >>> choose("loo")  # 4: leave-one-out
 (0.01, 3000)
 
-The four errors are of the chosen candidate and so a little too good; `nested_cross_validate` holds
-out the choice, too.
+The four errors are those of the chosen candidate and so optimistic; `nested_cross_validate`
+evaluates the choice on rows that it has not seen.
 """
 
 from ._comparison import Comparison

@@ -1,4 +1,4 @@
-"""What a search does when it is fitted; what it answers afterwards is scikit-learn's."""
+"""``fit`` of a search; everything after it is scikit-learn's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Params = dict[str, Any]
 
 
 class Search:
-    """To stand before a search of scikit-learn; the parameters are described where it stands."""
+    """Mixin before a search of scikit-learn; the subclasses describe the parameters."""
 
     estimator: Any
     scoring: Any
@@ -66,7 +66,7 @@ class Search:
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
         **params
             ``groups`` for the splitter, ``sample_weight``, and whatever else ``fit`` of the
-            estimator takes; arrays with one entry a sample are cut to the training sets.
+            estimator takes; arrays with one entry per sample are cut to the training sets.
 
         Returns
         -------
@@ -122,9 +122,9 @@ class Search:
         weights = as_weights(fit_params.pop("sample_weight", None), n_samples)
         problem = Problem(Data(X, y, weights, self.n_jobs), folds)
         scorers = resolve_scoring(self.estimator, self.scoring)
-        asks = not all(is_mean(scorer, self.estimator) for scorer in scorers.values())
-        may_be_undefined = asks and _some_scores_are_undefined(problem, self.estimator)
-        # Candidates see the same random keys, so that their differences are paired.
+        needs_folds = not all(is_mean(scorer, self.estimator) for scorer in scorers.values())
+        may_be_undefined = needs_folds and _some_scores_are_undefined(problem, self.estimator)
+        # All candidates use the same random keys, so that their differences are paired.
         key = self.random_state
         if not isinstance(key, Integral):
             key = int(check_random_state(key).randint(2**31 - 1))
@@ -149,15 +149,17 @@ class Search:
         folds: Folds | Splits,
         metric: Any,
     ) -> None:
-        """Tabulate the candidates, choose one, and say what there is to say."""
+        """Tabulate the candidates, choose one, and collect the notes."""
         if not found.candidates:
             raise TimeoutError(
                 f"time_budget={self.time_budget}: none of {len(candidates)} candidates was "
                 "finished in time"
             )
-        places = sorted(found.candidates)
-        finished = [found.candidates[place] for place in places]
-        table = tabulate([candidates[place] for place in places], finished, self.error_score)
+        positions = sorted(found.candidates)
+        finished = [found.candidates[position] for position in positions]
+        table = tabulate(
+            [candidates[position] for position in positions], finished, self.error_score
+        )
         names = [key[10:] for key in table if key.startswith("mean_test_")]
         self.multimetric_ = names != ["score"]
         if callable(self.scoring) and self.multimetric_:
@@ -188,11 +190,11 @@ class Search:
                 raise ValueError(
                     f"rule='one_se' needs {metric} on every test set, and on some it is not defined"
                 )
-            key, said = order_of(self.simpler, table["params"])
+            key, description = order_of(self.simpler, table["params"])
             columns = [table[f"split{i}_test_{metric}"] for i in range(self.n_splits_)]
             keys = [key(own) for own in table["params"]]
             self.best_index_ = one_standard_error(np.stack(columns, axis=1), keys)
-            notes.append(f"one standard error from the best, simpler is: {said}")
+            notes.append(f"one standard error from the best, simpler is: {description}")
         if not callable(self.refit):
             self.best_score_ = table[f"mean_test_{metric}"][self.best_index_]
         self.best_params_ = table["params"][self.best_index_]

@@ -72,7 +72,7 @@ class Comparison:
         return {name: getattr(self, name) for name in names}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas data frame with a row a candidate."""
+        """Return a pandas data frame with one row per candidate."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -118,7 +118,7 @@ def _show(value: Any) -> str:
 
 
 def describe(params: dict[str, Any]) -> str:
-    """Say parameters in short.
+    """Describe parameters in short.
 
     Examples
     --------
@@ -135,8 +135,8 @@ def _short(value: Any) -> str:
     return f"{value:g}" if is_number else repr(value)
 
 
-def name_of(place: int, params: dict[str, Any]) -> str:
-    """Name a candidate by its place and its parameters, if it has any.
+def name_of(position: int, params: dict[str, Any]) -> str:
+    """Name a candidate by its position and its parameters, if it has any.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def name_of(place: int, params: dict[str, Any]) -> str:
     >>> name_of(3, {"alpha": 0.5}), name_of(0, {})
     ('candidate 3, alpha=0.5', 'candidate 0')
     """
-    return ", ".join(filter(None, (f"candidate {place}", describe(params))))
+    return ", ".join(filter(None, (f"candidate {position}", describe(params))))
 
 
 def compare(
@@ -188,5 +188,5 @@ def compare(
         corrected_error=corrected[order],
         t=t[order],
         p=np.asarray(p)[order],
-        params=[params[place] for place in order],
+        params=[params[position] for position in order],
     )

@@ -1,4 +1,4 @@
-"""One bar and one clock over a whole search."""
+"""One progress bar and one time budget for a whole search."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class OutOfTime(Exception):  # noqa: N818 (not an error: the search ends in orde
 
 
 class Deadline:
-    """Tells of progress, and of the end of the time.
+    """Reports progress, and ends the work when the time budget is used up.
 
-    Engines report to it about twenty times a second; what it raises ends their work.
+    Engines report to it about twenty times per second; its exception ends their work.
 
     Parameters
     ----------
     report : callable (done, total) or None
         The bar.
     n_fits : int
-        What the bar counts: candidates × folds.
+        The total of the bar: candidates × folds.
     deadline : float or None
         When to raise `OutOfTime`, by ``time.monotonic``.
     """
@@ -34,7 +34,7 @@ class Deadline:
         self._report = report
         self._n_fits = n_fits
         self._deadline = deadline
-        self._is_told = False
+        self._is_raised = False
 
     @classmethod
     @contextmanager
@@ -45,17 +45,17 @@ class Deadline:
             yield cls(report, n_fits, deadline)
 
     def check(self) -> None:
-        """Raise `OutOfTime` if it is time; but once only.
+        """Raise `OutOfTime` if the deadline has passed, once only.
 
-        Whoever it is raised to ends its work. An engine gives what it has finished first.
+        An engine yields its finished outcomes after it.
         """
-        if self._deadline is None or self._is_told or time.monotonic() < self._deadline:
+        if self._deadline is None or self._is_raised or time.monotonic() < self._deadline:
             return
-        self._is_told = True
+        self._is_raised = True
         raise OutOfTime
 
     def during(self, first: int, n_fits: int) -> bool | Report:
-        """Make the progress of an engine that has ``n_fits`` to do, after ``first`` others."""
+        """The progress callback of an engine with ``n_fits`` fits, after ``first`` others."""
         if self._report is None and self._deadline is None:
             return False
 

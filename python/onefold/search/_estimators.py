@@ -1,7 +1,6 @@
-"""`GridSearchCV` and `RandomizedSearchCV`: scikit-learn's, with the engines at work inside.
+"""`GridSearchCV` and `RandomizedSearchCV`: scikit-learn's, evaluated by the engines.
 
-What a search answers once it is fitted (``predict``, ``score``, tags, routing) is inherited; what
-``fit`` does is ours.
+Everything after ``fit`` (``predict``, ``score``, tags, routing) is inherited.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "on_interrupt": [StrOptions({"raise", "return"})],
     "time_budget": [Interval(Real, 0, None, closed="neither"), None],
 }
-"""What the parameters that scikit-learn does not have may be."""
+"""Constraints of the parameters that scikit-learn does not have."""
 
 
 class GridSearchCV(Search, theirs.GridSearchCV):
@@ -38,7 +37,7 @@ class GridSearchCV(Search, theirs.GridSearchCV):
 
     scikit-learn's class of that name in everything that it has: parameters, attributes, columns of
     ``cv_results_``. Work is shared between candidates: one decomposition serves all penalties of a
-    ridge regression, and native learners of all candidates walk the tree together.
+    ridge regression, and native learners of all candidates share the passes of the tree.
 
     Parameters
     ----------
@@ -48,21 +47,22 @@ class GridSearchCV(Search, theirs.GridSearchCV):
         As in scikit-learn. ``verbose`` prints one line, see also ``progress``; train scores need
         fitted estimators, so they mean ``engine="refit"``. The engine that evaluated the chosen
         candidate also fits it to all rows: by its own ``fit``, but for scikit-learn's ``SVC`` and
-        ``SVR``, in whose ``fit`` the engine ``"seeded"`` puts our solver in the place of LIBSVM.
+        ``SVR``, in whose ``fit`` the engine ``"seeded"`` replaces LIBSVM by our solver.
     cv : int, "loo", splitter, iterable of (train, test) or array of fold labels, optional
         As in `onefold.cross_validate`; see also `onefold.Holdout` and `onefold.MonteCarlo`.
     engine : str, default="auto"
         The engine, as in `onefold.cross_validate`; ``"auto"`` chooses for each candidate.
     options : dict, optional
-        What only the chosen engine knows, such as ``{"order": "random"}``.
+        Options of the chosen engine, such as ``{"order": "random"}``.
     rule : {"best", "one_se"}, default="best"
         Take the best mean score, or the simplest candidate within one standard error of it.
     simpler : callable or dict, optional
-        What is simpler: a key of the parameters, the smaller the simpler, or ``"smaller"`` or
-        ``"larger"`` for each parameter, the most important first. Well-known parameters need
-        nothing: a larger ``alpha``, a smaller ``C``, ``gamma`` or ``max_depth`` is simpler.
+        The order of simplicity: a key of the parameters, the smaller the simpler, or
+        ``"smaller"`` or ``"larger"`` for each parameter, the most important first. Well-known
+        parameters need nothing: a larger ``alpha``, a smaller ``C``, ``gamma`` or ``max_depth`` is
+        simpler.
     random_state : int, RandomState or None
-        For engines that feed rows in a random order; the same for all candidates.
+        For engines that train in a random order; the same for all candidates.
     progress : bool, default=False
         Show one bar with time left over the whole search.
     on_interrupt : {"raise", "return"}, default="raise"
@@ -158,8 +158,7 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
     n_iter : int, default=10
         How many candidates to draw.
     random_state : int, RandomState or None
-        For drawing candidates, as in scikit-learn, and for engines that feed rows in a random
-        order.
+        For drawing candidates, as in scikit-learn, and for engines that train in a random order.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score, engine, \
     options, rule, simpler, progress, on_interrupt, time_budget
         As in `GridSearchCV`.

@@ -1,4 +1,4 @@
-"""An honest estimate of a whole search: the search itself is cross-validated."""
+"""Nested cross-validation: an unbiased estimate of a whole search."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def nested_cross_validate(
 ) -> CVResult:
     """Cross-validate a search: choose on each training set, score on its test set.
 
-    The best score of a search is the best of many, and so too good. Here every candidate of every
-    search is chosen without the rows it is then scored on.
+    The best score of a search is the maximum of many, and so optimistic. Here the candidate of
+    every search is chosen without the rows it is then scored on.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def nested_cross_validate(
     Returns
     -------
     result : CVResult
-        Of the outer folds, with two more columns: ``"best_params"`` and ``"best_score"``, what each
-        inner search chose, and how good it thought that to be.
+        Of the outer folds, with two more columns: ``"best_params"`` and ``"best_score"``, the
+        choice of each inner search, and its score there.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a search found out besides ``cv_results_``."""
+"""The result of a search besides ``cv_results_``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SearchResult:
-    """How a search went: which engines did it, what it cost, what to know about it.
+    """Engines, costs and notes of a search.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class SearchResult:
     table: Table
     """``cv_results_``."""
     engines: list[str]
-    """The engine that did each candidate."""
+    """The engine of each candidate."""
     cost: dict[str, int]
     """Exact counts of the work, over all candidates."""
     notes: list[str]
@@ -63,7 +63,7 @@ class SearchResult:
         notes: list[str],
     ) -> SearchResult:
         """Sum up."""
-        finished = [found.candidates[place] for place in sorted(found.candidates)]
+        finished = [found.candidates[position] for position in sorted(found.candidates)]
         if found.stopped is not None:
             notes = [
                 f"partial: {found.stopped}, {len(finished)} of {n_candidates} candidates are "

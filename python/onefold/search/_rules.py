@@ -15,7 +15,7 @@ Params = Mapping[str, Any]
 Simpler = Callable[[Params], Any]
 """A key of the parameters: the smaller, the simpler."""
 
-_KNOWN = {
+_SIMPLER_VALUES = {
     "C": "smaller",
     "aggressiveness": "smaller",
     "alpha": "larger",
@@ -47,7 +47,7 @@ _KNOWN = {
 
 
 def order_of(simpler: Any, params: list[dict[str, Any]]) -> tuple[Simpler, str]:
-    """Read what is simpler: a key of parameters, and how to say it.
+    """Return a key that orders parameters by simplicity, and its description.
 
     Parameters
     ----------
@@ -60,15 +60,15 @@ def order_of(simpler: Any, params: list[dict[str, Any]]) -> tuple[Simpler, str]:
     Examples
     --------
     >>> from onefold.search._rules import order_of
-    >>> key, said = order_of(None, [{"ridge__alpha": 1}, {"ridge__alpha": 10}])
-    >>> said, min([{"ridge__alpha": 1}, {"ridge__alpha": 10}], key=key)
+    >>> key, text = order_of(None, [{"ridge__alpha": 1}, {"ridge__alpha": 10}])
+    >>> text, min([{"ridge__alpha": 1}, {"ridge__alpha": 10}], key=key)
     ('larger ridge__alpha', {'ridge__alpha': 10})
     """
     if callable(simpler):
         return simpler, f"by {getattr(simpler, '__name__', simpler)!s}"
     varied = [name for name in dict.fromkeys(k for p in params for k in p) if _varies(name, params)]
     if simpler is None:
-        ways = {name: _KNOWN.get(name.rpartition("__")[2], "") for name in varied}
+        ways = {name: _SIMPLER_VALUES.get(name.rpartition("__")[2], "") for name in varied}
         unknown = [name for name, way in ways.items() if not way]
         if unknown:
             raise ValueError(
@@ -135,11 +135,11 @@ def one_standard_error(scores: Floats, keys: list[Any]) -> int:
     """
     n_folds = scores.shape[1]
     if n_folds < 2:
-        raise ValueError("rule='one_se' needs two test sets or more to tell a standard error")
+        raise ValueError("rule='one_se' needs two test sets or more for a standard error")
     means = scores.mean(axis=1)
     if np.isnan(means).all():
         raise ValueError("rule='one_se' needs a score on every test set of some candidate")
     best = int(np.nanargmax(means))
     limit = means[best] - scores[best].std(ddof=1) / np.sqrt(n_folds)
     near = np.flatnonzero(means >= limit).tolist()
-    return int(min(near, key=lambda place: (keys[place], -means[place], place)))
+    return int(min(near, key=lambda position: (keys[position], -means[position], position)))

@@ -29,8 +29,8 @@ def tabulate(
 ) -> Table:
     """Make the table of all candidates that are finished.
 
-    A candidate whose fits all failed knows nothing of the metrics that a callable would have named:
-    it gets the ``error_score``.
+    A candidate whose fits all failed lacks the metrics that a callable returns: it gets the
+    ``error_score``.
     """
     table = Table()
     table.pooled = []

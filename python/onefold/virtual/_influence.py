@@ -24,11 +24,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What leaving out each row in turn tells about a fit.
+    """Leave-one-out diagnostics of a fit.
 
     Arrays are (n_samples,) or, where ``y`` has two dimensions, (n_samples, n_outputs); numbers are
-    then arrays of shape (n_outputs,). What the data leave undefined is NaN: with as many
-    coefficients as rows nothing is left to tell the noise by. Rows without weight do not count.
+    then arrays of shape (n_outputs,). Undefined values are NaN: with as many coefficients as rows
+    the noise cannot be estimated. Rows of weight 0 do not count.
     """
 
     leverages: Floats
@@ -115,7 +115,7 @@ def _summary(
     press = np.sum(w * left_out**2, axis=0)
     spread = np.sum(w * (y - np.average(y, axis=0, weights=w[:, 0])) ** 2, axis=0)
     spread[np.ptp(y[counts], axis=0) == 0] = np.nan
-    # What is left of n − df where they are equal is rounding.
+    # Where n and df are equal, their difference is rounding.
     rest = n - freedom if n - freedom > 1e-10 * n else np.nan
     rss = np.sum(w * residuals**2, axis=0)
     noise = np.where(rss > 0, rss, np.nan) / rest

@@ -1,7 +1,7 @@
 """Virtual k-fold of nonlinear least squares: the linear formulas with the Jacobian for X.
 
 Around the solution θ̂ the residuals are r + Jδ to first order. Leaving rows out is then a linear
-problem, H = J(JᵀJ)⁻¹Jᵀ, and exact for it; how good the linearisation is, `check` tells.
+problem, H = J(JᵀJ)⁻¹Jᵀ, and exact for it; `check` measures the error of the linearisation.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Residuals = Callable[[Floats], Any]
 
 
 class LinearizationWarning(UserWarning):
-    """A fold that was fitted for real is far from its linearisation."""
+    """A refitted fold is far from its linearisation."""
 
 
 @dataclass(frozen=True)
 class VirtualCV:
-    """What cross-validation of a nonlinear fit would have found, to first order."""
+    """Cross-validation of a nonlinear fit, to first order."""
 
     residuals: Floats
     """Residuals of held-out rows; in the order of the rows where each is held out once, else in
@@ -104,12 +104,12 @@ def virtual_cv(
         The penalty ridge·‖θ‖² of the objective that was minimised, if it had one beside the
         residuals.
     bounds : (lower, upper), optional
-        The bounds of the fit. A parameter that stands on one is fixed there in every fold, as is
-        one that ``result.active_mask`` marks.
+        The bounds of the fit. A parameter on a bound is fixed there in every fold, as is one that
+        ``result.active_mask`` marks.
     check : int, default=0
-        So many folds, chosen at random, are fitted for real from the solution, and compared.
+        The number of folds, chosen at random, that are refitted from the solution and compared.
     tolerance : float, default=0.1
-        A `LinearizationWarning` tells of a checked fold whose deviation is larger.
+        A checked fold with a larger deviation is a `LinearizationWarning`.
     random_state : int, RandomState or None
         Chooses the folds to check.
     n_jobs : int, optional
@@ -173,12 +173,12 @@ class _Fit:
     free: NDArray[np.bool_]
 
     def fix(self, bounds: tuple[ArrayLike, ArrayLike] | None) -> None:
-        """Fix the parameters that stand on a bound."""
+        """Fix the parameters on a bound."""
         if bounds is not None:
             lower, upper = _limits(bounds, self.parameters)
             self.free = self.free & (self.parameters > lower) & (self.parameters < upper)
         if not self.free.any():
-            raise ValueError("every parameter stands on a bound: there is nothing to fit")
+            raise ValueError("every parameter is on a bound: there is nothing to fit")
 
     def leave_out(
         self,
@@ -226,7 +226,7 @@ def _limits(bounds: tuple[ArrayLike, ArrayLike], parameters: Floats) -> tuple[Fl
 
 
 def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
-    """Take residuals, Jacobian and parameters from whatever a fit returned."""
+    """Extract residuals, Jacobian and parameters from the result of a fit."""
     mask = None
     if hasattr(result, "x") and hasattr(result, "fun"):
         residuals, found, x = result.fun, getattr(result, "jac", None), result.x
@@ -282,7 +282,7 @@ def _check_not_covariance(result: tuple[Any, ...]) -> None:
 
 
 def _check_loss(result: Any) -> None:
-    """A robust loss rescales the Jacobian but not the residuals, so gradients tell them apart."""
+    """A robust loss rescales the Jacobian but not the residuals, so the gradients differ."""
     gradient: Any = getattr(result, "grad", None)
     jacobian: Any = getattr(result, "jac", None)
     if gradient is None or jacobian is None or isinstance(jacobian, LinearOperator):
@@ -314,7 +314,7 @@ def _from_minpack(info: dict[str, Any]) -> Floats:
 
 @dataclass(frozen=True)
 class _Refit:
-    """Fits folds for real, from the solution on."""
+    """Refits folds, starting from the solution."""
 
     fit: _Fit
     fun: Residuals | None
