@@ -1,4 +1,4 @@
-//! Cache sizes that block sizes are derived from, in f64 values.
+//! Cache sizes that block sizes are derived from, in f64 values or in bytes.
 //!
 //! Estimates for current x86-64 and ARM server cores. Results do not depend on them.
 
@@ -10,3 +10,9 @@ pub(crate) const LLC_SHARE_VALUES: f64 = (1 << 20) as f64;
 
 /// Upper bound on a last-level cache: 32 MB. More than this is read from memory.
 pub(crate) const LLC_VALUES: f64 = (1 << 22) as f64;
+
+/// [`LLC_SHARE_VALUES`] in bytes.
+pub(crate) const LLC_SHARE_BYTES: usize = 8 << 20;
+
+/// [`LLC_VALUES`] in bytes.
+pub(crate) const LLC_BYTES: usize = 32 << 20;

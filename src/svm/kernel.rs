@@ -352,6 +352,8 @@ impl<R: Layout, T: Accumulator, const W: usize> WithSimd for KernelTile<'_, R, T
 
 #[cfg(test)]
 mod tests {
+    use ndarray::Array2;
+
     use super::*;
     use crate::data::Dense;
 
@@ -371,8 +373,8 @@ mod tests {
 
     #[test]
     fn blocks_hold_the_kernel_of_every_pair() {
-        let values: Vec<f64> = (0..21 * 3).map(|i| f64::from(i * 7 % 11) / 4.0).collect();
-        let rows = Dense::new(&values, 21, 3).expect("valid");
+        let values = Array2::from_shape_fn((21, 3), |(i, j)| ((3 * i + j) * 7 % 11) as f64 / 4.0);
+        let rows = Dense::new(values.view()).expect("contiguous");
         let order: Vec<usize> = (0..21).rev().collect();
         let norms = squared_norms(&rows, &order);
         let dot =

@@ -1,5 +1,6 @@
 //! The kernel matrix, the solver and the starts, on small random problems.
 
+use ndarray::Array2;
 use onefold::data::{Csr, Dense};
 use onefold::svm::dual::{Bounds, Dual, Solution, Start};
 use onefold::svm::gram::Gram;
@@ -18,7 +19,7 @@ const LIMIT: u64 = 20_000;
 /// Rows, the positive ones first, and what their errors cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Small {
-    values: Vec<f64>,
+    values: Array2<f64>,
     pub(crate) n_positive: usize,
     costs: Vec<f64>,
 }
@@ -29,7 +30,7 @@ impl Small {
     }
 
     pub(crate) fn rows(&self) -> Dense<'_> {
-        Dense::new(&self.values, self.len(), N_FEATURES).expect("valid")
+        Dense::new(self.values.view()).expect("contiguous")
     }
 
     fn dual<'a>(&self, gram: &'a Gram<'a>) -> Dual<'a> {
@@ -57,8 +58,8 @@ fn small() -> impl Strategy<Value = Small> {
             2..n - 2,
             prop::collection::vec(prop_oneof![Just(1.0), Just(10.0), 0.1..100.0], n),
         )
-            .prop_map(|(values, n_positive, costs)| Small {
-                values,
+            .prop_map(move |(values, n_positive, costs)| Small {
+                values: Array2::from_shape_vec((n, N_FEATURES), values).expect("shape"),
                 n_positive,
                 costs,
             })
@@ -209,7 +210,7 @@ proptest! {
         let rows = problem.rows();
         let indptr: Vec<i32> = (0..=n).map(|i| i32::try_from(i * N_FEATURES).expect("small")).collect();
         let indices: Vec<i32> = (0..n).flat_map(|_| 0..3).collect();
-        let sparse = Csr::new(&indptr, &indices, &problem.values, N_FEATURES).expect("valid");
+        let sparse = Csr::new(&indptr, &indices, problem.values.as_slice().expect("contiguous"), N_FEATURES).expect("valid");
         let order: Vec<usize> = (0..n).rev().collect();
         // Room for eight rows and not for all.
         let tight = Budget::new(Some(9.0 * 4.0 * n as f64 / 1_048_576.0)).expect("positive");
@@ -279,9 +280,8 @@ pub(crate) fn clouds(n: usize) -> Small {
     };
     let shift = |i: usize| if i < n / 2 { 0.3 } else { -0.3 };
     Small {
-        values: (0..n * N_FEATURES)
-            .map(|at| shift(at / N_FEATURES) + uniform())
-            .collect(),
+        values: Array2::from_shape_simple_fn((n, N_FEATURES), uniform)
+            + Array2::from_shape_fn((n, 1), |(i, _)| shift(i)),
         n_positive: n / 2,
         costs: vec![50.0; n],
     }
@@ -430,8 +430,8 @@ fn a_quantized_matrix_leads_to_the_same_bits() {
             vec![Kernel::Rbf { gamma: 4.0 }, Kernel::Rbf { gamma: 0.1 }],
         ),
     ] {
-        let values: Vec<f64> = (0..n * 12).map(|i| value(i, most)).collect();
-        let rows = Dense::new(&values, n, 12).expect("valid");
+        let values = Array2::from_shape_fn((n, 12), |(i, j)| value(12 * i + j, most));
+        let rows = Dense::new(values.view()).expect("contiguous");
         let order = order(n);
         let side = |v: usize| -> f64 { if v < n_positive { 1.0 } else { -1.0 } };
         let bounds = Bounds {

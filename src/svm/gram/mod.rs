@@ -40,6 +40,7 @@ use super::memory::Budget;
 use super::row_cache::RowCache;
 use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::runtime::buffers::BufferPool;
+use crate::runtime::cache;
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Monitor, Result};
 
@@ -48,9 +49,6 @@ const MIN_CACHED_ROWS: usize = 8;
 
 /// Size of an f32 matrix from which bytes are preferred. Smaller matrices are read faster as f32.
 const QUANTIZE_FROM_BYTES: u64 = 1 << 30;
-
-/// Cache size for decoded rows. Few are read again soon, so more would only leave the CPU's cache.
-const DECODED_BYTES: u64 = 1 << 23;
 
 /// Kernel values between all samples.
 #[derive(Debug)]
@@ -206,7 +204,9 @@ impl<'a> Gram<'a> {
         let lookup = Arc::new(LookupKernel::new(base, kernel));
         let mut gram = Self::empty(Box::new(Arc::clone(&lookup)), n, None)?;
         gram.lookup = Some(lookup);
-        let capacity = budget.at_most(DECODED_BYTES).rows(n).max(MIN_CACHED_ROWS);
+        // Few decoded rows are read again soon: more would only leave the CPU's cache.
+        let budget = budget.at_most(cache::LLC_SHARE_BYTES as u64);
+        let capacity = budget.rows(n).max(MIN_CACHED_ROWS);
         gram.store = Store::Cached(Mutex::new(RowCache::new(n, capacity)));
         Ok(gram)
     }

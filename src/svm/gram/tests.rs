@@ -1,5 +1,7 @@
 //! Whole, cached and quantised matrices hold the same values.
 
+use ndarray::ArrayView2;
+
 use super::*;
 use crate::data::Dense;
 
@@ -20,6 +22,10 @@ fn numbers(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * i) as f64 * 0.7).sin()).collect()
 }
 
+fn dense(values: &[f64], n_features: usize) -> Dense<'_> {
+    Dense::new(ArrayView2::from_shape((N, n_features), values).expect("shape")).expect("contiguous")
+}
+
 fn budget(rows: usize) -> Budget {
     #[allow(clippy::cast_precision_loss)] // small
     let megabytes = (4 * N * rows) as f64 / 1e6;
@@ -30,7 +36,7 @@ fn budget(rows: usize) -> Budget {
 #[test]
 fn a_mirrored_matrix_has_the_bits_of_its_rows() {
     let values = numbers(N * 4);
-    let rows = Dense::new(&values, N, 4).expect("shape");
+    let rows = dense(&values, 4);
     let order: Vec<usize> = (0..N).rev().collect();
     let monitor = Monitor::new();
     for kernel in KERNELS {
@@ -54,7 +60,7 @@ fn a_quantized_matrix_has_the_bits_of_a_whole_one() {
     for kernel in KERNELS {
         let of_distance = kernel.base() == Kernel::SquaredDistance;
         for (values, expected) in [(&binary, true), (&signs, of_distance), (&halves, false)] {
-            let rows = Dense::new(values, N, 9).expect("shape");
+            let rows = dense(&values, 9);
             let make = |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
             let (whole, small) = (make(budget(N)), make(budget(N / 2)));
             assert_eq!(small.lookup.is_some(), expected, "{kernel:?}");
@@ -85,7 +91,7 @@ fn a_quantized_matrix_has_the_bits_of_a_whole_one() {
 #[test]
 fn a_reused_buffer_leaves_no_trace() {
     let values = numbers(N * 4);
-    let rows = Dense::new(&values, N, 4).expect("shape");
+    let rows = dense(&values, 4);
     let order: Vec<usize> = (0..N).collect();
     let monitor = Monitor::new();
     let base =
@@ -106,7 +112,7 @@ fn a_reused_buffer_leaves_no_trace() {
 #[test]
 fn a_precomputed_matrix_need_not_be_symmetric() {
     let values = numbers(N * N);
-    let rows = Dense::new(&values, N, N).expect("shape");
+    let rows = dense(&values, N);
     let order: Vec<usize> = (0..N).collect();
     let monitor = Monitor::new();
     let gram = Gram::new(&rows, &order, Kernel::Precomputed, budget(N), &monitor);

@@ -80,6 +80,8 @@ pub(in crate::svm) fn merge(
 
 #[cfg(test)]
 mod tests {
+    use ndarray::array;
+
     use super::*;
     use crate::data::Dense;
     use crate::svm::gram::Gram;
@@ -89,8 +91,8 @@ mod tests {
     /// Two pairs of neighbours far from each other; each fold holds out one of a pair.
     #[test]
     fn each_variable_comes_from_the_solution_that_compensates_less() {
-        let values = [0.0, 0.1, 50.0, 50.1];
-        let rows = Dense::new(&values, 4, 1).expect("shape");
+        let values = array![[0.0], [0.1], [50.0], [50.1]];
+        let rows = Dense::new(values.view()).expect("contiguous");
         let (order, monitor) = ([0, 1, 2, 3], Monitor::new());
         let kernel = Kernel::Rbf { gamma: 1.0 };
         let budget = Budget::new(Some(1.0)).expect("valid");

@@ -1,9 +1,7 @@
 //! Kernel rows of the active variables, gathered and cached.
 
+use crate::runtime::cache::LLC_BYTES;
 use crate::svm::row_cache::RowCache;
-
-/// Capacity in bytes: as much as the last-level cache holds.
-const CACHE_BYTES: usize = 1 << 25;
 
 /// Minimum capacity: both rows of a pair.
 const MIN_ROWS: usize = 2;
@@ -20,9 +18,10 @@ pub(super) struct ActiveRows<T> {
 }
 
 impl<T: Copy + Default> ActiveRows<T> {
-    /// An empty cache of rows of `width` values, stored in `buffer`.
+    /// An empty cache of rows of `width` values, stored in `buffer`; as many as the last-level cache
+    /// holds.
     pub(super) fn new(width: usize, buffer: Vec<T>) -> Self {
-        let capacity = CACHE_BYTES / (width * size_of::<T>()).max(1);
+        let capacity = LLC_BYTES / (width * size_of::<T>()).max(1);
         Self::with_capacity(width, buffer, capacity.max(MIN_ROWS))
     }
 
