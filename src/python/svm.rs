@@ -67,12 +67,14 @@ impl Settings<'_> {
         }
     }
 
-    fn candidate(&self) -> PyResult<Candidate<'_>> {
-        let classes = self.class_weights.as_ref();
-        let classes = classes.map(PyReadonlyArray2::as_slice).transpose()?;
+    fn candidate(&self) -> PyResult<Candidate> {
+        let mut penalty = Penalty::new(self.c)?;
+        if let Some(class_weights) = &self.class_weights {
+            penalty = penalty.with_class_weights(class_weights.as_array())?;
+        }
         Ok(Candidate {
             kernels: self.kernels()?,
-            penalty: Penalty::new(self.c, classes.unwrap_or_default())?,
+            penalty,
             epsilon: self.epsilon,
             options: Options::new(self.tol, self.max_iter, self.shrinking)?,
         })

@@ -49,6 +49,12 @@ pub enum Kernel {
     SquaredDistance,
 }
 
+impl Default for Kernel {
+    fn default() -> Self {
+        Self::Rbf { gamma: 1.0 }
+    }
+}
+
 impl Kernel {
     /// Checks the parameters.
     pub fn check(self) -> Result<Self> {

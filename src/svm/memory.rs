@@ -14,11 +14,18 @@ pub struct Budget {
     total: u64,
 }
 
+impl Default for Budget {
+    /// Half of the free memory.
+    fn default() -> Self {
+        Self::of(free() / 2)
+    }
+}
+
 impl Budget {
     /// `megabytes` (of 2²⁰ bytes), or half of the free memory.
     pub fn new(megabytes: Option<f64>) -> Result<Self> {
         match megabytes {
-            None => Ok(Self::of(free() / 2)),
+            None => Ok(Self::default()),
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked
             Some(size) if size > 0.0 && size.is_finite() => {
                 Ok(Self::of((size * 1_048_576.0) as u64))

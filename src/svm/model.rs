@@ -38,7 +38,7 @@ pub struct Model {
 /// Fits a candidate to all samples.
 pub fn fit<R: Layout + Debug>(
     examples: &Examples<'_, R>,
-    candidate: &Candidate<'_>,
+    candidate: &Candidate,
     budget: Budget,
     monitor: &Monitor,
 ) -> Result<Model> {

@@ -272,7 +272,7 @@ proptest! {
 /// Two noisy clouds, large enough for shrinking to set in.
 pub(crate) fn clouds(n: usize) -> Small {
     let mut state = 7_u64;
-    let mut uniform = || {
+    let uniform = || {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);

@@ -13,12 +13,12 @@ use onefold::svm::smo::Options;
 use crate::svm::{Small, clouds};
 
 /// A candidate with one kernel, or with one a round.
-fn candidate(c: f64, kernels: &[Kernel]) -> Candidate<'static> {
+fn candidate(c: f64, kernels: &[Kernel]) -> Candidate {
     Candidate {
         kernels: kernels.to_vec(),
-        penalty: Penalty::new(c, &[]).expect("valid"),
-        epsilon: 0.0,
+        penalty: Penalty::new(c).expect("valid"),
         options: Options::new(1e-4, None, true).expect("valid"),
+        ..Candidate::default()
     }
 }
 
@@ -29,7 +29,7 @@ fn rbf(gamma: f64) -> Kernel {
 /// Three classes in five folds.
 fn outcomes(
     problem: &Small,
-    candidates: &[Candidate<'_>],
+    candidates: &[Candidate],
     megabytes: f64,
     n_threads: usize,
     seeding: Seeding,

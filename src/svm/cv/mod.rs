@@ -43,7 +43,7 @@ use crate::folds::Resampling;
 use crate::{Cost, Error, Monitor, Result};
 
 /// Options of a cross-validation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CvOptions {
     /// The rule for the starts of folds.
     pub seeding: Seeding,
@@ -57,7 +57,7 @@ pub type Finished<'a> = dyn FnMut(usize, Outcome) + Send + 'a;
 /// Cross-validates every candidate on the same folds. Candidates of one kernel finish together.
 pub fn cross_validate<R: Layout + Debug>(
     examples: &Examples<'_, R>,
-    candidates: &[Candidate<'_>],
+    candidates: &[Candidate],
     folds: &dyn Resampling,
     options: &CvOptions,
     monitor: &Monitor,

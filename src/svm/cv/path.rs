@@ -48,7 +48,7 @@ pub struct Outcome {
 /// A candidate with its binary problems.
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
-    pub(super) candidate: &'a Candidate<'a>,
+    pub(super) candidate: &'a Candidate,
     pub(super) binary: BinaryProblems,
 }
 

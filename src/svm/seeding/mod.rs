@@ -46,10 +46,11 @@ pub use self::transition::{SeededStart, Transition};
 use crate::{Error, Result};
 
 /// How the starts of folds are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Seeding {
     /// For every fold the best of several starts: withdrawal from two merged folds or from all samples,
     /// SIR, cold. Steps are conjugate.
+    #[default]
     Auto,
     /// β = 0.
     Cold,

@@ -58,6 +58,18 @@ pub struct Options {
     pub conjugate: bool,
 }
 
+impl Default for Options {
+    /// LIBSVM's: a tolerance of 1e-3, no limit on iterations, shrinking.
+    fn default() -> Self {
+        Self {
+            tolerance: 1e-3,
+            max_iterations: u64::MAX,
+            shrinking: true,
+            conjugate: false,
+        }
+    }
+}
+
 impl Options {
     /// Checks the options; `None` iterations mean no limit. Steps are LIBSVM's.
     pub fn new(tolerance: f64, max_iterations: Option<u64>, shrinking: bool) -> Result<Self> {
@@ -72,7 +84,7 @@ impl Options {
             tolerance,
             max_iterations: max_iterations.unwrap_or(u64::MAX),
             shrinking,
-            conjugate: false,
+            ..Self::default()
         })
     }
 }
