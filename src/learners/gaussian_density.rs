@@ -30,10 +30,10 @@ use super::learner::{CostModel, Fitted, Learner, same_type};
 use super::moments::{self, DiagonalGaussians, Moments, TotalWeight};
 use super::scatter::{Centering, Scatter, densify};
 use super::state::State;
-use super::triangle;
 use super::undo::{Undo, UndoLog};
 use super::with_undo;
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
+use crate::linalg::packed;
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Result};
 
@@ -290,8 +290,8 @@ impl Learner for GaussianDensity {
         let mut covariance = self.covariance();
         let covariance = match self.options.covariance {
             Covariance::Full => {
-                triangle::add_diagonal(&mut covariance, n, epsilon);
-                let square = triangle::to_square(&covariance, n);
+                packed::add_diagonal(&mut covariance, n, epsilon);
+                let square = packed::to_square(&covariance, n);
                 square.insert_axis(Axis(0)).into_dyn()
             }
             Covariance::Diagonal => {
@@ -343,16 +343,16 @@ impl<R: Layout> WithSimd for Evaluate<'_, '_, R> {
         let Self { model, data, .. } = self;
         let n = model.n_features;
         let mut l = model.covariance();
-        triangle::add_diagonal(&mut l, n, model.options.reg_covar);
-        triangle::factor(simd, &mut l, n)?;
-        let logs: f64 = triangle::diagonal(&l, n).map(f64::ln).sum();
+        packed::add_diagonal(&mut l, n, model.options.reg_covar);
+        packed::cholesky(simd, &mut l, n)?;
+        let logs: f64 = packed::diagonal(&l, n).map(f64::ln).sum();
         let constant = -0.5 * n as f64 * std::f64::consts::TAU.ln() - logs;
         let means = model.scatter().means(model.state.vector(0));
         let mut z = vec![0.0; n];
         for (index, out) in data.prefetched(self.rows).zip(self.out) {
             densify(data.rows().row(index), &mut z);
             simd::axpy(simd, -1.0, means, &mut z);
-            triangle::forward(simd, &l, &mut z);
+            packed::solve_lower(simd, &l, &mut z);
             *out = constant - 0.5 * simd::dot(simd, &z, &z);
         }
         Some(())

@@ -36,7 +36,6 @@ mod registry;
 mod ridge_statistics;
 mod scatter;
 mod state;
-mod triangle;
 mod undo;
 
 pub use batch::Order;

@@ -40,9 +40,10 @@ use super::ridge_statistics::{Predict, RidgeOptions};
 use super::scatter::densify;
 use super::state::State;
 use super::undo::{Undo, UndoLog};
-use super::{triangle, with_undo};
+use super::with_undo;
 use crate::Result;
 use crate::data::{Dataset, Examples, Layout, with_layout};
+use crate::linalg::packed;
 use crate::runtime::simd::{self, Simd, WithSimd};
 
 /// Ridge regression that keeps its solution.
@@ -67,8 +68,8 @@ impl RecursiveLeastSquares {
             "at least 1",
             n_outputs as f64,
         )?;
-        let mut vector = vec![0.0; triangle::len(n_features)];
-        triangle::add_diagonal(&mut vector, n_features, 1.0 / options.alpha);
+        let mut vector = vec![0.0; packed::len(n_features)];
+        packed::add_diagonal(&mut vector, n_features, 1.0 / options.alpha);
         vector.resize(vector.len() + n_features * n_outputs, 0.0);
         Ok(Self {
             options,
@@ -193,7 +194,7 @@ impl<R: Layout> WithSimd for Update<'_, '_, R> {
         let (p, q) = (model.n_features, model.n_outputs);
         let centering = model.options.centering();
         let (vector, head) = model.state.parts_mut(0);
-        let (inverse, weights) = vector.split_at_mut(triangle::len(p));
+        let (inverse, weights) = vector.split_at_mut(packed::len(p));
         let (mut z, mut g) = (vec![0.0; p + q], vec![0.0; p]);
         for index in data.prefetched(self.rows) {
             densify(data.rows().row(index), &mut z);
@@ -203,14 +204,14 @@ impl<R: Layout> WithSimd for Update<'_, '_, R> {
                 continue;
             }
             let (x, y) = z.split_at(p);
-            triangle::multiply(simd, inverse, x, &mut g);
+            packed::multiply(simd, inverse, x, &mut g);
             let h = 1.0 / weight + simd::dot(simd, x, &g);
             for (output, y) in y.iter().enumerate() {
                 let weights = &mut weights[output * p..][..p];
                 let error = y - simd::dot(simd, weights, x);
                 simd::axpy(simd, error / h, &g, weights);
             }
-            triangle::rank_one(simd, inverse, -1.0 / h, &g);
+            packed::rank_one(simd, inverse, -1.0 / h, &g);
         }
     }
 }

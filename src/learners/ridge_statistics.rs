@@ -29,8 +29,9 @@ use super::linear::linear_attributes;
 use super::scatter::{Centering, Scatter, densify};
 use super::state::State;
 use super::undo::{Undo, UndoLog};
-use super::{triangle, with_undo};
+use super::with_undo;
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
+use crate::linalg::packed;
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Result};
 
@@ -121,13 +122,13 @@ impl WithSimd for Solve<'_> {
         let Self(model) = self;
         let (p, scatter) = (model.n_features, model.scatter());
         let mut l = scatter.triangle(model.state.vector(0)).to_vec();
-        triangle::add_diagonal(&mut l, p, model.options.alpha);
+        packed::add_diagonal(&mut l, p, model.options.alpha);
         // The rows of y stand below those of x and come out as L⁻¹Sₓᵧ.
-        triangle::factor(simd, &mut l, p)?;
+        packed::cholesky(simd, &mut l, p)?;
         let (x_means, y_means) = scatter.means(model.state.vector(0)).split_at(p);
         let outputs = y_means.iter().enumerate().map(|(output, y_mean)| {
-            let mut weights = l[triangle::len(p + output)..][..p].to_vec();
-            triangle::backward(simd, &l, &mut weights);
+            let mut weights = l[packed::len(p + output)..][..p].to_vec();
+            packed::solve_lower_transposed(simd, &l, &mut weights);
             let intercept = y_mean - simd::dot(simd, &weights, x_means);
             (weights.into(), intercept)
         });

@@ -10,8 +10,8 @@
 //! # References
 //! D. H. D. West (1979); T. F. Chan, G. H. Golub, R. J. LeVeque (1983): see `moments`.
 
-use super::triangle;
 use crate::data::Row;
+use crate::linalg::packed;
 use crate::runtime::simd::Simd;
 
 /// What sums of squares are taken about.
@@ -50,7 +50,7 @@ pub(super) struct Scatter {
 impl Scatter {
     /// The number of values.
     pub(super) fn len(self) -> usize {
-        1 + self.n + triangle::len(self.n)
+        1 + self.n + packed::len(self.n)
     }
 
     /// The means; zeros where sums are taken about zero.
@@ -68,7 +68,7 @@ impl Scatter {
     pub(super) fn add<S: Simd>(self, simd: S, values: &mut [f64], z: &mut [f64], weight: f64) {
         let (head, triangle) = values.split_at_mut(1 + self.n);
         let weight = self.centering.absorb(head, z, weight);
-        triangle::rank_one(simd, triangle, weight, z);
+        packed::rank_one(simd, triangle, weight, z);
     }
 
     /// Adds the scatter of other rows.

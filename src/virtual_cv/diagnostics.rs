@@ -1,10 +1,10 @@
 //! Leverages and leave-one-out residuals, from which Cook's distances, PRESS and GCV follow.
 
 use super::eliminate::{GROUP, Hat};
-use super::linalg::Mat;
 use super::primal::Primal;
 use super::problem::{Cv, Model, Problem};
 use crate::data::Layout;
+use crate::linalg::Mat;
 use crate::{Error, Folds, Monitor, Result};
 
 /// What one pass over the rows tells about each of them.

@@ -7,12 +7,11 @@
 //! do not determine the model, the solution of least norm, as scikit-learn's. The slow road, for
 //! the folds that need it: O(n·p²) each.
 
-use super::linalg::{self, Mat};
 use super::moments::{BLOCK, Frame, Packed};
 use super::problem::{Model, Problem};
 use super::spectrum::Spectrum;
-use super::triangle::triangle;
 use crate::data::{Layout, Row};
+use crate::linalg::{self, Mat};
 use crate::{Error, Monitor, Result};
 
 /// A centred column no larger than this part of its mean is constant up to rounding.
@@ -51,7 +50,7 @@ impl<R: Layout> Problem<'_, R> {
             shift: centre.shift.clone(),
         };
         let level = self.level(model, train, weight);
-        let r = triangle(train, p + q, monitor, &|row, out| {
+        let r = linalg::tsqr(train, p + q, monitor, &|row, out| {
             let root = self.root_weight(row);
             frame.write(self.rows.row(row), root, &mut out[..p]);
             for ((out, y), level) in out[p..].iter_mut().zip(self.target(row)).zip(&level) {

@@ -6,11 +6,11 @@
 
 use super::direct::Fitted;
 use super::eliminate::HARD;
-use super::linalg::{self, Cholesky, Mat};
 use super::moments::{BLOCK, sum};
 use super::primal::Primal;
 use super::problem::{Cv, Held};
 use crate::data::Layout;
+use crate::linalg::{self, Cholesky, Mat};
 use crate::{Monitor, Result};
 
 /// The part of a sum of squared errors that must be left when all that cancels has cancelled: about
@@ -117,13 +117,13 @@ impl<R: Layout> Primal<'_, R> {
         Ok(Some(Downdated {
             fitted: Fitted::new(self.sums.frame.shift.clone(), self.coefficients(&theta)),
             theta,
-            held_out: (is_removed && is_test).then(|| linalg::mirrored(sums)),
+            held_out: (is_removed && is_test).then(|| linalg::mirror_lower(sums)),
         }))
     }
 
     /// Σ w·bbᵀ with b = (z, 1, y), from the same sum with (x, y, 1).
     fn rotate(&self, sums: &Mat<f64>) -> Mat<f64> {
-        let sums = linalg::mirrored(sums.clone());
+        let sums = linalg::mirror_lower(sums.clone());
         let to = self.to_coordinates();
         let half = linalg::product(to.as_ref(), sums.as_ref());
         linalg::product(half.as_ref(), to.transpose())

@@ -8,13 +8,11 @@
 
 use rayon::prelude::*;
 
-use super::band::{self, Factor};
 use super::eliminate::Hat;
-use super::linalg::{self, Mat, MatMut, MatRef, TILE, tiles};
 use super::moments::{Frame, is_sparse};
 use super::problem::{Model, Problem};
-use super::reduce::Reduced;
 use crate::data::{Layout, Row};
+use crate::linalg::{self, BandFactor, BandForm, Mat, MatMut, MatRef, TILE_COLUMNS, par_tiles};
 use crate::{Monitor, Result};
 
 /// (d_max + λ)/(d_min + λ) above which C has too few digits.
@@ -64,7 +62,7 @@ pub(super) struct Dual<'a> {
     /// Qᵀ: a column a row of the data.
     vectors: Mat<f64>,
     /// Of B + λI for every λ, all in units of K.
-    factors: Vec<Factor>,
+    factors: Vec<BandFactor>,
     alphas: Vec<f64>,
     theta: Mat<f64>,
     level: Vec<f64>,
@@ -91,7 +89,7 @@ impl<'a> Dual<'a> {
             .collect();
         let trace: f64 = (0..n).map(|i| gram[(i, i)]).sum();
         let axis = model.intercept.then(|| roots.clone());
-        let reduced = Reduced::new(gram, axis, monitor)?;
+        let reduced = BandForm::new(gram, axis, monitor)?;
         let is_far = model.intercept && reduced.band.trace() * FAR < trace;
         let Some((reduced, factors)) = (!is_far).then(|| factors(reduced, &alphas)).flatten()
         else {
@@ -102,14 +100,14 @@ impl<'a> Dual<'a> {
         let weighted = Mat::from_fn(n, q, |i, o| {
             roots[(i, 0)] * (targets.values[i * q + o] - level[o])
         });
-        let along = linalg::product(reduced.vectors.as_ref(), weighted.as_ref());
+        let along = linalg::product(reduced.q_transposed.as_ref(), weighted.as_ref());
         let mut theta = Mat::from_fn(along.nrows(), alphas.len() * q, |i, c| along[(i, c % q)]);
         for (alpha, factor) in factors.iter().enumerate() {
             gain(factor, theta.get_mut(.., alpha * q..(alpha + 1) * q));
         }
         Ok(Some(Self {
             targets,
-            vectors: reduced.vectors,
+            vectors: reduced.q_transposed,
             factors,
             alphas,
             theta,
@@ -119,7 +117,7 @@ impl<'a> Dual<'a> {
 }
 
 /// A ← −(B + λI)⁻¹A.
-fn gain(factor: &Factor, mut a: MatMut<'_, f64>) {
+fn gain(factor: &BandFactor, mut a: MatMut<'_, f64>) {
     for j in 0..a.ncols() {
         let mut x: Vec<f64> = a.as_ref().col(j).iter().map(|a| -a).collect();
         factor.solve(&mut x);
@@ -162,19 +160,19 @@ fn weigh(gram: &mut Mat<f64>, roots: &[f64]) -> Option<f64> {
 
 /// A factor for every λ, with a diagonal band if that of K is not definite; `None` where they have
 /// too few digits.
-fn factors(reduced: Reduced, alphas: &[f64]) -> Option<(Reduced, Vec<Factor>)> {
-    let factor = |reduced: &Reduced| -> Vec<Factor> {
+fn factors(reduced: BandForm, alphas: &[f64]) -> Option<(BandForm, Vec<BandFactor>)> {
+    let factor = |reduced: &BandForm| -> Vec<BandFactor> {
         let alphas = alphas.par_iter();
         alphas.map(|&alpha| reduced.band.factor(alpha)).collect()
     };
     let found = factor(&reduced);
-    if found.iter().all(Factor::is_definite) {
+    if found.iter().all(BandFactor::is_definite) {
         let hardest = (0..alphas.len()).min_by(|&i, &j| alphas[i].total_cmp(&alphas[j]))?;
         let condition = reduced.band.condition(alphas[hardest], &found[hardest]);
         return (condition <= WORST).then_some((reduced, found));
     }
     // Without pivoting an indefinite band has no stable factor, but a diagonal has.
-    let (values, reduced) = reduced.diagonal()?;
+    let (values, reduced) = reduced.diagonalize()?;
     let is_safe = |alpha: &f64| {
         let sizes = values.iter().map(|d| (d + alpha).abs());
         let largest = sizes.clone().fold(0.0, f64::max);
@@ -224,10 +222,10 @@ impl Hat for Dual<'_> {
         Mat::new()
     }
     fn complements(&self, a: &Mat<f64>) -> Mat<f64> {
-        band::diagonals(&self.factors, a.as_ref())
+        linalg::quadratic_form_diagonals(&self.factors, a.as_ref())
     }
     fn system(&self, alpha: usize, a: MatRef<'_, f64>) -> Mat<f64> {
-        self.factors[alpha].quadratic(a)
+        self.factors[alpha].quadratic_form(a)
     }
     fn gain(&self, alpha: usize, b: MatMut<'_, f64>) {
         gain(&self.factors[alpha], b);
@@ -256,7 +254,7 @@ impl<R: Layout> Problem<'_, R> {
         let (n, p) = (self.n_rows(), self.rows.n_features());
         let mut gram = Mat::zeros(n, n);
         if frame.is_plain() && is_sparse(self.rows) {
-            tiles(0, gram.as_mut(), &|first, columns| {
+            par_tiles(0, gram.as_mut(), &|first, columns| {
                 self.fill_sparse(first, columns, monitor);
             });
             monitor.check()?;
@@ -264,14 +262,14 @@ impl<R: Layout> Problem<'_, R> {
         }
         for first in (0..p).step_by(FEATURES) {
             let mut x = Mat::zeros(FEATURES.min(p - first), n);
-            tiles(0, x.as_mut(), &|row, columns| {
+            par_tiles(0, x.as_mut(), &|row, columns| {
                 for (row, column) in (row..).zip(columns.col_iter_mut()) {
                     let column = column.try_as_col_major_mut();
                     let out = column.expect("a column of a new matrix").as_slice_mut();
                     frame.write_from(first, self.rows.row(row), out);
                 }
             });
-            tiles(0, gram.as_mut(), &|row, columns| {
+            par_tiles(0, gram.as_mut(), &|row, columns| {
                 add_products(row, columns, x.as_ref(), monitor);
             });
             monitor.check()?;
@@ -301,11 +299,11 @@ impl<R: Layout> Problem<'_, R> {
 fn add_products(first: usize, columns: MatMut<'_, f64>, x: MatRef<'_, f64>, monitor: &Monitor) {
     let own = x.get(.., first..first + columns.ncols());
     let mut columns = columns;
-    for top in (first..x.ncols()).step_by(TILE) {
+    for top in (first..x.ncols()).step_by(TILE_COLUMNS) {
         if monitor.check().is_err() {
             return;
         }
-        let end = x.ncols().min(top + TILE);
+        let end = x.ncols().min(top + TILE_COLUMNS);
         let part = columns.as_mut().get_mut(top..end, ..);
         linalg::add_product(part, x.get(.., top..end).transpose(), own);
     }

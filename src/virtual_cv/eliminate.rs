@@ -14,9 +14,9 @@
 
 use std::ops::Range;
 
-use super::linalg::{self, Cholesky, Mat, MatMut, MatRef};
 use super::problem::{Cv, Held};
 use super::sink::Sink;
+use crate::linalg::{self, Cholesky, Mat, MatMut, MatRef};
 use crate::{Monitor, Result};
 
 /// Rows whose coordinates are formed at a time.

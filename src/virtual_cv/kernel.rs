@@ -1,10 +1,10 @@
 //! Kernel ridge: the dual form with a kernel matrix that the caller made.
 
 use super::dual::{Dual, Targets};
-use super::linalg::{self, Mat};
 use super::problem::{Cv, Model, check, roots};
 use super::sink::{Sink, walk};
 use super::{Foldable, eliminate_all};
+use crate::linalg::{self, Mat};
 use crate::{Error, Monitor, Result};
 
 /// Largest over smallest |d + λ| for which a fold's own system still gives six digits.
@@ -86,7 +86,7 @@ impl<'a> KernelProblem<'a> {
                      raise alpha"
                 .into(),
         };
-        let (values, vectors) = linalg::eigen(&gram).ok_or_else(undetermined)?;
+        let (values, vectors) = linalg::symmetric_eigen(&gram).ok_or_else(undetermined)?;
         for alpha in alphas {
             let sizes = values.iter().map(|d| (d + alpha).abs());
             let largest = sizes.clone().fold(0.0, f64::max);

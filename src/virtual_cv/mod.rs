@@ -13,7 +13,7 @@
 //! | one row | r_i / (1 − h_ii) | `eliminate` |
 //! | l < p | (I − H_DD) r_D⁽⁻ᴰ⁾ = r_D | `eliminate` |
 //! | l ≥ p | (XᵀX + λI − X_DᵀX_D) θ⁽⁻ᴰ⁾ = Xᵀy − X_Dᵀy_D | `downdate` |
-//! | p ≥ n, or a kernel | C_DD r_D⁽⁻ᴰ⁾ = c_D, C = (K + λI)⁻¹, c = Cy | `dual`, `reduce`, `band` |
+//! | p ≥ n, or a kernel | C_DD r_D⁽⁻ᴰ⁾ = c_D, C = (K + λI)⁻¹, c = Cy | `dual` |
 //! | with a scaler in front | the same sums, a decomposition a fold | `scaled` |
 //! | 1 − h ≈ 0, rank lost | the training rows, by QR | `direct` |
 //!
@@ -37,23 +37,18 @@
 
 #![allow(clippy::doc_markdown)] // formulas are not code
 
-mod band;
 mod diagnostics;
 mod direct;
 mod downdate;
 mod dual;
 mod eliminate;
-mod jacobi;
 mod kernel;
-mod linalg;
 mod moments;
 mod primal;
 mod problem;
-mod reduce;
 mod scaled;
 mod sink;
 mod spectrum;
-mod triangle;
 
 use std::ops::Range;
 

@@ -5,9 +5,9 @@
 //! digits. Rows are packed into dense blocks and multiplied at the speed of a matrix product, or,
 //! where few values are stored, added up entry by entry.
 
-use super::linalg::{self, Mat, MatRef};
 use super::problem::Problem;
 use crate::data::{Layout, Row};
+use crate::linalg::{self, Mat, MatRef};
 use crate::{Monitor, Result};
 
 /// Rows that are packed and multiplied at a time.

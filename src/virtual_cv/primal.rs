@@ -2,12 +2,11 @@
 
 use super::direct::{Fitted, ROUNDING};
 use super::eliminate::Hat;
-use super::linalg::{self, Mat, MatMut, MatRef};
 use super::moments::{BLOCK, Frame, Packed, is_sparse};
 use super::problem::{Cv, Model, Problem};
 use super::spectrum::Spectrum;
-use super::triangle::triangle;
 use crate::data::{Layout, Row};
+use crate::linalg::{self, Mat, MatMut, MatRef};
 use crate::{Monitor, Result};
 
 /// Sums about a point this many deviations from the mean lose too many digits when centred.
@@ -362,7 +361,7 @@ fn factor<R: Layout>(
 ) -> Result<Mat<f64>> {
     let p = off.len();
     let rows: Vec<usize> = (0..problem.n_rows()).collect();
-    triangle(&rows, p + level.len(), monitor, &|row, out| {
+    linalg::tsqr(&rows, p + level.len(), monitor, &|row, out| {
         let root = problem.root_weight(row);
         frame.write(problem.rows.row(row), root, &mut out[..p]);
         out.iter_mut().zip(off).for_each(|(x, o)| *x -= root * o);

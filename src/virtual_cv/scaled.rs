@@ -11,11 +11,11 @@
 //! Cost: O(n·p²) for the sums, O(p³) a fold.
 
 use super::direct::{Fitted, deviation, is_constant};
-use super::linalg::{self, Mat};
 use super::primal::Totals;
 use super::problem::{Cv, Held, Model, Problem, Scaler};
 use super::spectrum::Spectrum;
 use crate::data::Layout;
+use crate::linalg::{self, Mat};
 use crate::{Monitor, Result};
 
 /// The part of a column's sum of squares that must be left without the fold.

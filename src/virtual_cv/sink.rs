@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::linalg::{Mat, MatRef};
 use super::problem::Cv;
+use crate::linalg::{Mat, MatRef};
 use crate::{Monitor, Result};
 
 /// Receives the predictions of a run of consecutive folds.

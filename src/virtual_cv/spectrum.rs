@@ -8,8 +8,7 @@
 //! clearly nothing (the minimum-norm solution leaves it out, as scikit-learn's does), or it is
 //! neither, and then no number is given for it.
 
-use super::jacobi;
-use super::linalg::{self, Mat};
+use crate::linalg::{self, Mat};
 use crate::{Monitor, Result};
 
 /// The largest relative error that an eigenvalue of the Gram may cause in a prediction.
@@ -30,7 +29,7 @@ pub(super) struct Spectrum {
 impl Spectrum {
     /// From the Gram and Σ x·yᵀ; `None` when its digits do not suffice for penalty `alpha`.
     pub(super) fn of_gram(gram: &Mat<f64>, products: &Mat<f64>, alpha: f64) -> Option<Self> {
-        let (values, vectors) = linalg::eigen(gram)?;
+        let (values, vectors) = linalg::symmetric_eigen(gram)?;
         let largest = values.last().copied().unwrap_or(0.0);
         let noise = f64::EPSILON * values.len() as f64 * largest;
         let is_safe = |d: &f64| {
@@ -61,11 +60,11 @@ impl Spectrum {
         let is_wide = n < n_features;
         let (svd, right) = if is_wide {
             let (q, r) = linalg::thin_qr(&x.transpose().to_owned());
-            let svd = jacobi::svd(&r.transpose().to_owned(), monitor)?;
+            let svd = linalg::jacobi_svd(&r.transpose().to_owned(), monitor)?;
             let right = linalg::product(q.as_ref(), svd.right.as_ref());
             (svd, right)
         } else {
-            let mut svd = jacobi::svd(&x.to_owned(), monitor)?;
+            let mut svd = linalg::jacobi_svd(&x.to_owned(), monitor)?;
             let right = std::mem::replace(&mut svd.right, Mat::new());
             (svd, right)
         };

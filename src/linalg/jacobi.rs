@@ -1,35 +1,38 @@
-//! Singular values to high relative accuracy.
+//! One-sided Jacobi: singular values to high relative accuracy.
 //!
-//! One-sided Jacobi rotates pairs of columns of A until all are orthogonal: AV = W, σ_j = ‖w_j‖.
-//! Unlike the usual methods it finds small singular values of a badly *scaled* matrix as precisely
-//! as large ones: the error is governed by the condition of A with its columns brought to equal
-//! length. That is what a ridge fit of columns in metres and millimetres needs.
+//! **Problem.** The singular values of a badly *scaled* matrix (columns in metres and millimetres),
+//! small ones as precisely as large ones.
 //!
-//! Reference: Demmel and Veselić, "Jacobi's method is more accurate than QR", SIAM J. Matrix Anal.
-//! Appl. 13 (1992).
+//! **Method.** Pairs of columns of A are rotated until all are orthogonal: AV = W, σ_j = ‖w_j‖. The
+//! error depends on the condition number of A with its columns scaled to equal length.
+//!
+//! **Cost.** O(m·n²) per sweep, some eight sweeps.
+//!
+//! **References.** Demmel and Veselić, "Jacobi's method is more accurate than QR", SIAM J. Matrix
+//! Anal. Appl. 13 (1992).
 
-use super::linalg::Mat;
+use super::Mat;
 use crate::{Monitor, Result};
 
-/// Sweeps after which a matrix counts as converged: eight are many already.
-const SWEEPS: usize = 60;
+/// Upper bound on the sweeps; about eight suffice.
+const MAX_SWEEPS: usize = 60;
 
 /// AV = W with orthogonal columns W, longest first.
-pub(super) struct Svd {
+pub(crate) struct Svd {
     /// σ.
-    pub(super) values: Vec<f64>,
-    /// V, a column a singular value.
-    pub(super) right: Mat<f64>,
+    pub(crate) values: Vec<f64>,
+    /// V: one column per singular value.
+    pub(crate) right: Mat<f64>,
     /// W = UΣ.
-    pub(super) scaled_left: Mat<f64>,
+    pub(crate) scaled_left: Mat<f64>,
 }
 
 /// The singular value decomposition of `a`.
-pub(super) fn svd(a: &Mat<f64>, monitor: &Monitor) -> Result<Svd> {
+pub(crate) fn jacobi_svd(a: &Mat<f64>, monitor: &Monitor) -> Result<Svd> {
     let n = a.ncols();
     let mut w = a.clone();
     let mut v = Mat::identity(n, n);
-    for _ in 0..SWEEPS {
+    for _ in 0..MAX_SWEEPS {
         monitor.check()?;
         if !sweep(&mut w, &mut v) {
             break;
@@ -45,7 +48,7 @@ pub(super) fn svd(a: &Mat<f64>, monitor: &Monitor) -> Result<Svd> {
     })
 }
 
-/// Rotates every pair of columns once; whether any pair was still far from orthogonal.
+/// Rotates every pair of columns once; returns false if all were orthogonal already.
 fn sweep(w: &mut Mat<f64>, v: &mut Mat<f64>) -> bool {
     let tolerance = f64::EPSILON * (w.nrows() as f64).sqrt();
     let mut has_rotated = false;
@@ -81,8 +84,8 @@ fn rotate(x: &mut Mat<f64>, (i, j): (usize, usize), (c, s): (f64, f64)) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::linalg::product;
     use super::*;
+    use crate::linalg::product;
 
     #[test]
     fn small_values_of_a_graded_matrix_keep_their_digits() {
@@ -93,7 +96,7 @@ mod tests {
             1.0 / (1.0 + (i + 2 * j) as f64) + f64::from(i == j)
         });
         let graded = Mat::from_fn(n, n, |i, j| well[(i, j)] * scale(j));
-        let found = svd(&graded, &Monitor::new()).expect("not cancelled");
+        let found = jacobi_svd(&graded, &Monitor::new()).expect("not cancelled");
         // |det| is the product of the singular values: relative accuracy of all of them.
         let product_of_values: f64 = (0..n).map(|j| found.values[j] / scale(j)).product();
         assert!((product_of_values / well.determinant().abs() - 1.0).abs() < 1e-12);
@@ -108,7 +111,7 @@ mod tests {
     #[test]
     fn zero_columns_stay_zero() {
         let a = Mat::from_fn(3, 3, |i, j| if j == 1 { 0.0 } else { (i + j) as f64 });
-        let found = svd(&a, &Monitor::new()).expect("not cancelled");
+        let found = jacobi_svd(&a, &Monitor::new()).expect("not cancelled");
         assert_eq!(found.values[2], 0.0);
     }
 }

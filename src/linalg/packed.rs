@@ -1,7 +1,6 @@
-//! Symmetric matrices as their lower triangles, row after row, and their Cholesky factors.
+//! Symmetric matrices in packed storage (the lower triangle, row by row) and their Cholesky factors.
 //!
-//! Row i begins at i(i + 1)/2 and has i + 1 numbers, so that every loop here runs over
-//! neighbouring numbers.
+//! Row i starts at i(i + 1)/2 and has i + 1 values, so that all inner loops are contiguous.
 
 use std::ops::Range;
 
@@ -9,25 +8,25 @@ use ndarray::Array2;
 
 use crate::runtime::simd::{self, Simd};
 
-/// Numbers in the triangle of a symmetric matrix of `n` rows.
-pub(super) fn len(n: usize) -> usize {
+/// Number of stored values of a matrix with `n` rows.
+pub(crate) fn len(n: usize) -> usize {
     n * (n + 1) / 2
 }
 
-/// Where row `i` stands.
+/// The range of row `i`.
 #[inline(always)]
 fn row(i: usize) -> Range<usize> {
     len(i)..len(i + 1)
 }
 
-/// The whole matrix of a triangle.
-pub(super) fn to_square(a: &[f64], n: usize) -> Array2<f64> {
+/// The matrix in full storage.
+pub(crate) fn to_square(a: &[f64], n: usize) -> Array2<f64> {
     Array2::from_shape_fn((n, n), |(i, j)| a[len(i.max(j)) + i.min(j)])
 }
 
-/// A ← A + c·vvᵀ, at a cost of what v has that is not zero × its length / 2.
+/// A ← A + c·vvᵀ, at a cost of nnz(v) × n / 2.
 #[inline(always)]
-pub(super) fn rank_one<S: Simd>(simd: S, a: &mut [f64], c: f64, v: &[f64]) {
+pub(crate) fn rank_one<S: Simd>(simd: S, a: &mut [f64], c: f64, v: &[f64]) {
     for (i, &value) in v.iter().enumerate() {
         if value != 0.0 {
             simd::axpy(simd, c * value, &v[..=i], &mut a[row(i)]);
@@ -37,7 +36,7 @@ pub(super) fn rank_one<S: Simd>(simd: S, a: &mut [f64], c: f64, v: &[f64]) {
 
 /// out ← Av.
 #[inline(always)]
-pub(super) fn multiply<S: Simd>(simd: S, a: &[f64], v: &[f64], out: &mut [f64]) {
+pub(crate) fn multiply<S: Simd>(simd: S, a: &[f64], v: &[f64], out: &mut [f64]) {
     for (i, &value) in v.iter().enumerate() {
         let a = &a[row(i)];
         out[i] = simd::dot(simd, a, &v[..=i]);
@@ -47,12 +46,12 @@ pub(super) fn multiply<S: Simd>(simd: S, a: &[f64], v: &[f64], out: &mut [f64]) 
     }
 }
 
-/// Turns A into L with A = L·Lᵀ; `None` when A is not positive definite to rounding.
+/// Replaces A by L with A = LLᵀ; `None` if A is not positive definite to rounding.
 ///
-/// A may have more rows than the `n` columns of L. The rows below the n-th are divided by Lᵀ, which
-/// makes them the first half of the solution for right-hand sides that stand there.
+/// A may have more rows than the `n` columns of L. Rows after the n-th are right-hand sides b: they
+/// become L⁻¹b, which [`solve_lower_transposed`] completes to A⁻¹b.
 #[inline(always)]
-pub(super) fn factor<S: Simd>(simd: S, a: &mut [f64], n: usize) -> Option<()> {
+pub(crate) fn cholesky<S: Simd>(simd: S, a: &mut [f64], n: usize) -> Option<()> {
     let mut i = 0;
     while len(i) < a.len() {
         let (above, rest) = a.split_at_mut(len(i));
@@ -65,7 +64,7 @@ pub(super) fn factor<S: Simd>(simd: S, a: &mut [f64], n: usize) -> Option<()> {
         if i < n {
             let sum = simd::dot(simd, &current[..i], &current[..i]);
             let pivot = current[i] - sum;
-            // What rounding leaves of a zero is no pivot.
+            // A pivot at rounding level counts as zero.
             if pivot.is_nan() || pivot <= n as f64 * f64::EPSILON * current[i] {
                 return None;
             }
@@ -78,7 +77,7 @@ pub(super) fn factor<S: Simd>(simd: S, a: &mut [f64], n: usize) -> Option<()> {
 
 /// v ← L⁻¹v, for the `v.len()` first rows of L.
 #[inline(always)]
-pub(super) fn forward<S: Simd>(simd: S, l: &[f64], v: &mut [f64]) {
+pub(crate) fn solve_lower<S: Simd>(simd: S, l: &[f64], v: &mut [f64]) {
     for i in 0..v.len() {
         let l = &l[row(i)];
         let sum = simd::dot(simd, &l[..i], &v[..i]);
@@ -88,7 +87,7 @@ pub(super) fn forward<S: Simd>(simd: S, l: &[f64], v: &mut [f64]) {
 
 /// v ← L⁻ᵀv, for the `v.len()` first rows of L.
 #[inline(always)]
-pub(super) fn backward<S: Simd>(simd: S, l: &[f64], v: &mut [f64]) {
+pub(crate) fn solve_lower_transposed<S: Simd>(simd: S, l: &[f64], v: &mut [f64]) {
     for i in (0..v.len()).rev() {
         let l = &l[row(i)];
         v[i] /= l[i];
@@ -97,13 +96,13 @@ pub(super) fn backward<S: Simd>(simd: S, l: &[f64], v: &mut [f64]) {
     }
 }
 
-/// The numbers on the diagonal of the first `n` rows.
-pub(super) fn diagonal(a: &[f64], n: usize) -> impl Iterator<Item = f64> {
+/// The diagonal of the first `n` rows.
+pub(crate) fn diagonal(a: &[f64], n: usize) -> impl Iterator<Item = f64> {
     (0..n).map(|i| a[len(i) + i])
 }
 
 /// A ← A + c·I, for the first `n` rows.
-pub(super) fn add_diagonal(a: &mut [f64], n: usize, c: f64) {
+pub(crate) fn add_diagonal(a: &mut [f64], n: usize, c: f64) {
     for i in 0..n {
         a[len(i) + i] += c;
     }
@@ -124,9 +123,9 @@ mod tests {
             let Self(a, v) = self;
             let mut product = vec![f64::NAN; v.len()];
             multiply(simd, a, v, &mut product);
-            factor(simd, a, v.len())?;
-            forward(simd, a, v);
-            backward(simd, a, v);
+            cholesky(simd, a, v.len())?;
+            solve_lower(simd, a, v);
+            solve_lower_transposed(simd, a, v);
             Some(product)
         }
     }
@@ -170,7 +169,7 @@ mod tests {
     fn a_matrix_without_an_inverse_has_no_factor() {
         for mut a in [vec![0.0], vec![-1.0], vec![f64::NAN], vec![1.0, 1.0, 1.0]] {
             let n = if a.len() == 1 { 1 } else { 2 };
-            assert!(factor(pulp::Scalar, &mut a, n).is_none());
+            assert!(cholesky(pulp::Scalar, &mut a, n).is_none());
         }
     }
 }
