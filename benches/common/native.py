@@ -29,7 +29,7 @@ class Native:
     def one_pass(self):
         """Learn every row once, in order."""
         learner = self.learner()
-        learner.learn(self.examples)
+        learner.update(self.examples)
         return learner
 
     def folds(self, k):
@@ -38,13 +38,14 @@ class Native:
 
     def tree(self, folds, *, order="fixed", n_jobs=1):
         """Cross-validate by TreeCV; return the counters of its work."""
-        return self._run(_core.tree_cv, folds, order, n_jobs)
+        return self._run("tree", folds, order, n_jobs)
 
     def refit(self, folds, *, order="fixed", n_jobs=1):
         """Cross-validate by the standard method; return the counters of its work."""
-        return self._run(_core.refit_cv, folds, order, n_jobs)
+        return self._run("refit", folds, order, n_jobs)
 
     def _run(self, engine, folds, order, n_jobs):
         options = TreeOptions("auto", None if order == "fixed" else 1, n_jobs)
-        _, cost = engine(self.learner(), self.examples, folds, options)
+        learners = [self.learner()]
+        [(_, cost, _)] = _core.incremental_cv(engine, learners, self.examples, folds, options)
         return cost

@@ -135,12 +135,17 @@ impl Tree {
     ) -> Result<(Vec<f64>, Cost)> {
         data.check_samples(folds.n_samples())?;
         let cost_model = learner.cost_model(data);
+        // Models that are kept should share what they have in common.
+        let strategy = match self.strategy {
+            Strategy::Auto if models.is_some() => Strategy::Share,
+            strategy => strategy,
+        };
         let pool = ThreadPool::new();
         let tree = Subtree {
             folds,
             driver: Driver::new(data, &cost_model, self.order, monitor),
             pool: &pool,
-            plan: Plan::new(&cost_model, self.strategy)?,
+            plan: Plan::new(&cost_model, strategy)?,
             n_outputs: learner.n_outputs(),
             rows: folds.rows(0..folds.len()),
             first: 0,

@@ -1,4 +1,6 @@
-"""The fitted models of the folds: returned by tree and refit, and used to predict new rows."""
+"""The fitted models of the folds: returned by tree, merge and refit, used to predict new rows."""
+
+import pickle
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
+from onefold import learners
 from onefold.learners import LogisticSGD, Pegasos, RidgeStatistics
 from onefold.reference.tree import tree_models
 
@@ -78,6 +81,48 @@ def test_the_tree_returns_the_model_of_every_fold(name, cv, options):
     np.testing.assert_array_equal(result.predict_with_folds(NEW), expected)
 
 
+@pytest.mark.parametrize(
+    ("estimator", "targets"),
+    [(learners.GaussianNB(), y), (RidgeStatistics(), NUMBERS), (learners.GaussianDensity(), None)],
+    ids=["classes", "numbers", "density"],
+)
+def test_merging_returns_the_model_of_every_fold(estimator, targets):
+    keywords = {"cv": KFold(5), "engine": "merge", "n_jobs": 2, "return_estimator": True}
+    result = onefold.cross_validate(estimator, X, targets, **keywords)
+    assert len(result["estimator"]) == 5
+    for fold, model in enumerate(result["estimator"]):
+        rows = result.folds.train(fold)
+        refitted = clone(estimator).fit(X[rows], None if targets is None else targets[rows])
+        for name in ("predict", "score_samples"):
+            if hasattr(model, name):
+                found, expected = getattr(model, name)(NEW), getattr(refitted, name)(NEW)
+                if targets is y:
+                    np.testing.assert_array_equal(found, expected)
+                else:
+                    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_native_fold_models_share_memory_and_are_independent():
+    keywords = {"cv": "loo", "engine": "tree", "return_estimator": True}
+    result = onefold.cross_validate(learners.Perceptron(), X[:40], y[:40], **keywords)
+    models = result["estimator"]
+    n_classes = len(models[0].classes_)
+    pairs = zip(models[:-1], models[1:], strict=True)
+    shared = [
+        ours._learner.shares(theirs._learner, vector)
+        for ours, theirs in pairs
+        for vector in range(n_classes)
+    ]
+    # Leave-one-out models of neighbours differ in the few classes that a row makes a step for.
+    assert 2 * sum(shared) > len(shared)
+    before = [model.coef_ for model in models[1:]]
+    models[0].partial_fit(X, np.roll(y, 1))
+    for model, coef in zip(models[1:], before, strict=True):
+        np.testing.assert_array_equal(model.coef_, coef)
+    again = pickle.loads(pickle.dumps(models[1]))
+    np.testing.assert_array_equal(again.decision_function(NEW), models[1].decision_function(NEW))
+
+
 def test_models_of_counts_are_those_of_refits():
     keywords = {"cv": StratifiedKFold(5), "return_estimator": True}
     tree = onefold.cross_validate(MultinomialNB(), X, y, **keywords)
@@ -116,10 +161,6 @@ def test_without_models_the_error_names_the_argument():
     with pytest.raises(ValueError, match="no fitted estimators for return_train_score"):
         onefold.cross_validate(
             MultinomialNB(), X, y, engine="tree", return_estimator=True, return_train_score=True
-        )
-    with pytest.raises(ValueError, match="no fitted estimators of a random order"):
-        onefold.cross_validate(
-            Pegasos(), X, y, engine="tree", return_estimator=True, order="random"
         )
 
 

@@ -68,9 +68,7 @@ def test_a_gaussian_density_is_a_mixture_of_one(covariance, layout):
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("columns", [None, 1, 3])
-@pytest.mark.parametrize(
-    "learner", [learners.RecursiveLeastSquares, learners.RidgeStatistics]
-)
+@pytest.mark.parametrize("learner", [learners.RecursiveLeastSquares, learners.RidgeStatistics])
 def test_ridge_regression_has_scikit_learns_weights(learner, columns, intercept):
     targets = y.astype(float) if columns is None else X[:, :columns] * 2 + y[:, None]
     ours = learner(0.7, fit_intercept=intercept).fit(X, targets)

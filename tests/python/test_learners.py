@@ -188,7 +188,15 @@ def test_counters_hold_to_the_theory(n_jobs):
 @pytest.mark.parametrize("cv", [4, RepeatedKFold(n_splits=4, n_repeats=2, random_state=0)])
 def test_every_counter_of_an_engine_is_named(cv, engine):
     X, y = make_classification(40, random_state=0)
-    names = {"fits", "rows_fed", "rows_evaluated", "copies", "merges", "undo_entries"}
+    names = {
+        "fits",
+        "rows_fed",
+        "rows_evaluated",
+        "copies",
+        "merges",
+        "undo_entries",
+        "bytes_copied",
+    }
     names |= {"peak_models"}
     result = onefold.cross_validate(learners.GaussianNB(), X, y, cv=cv, engine=engine)
     assert set(result.cost) == names

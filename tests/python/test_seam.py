@@ -88,7 +88,8 @@ def test_progress_counts_up_to_the_total():
     examples = (X, y.astype(np.uint32), 2, None)
     folds = onefold.Folds.contiguous(2000, 2000)
     options = TreeOptions("auto", None, 1)
-    _core.tree_cv(learner, examples, folds, options, lambda *report: reports.append(report))
+    progress = lambda *report: reports.append(report)  # noqa: E731
+    _core.incremental_cv("tree", [learner], examples, folds, options, progress)
     done, total = zip(*reports, strict=True)
     assert list(done) == sorted(done)
     assert done[-1] == total[-1] > 2000 * 11
@@ -102,7 +103,8 @@ def test_what_a_progress_callback_raises_stops_the_work():
     examples = (X, y.astype(np.uint32), 2, None)
     options = TreeOptions("auto", None, 1)
     with pytest.raises(RuntimeError, match="no more"):
-        _core.refit_cv(learner, examples, onefold.Folds.contiguous(2000, 2000), options, refuse)
+        folds = onefold.Folds.contiguous(2000, 2000)
+        _core.incremental_cv("refit", [learner], examples, folds, options, refuse)
 
 
 class Broken(MultinomialNB):

@@ -217,7 +217,9 @@ def _evaluate_span(model: Any, data: _TreeData, n_jobs: int, report: Any = None)
         return _SpanResult(results, cost, time.perf_counter() - start)
     handler = _FoldEvaluator(data)
     # Random orders are drawn here, so that they do not depend on how the tree is divided.
-    cost = _core.callback_tree(handler, model, data.folds, TreeOptions("auto", None, n_jobs), report)
+    cost = _core.callback_tree(
+        handler, model, data.folds, TreeOptions("auto", None, n_jobs), report
+    )
     results = [handler.results[int(start)] for start in data.starts[:-1]]
     return _SpanResult(results, cost, handler.score_seconds)
 
