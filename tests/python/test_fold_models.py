@@ -1,5 +1,6 @@
 """The fitted models of the folds: returned by tree, merge and refit, used to predict new rows."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -107,7 +108,7 @@ def test_native_fold_models_share_memory_and_are_independent():
     result = onefold.cross_validate(learners.Perceptron(), X[:40], y[:40], **keywords)
     models = result["estimator"]
     n_classes = len(models[0].classes_)
-    pairs = zip(models[:-1], models[1:], strict=True)
+    pairs = itertools.pairwise(models)
     shared = [
         ours._learner.shares(theirs._learner, vector)
         for ours, theirs in pairs

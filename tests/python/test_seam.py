@@ -102,8 +102,8 @@ def test_what_a_progress_callback_raises_stops_the_work():
     learner = Pegasos()._new_learner(10, 2)
     examples = (X, y.astype(np.uint32), 2, None)
     options = TreeOptions("auto", None, 1)
+    folds = onefold.Folds.contiguous(2000, 2000)
     with pytest.raises(RuntimeError, match="no more"):
-        folds = onefold.Folds.contiguous(2000, 2000)
         _core.incremental_cv("refit", [learner], examples, folds, options, refuse)
 
 

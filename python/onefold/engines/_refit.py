@@ -17,7 +17,6 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from .. import _core
 from .._progress import reporter
 from .._scoring import RESPONSES, HeldOut
 from ._base import Candidate, EngineBase, Outcome, Plan, fit_keywords

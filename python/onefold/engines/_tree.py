@@ -9,7 +9,6 @@ from typing import Any
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
 
-from .. import _core
 from .._progress import part
 from .._scoring import RESPONSES
 from ._base import Candidate, EngineBase, Outcome, Plan, takes

@@ -3,7 +3,7 @@
 from ._bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from ._cluster import OnlineKMeans
 from ._density import GaussianDensity, HistogramDensity
-from ._least_squares import RidgeStatistics, RecursiveLeastSquares
+from ._least_squares import RecursiveLeastSquares, RidgeStatistics
 from ._linear import LeastSquaresSGD, LogisticSGD, PassiveAggressive, Pegasos, Perceptron
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "GaussianNB",
     "HistogramDensity",
     "LeastSquaresSGD",
-    "RidgeStatistics",
     "LogisticSGD",
     "MultinomialNB",
     "OnlineKMeans",
@@ -21,4 +20,5 @@ __all__ = [
     "Pegasos",
     "Perceptron",
     "RecursiveLeastSquares",
+    "RidgeStatistics",
 ]
