@@ -1,13 +1,14 @@
-//! TreeCV with Pegasos: what the theorem prices in passes over the data.
+//! `TreeCV` with Pegasos: what the theorem counts in passes over the data.
 //!
-//! One group a claim. Leave-one-out should stay near log2(2n) passes (`pass` is one), whatever the
+//! One group per claim. Leave-one-out should stay near log2(2n) passes (`pass` is one), whatever the
 //! order and the layout, and for sparse rows whatever the number of features.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use onefold::data::{Csr, Dense, Examples, Layout};
-use onefold::learners::{Pegasos, PegasosOptions};
-use onefold::tree::{self, Learner, Options, Order, Strategy};
-use onefold::{Folds, Monitor};
+use ndarray::{Array1, Array2};
+use onefold::data::{Csr, Rows};
+use onefold::learners::{Learner as _, Order, Pegasos, PegasosOptions};
+use onefold::tree::{Strategy, Tree};
+use onefold::{Dataset, Engine as _, Folds};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 const SEED: u64 = 1;
@@ -32,8 +33,7 @@ impl Random {
 fn pegasos(n_features: usize) -> Pegasos {
     let options = PegasosOptions {
         alpha: 1e-6,
-        project: false,
-        intercept: false,
+        ..PegasosOptions::default()
     };
     Pegasos::new(options, n_features, 2).expect("valid")
 }
@@ -44,21 +44,20 @@ fn pool(n_threads: usize) -> ThreadPool {
 }
 
 /// One pass: what everything else is measured by.
-fn pass<R: Layout>(learner: &Pegasos, examples: &Examples<'_, R>, rows: &[usize]) -> Pegasos {
+fn pass(learner: &Pegasos, data: &Dataset<'_>, rows: &[usize]) -> Pegasos {
     let mut model = learner.clone();
-    model.update(examples, rows).expect("updated");
+    model.update(data, rows, None).expect("updated");
     model
 }
 
 fn dense(criterion: &mut Criterion) {
     let (n, d) = (20_000, 54);
     let mut random = Random(SEED);
-    let values: Vec<f64> = (0..n * d).map(|_| random.next() - 0.5).collect();
-    let codes: Vec<u32> = (0..n)
-        .map(|row| u32::from(values[row * d] + 0.3 * (random.next() - 0.5) > 0.0))
-        .collect();
-    let rows = Dense::new(&values, n, d).expect("shape");
-    let examples = Examples::classified(rows, &codes, 2).expect("valid");
+    let x = Array2::from_shape_simple_fn((n, d), || random.next() - 0.5);
+    let first = x.column(0);
+    let codes = first.mapv(|value| u32::from(value + 0.3 * (random.next() - 0.5) > 0.0));
+    let data = Dataset::dense(x.view()).expect("valid");
+    let data = data.with_classes(codes.view(), 2).expect("valid");
     let learner = pegasos(d);
     let all: Vec<usize> = (0..n).collect();
     let mut labels = all.clone();
@@ -66,36 +65,32 @@ fn dense(criterion: &mut Criterion) {
         labels.swap(last, random.below(last + 1));
     }
     let shuffled = Folds::from_labels(&labels, n).expect("valid");
-    let each = Folds::contiguous(n, n).expect("valid");
+    let each = Folds::leave_one_out(n).expect("valid");
     let ten = Folds::contiguous(n, 10).expect("valid");
-    let fixed = Options::default();
-    let randomly = Options {
+    let fixed = Tree::default();
+    let randomly = Tree {
         order: Order::Random { seed: SEED },
         ..fixed
     };
-    let revert = Options {
-        strategy: Strategy::Revert,
-        ..fixed
-    };
+    let [share, copy, revert] = [Strategy::Share, Strategy::Copy, Strategy::Revert]
+        .map(|strategy| Tree { strategy, ..fixed });
 
     let mut group = criterion.benchmark_group("treecv/dense/20000x54");
     group.sample_size(20);
-    group.bench_function("pass", |b| b.iter(|| pass(&learner, &examples, &all)));
-    for (id, n_threads, folds, options) in [
+    group.bench_function("pass", |b| b.iter(|| pass(&learner, &data, &all)));
+    for (id, n_threads, folds, tree) in [
         ("k=10", 1, &ten, &fixed),
         ("k=n", 1, &each, &fixed),
         ("k=n/threads=2", 2, &each, &fixed),
         ("k=n/random", 1, &each, &randomly),
         ("k=n/shuffled", 1, &shuffled, &fixed),
+        ("k=n/share", 1, &each, &share),
+        ("k=n/copy", 1, &each, &copy),
         ("k=n/revert", 1, &each, &revert),
     ] {
-        let (pool, monitor) = (pool(n_threads), Monitor::new());
+        let pool = pool(n_threads);
         group.bench_function(id, |b| {
-            b.iter(|| {
-                pool.install(|| {
-                    tree::cross_validate_examples(&learner, &examples, folds, options, &monitor)
-                })
-            });
+            b.iter(|| pool.install(|| tree.cross_validate(&learner, &data, folds)));
         });
     }
     group.finish();
@@ -128,21 +123,19 @@ fn sparse(criterion: &mut Criterion) {
             .map(|row| i32::try_from(row * stored).expect("small"))
             .collect();
         let rows = Csr::new(&indptr, &indices, &values, n_features + stored).expect("valid");
-        let examples = Examples::classified(rows, &codes, 2).expect("valid");
+        let codes = Array1::from(codes);
+        let data = Dataset::new(Rows::Csr32(rows));
+        let data = data.with_classes(codes.view(), 2).expect("valid");
         let learner = pegasos(n_features + stored);
-        let folds = Folds::contiguous(n, n).expect("valid");
+        let folds = Folds::leave_one_out(n).expect("valid");
         let all: Vec<usize> = (0..n).collect();
-        let (pool, monitor) = (pool(1), Monitor::new());
+        let pool = pool(1);
         group.bench_with_input(BenchmarkId::new("pass", n_features), &(), |b, ()| {
-            b.iter(|| pass(&learner, &examples, &all));
+            b.iter(|| pass(&learner, &data, &all));
         });
         group.bench_with_input(BenchmarkId::new("k=n", n_features), &(), |b, ()| {
-            let options = Options::default();
-            b.iter(|| {
-                pool.install(|| {
-                    tree::cross_validate(&learner, &examples, &folds, &options, &monitor)
-                })
-            });
+            let tree = Tree::default();
+            b.iter(|| pool.install(|| tree.cross_validate(&learner, &data, &folds)));
         });
     }
     group.finish();

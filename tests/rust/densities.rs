@@ -2,13 +2,18 @@
 
 use std::f64::consts::PI;
 
-use onefold::data::{Csr, Dense, Examples, Samples};
-use onefold::learners::{Covariance, GaussianDensity, GaussianDensityOptions, HistogramDensity};
-use onefold::tree::Learner;
+use ndarray::{Array1, array};
+use onefold::Result;
+use onefold::data::Dataset;
+use onefold::learners::{
+    Covariance, GaussianDensity, GaussianDensityOptions, HistogramDensity, HistogramOptions,
+    Learner,
+};
 
 use crate::algebra::{assert_close, solve};
-use crate::laws::check_laws;
+use crate::laws::{check_laws, updated};
 use crate::sets::Set;
+use crate::textbook::evaluate;
 
 pub(crate) fn gaussian(
     covariance: Covariance,
@@ -35,56 +40,43 @@ pub(crate) fn histogram(n_features: usize, smoothing: f64, narrow: bool) -> Hist
     if narrow {
         edges[n_features - 1] = vec![-2.0, -1.0, 3.0];
     }
-    HistogramDensity::new(&edges, smoothing).expect("valid")
+    density(edges, smoothing).expect("valid")
+}
+
+fn density(edges: Vec<Vec<f64>>, smoothing: f64) -> Result<HistogramDensity> {
+    HistogramDensity::new(&HistogramOptions { edges, smoothing })
 }
 
 #[test]
 fn laws() {
     let set = Set::new(41, 50, 6, 2);
-    let (dense, csr) = set.unlabelled();
-    let weighted = (
-        &dense.weighted(set.weights()).expect("valid"),
-        &csr.weighted(set.weights()).expect("valid"),
-    );
     for covariance in [Covariance::Full, Covariance::Diagonal] {
         for reg_covar in [0.0, 0.5] {
             let model = gaussian(covariance, reg_covar, 6);
-            check_laws(&model, (&dense, &csr), 1e-10);
-            check_laws(&model, weighted, 1e-10);
+            check_laws(&model, set.unlabelled(), 1e-10);
+            check_laws(&model, set.weighted(set.unlabelled()), 1e-10);
         }
     }
     let model = histogram(6, 0.5, false);
-    check_laws(&model, (&dense, &csr), 1e-12);
-    check_laws(&model, weighted, 1e-12);
+    check_laws(&model, set.unlabelled(), 1e-12);
+    check_laws(&model, set.weighted(set.unlabelled()), 1e-12);
 }
 
 /// Log densities of all rows by a model that has learnt all rows, in both layouts.
-fn outputs<L>(empty: &L, set: &Set, weights: &[f64]) -> [Vec<f64>; 2]
-where
-    L: for<'a> Learner<Examples<'a, Dense<'a>>> + Clone,
-    L: for<'a> Learner<Examples<'a, Csr<'a, i32>>>,
-{
-    fn fed<D: Samples, L: Learner<D> + Clone>(empty: &L, data: &D) -> Vec<f64> {
-        let order: Vec<usize> = (0..data.n_samples()).collect();
-        let mut out = vec![f64::NAN; order.len()];
-        let mut model = empty.clone();
-        model.update(data, &order).expect("updated");
-        model.evaluate(data, &order, &mut out).expect("evaluated");
-        out
-    }
-    let (dense, csr) = set.unlabelled();
-    [
-        fed(empty, &dense.weighted(weights).expect("valid")),
-        fed(empty, &csr.weighted(weights).expect("valid")),
-    ]
+fn outputs(empty: &dyn Learner, set: &Set, weights: &Array1<f64>) -> [Vec<f64>; 2] {
+    let rows: Vec<usize> = (0..weights.len()).collect();
+    set.unlabelled().map(|data| {
+        let data = data.with_weights(weights.view()).expect("valid");
+        evaluate(&*updated(empty, &data, &rows), &data, &rows)
+    })
 }
 
 #[test]
 fn gaussian_equals_its_definition() {
     let set = Set::new(42, 70, 5, 2);
     let rows: Vec<&[f64]> = set.dense().collect();
-    for weights in [vec![1.0; 70], set.weights().to_vec()] {
-        let total: f64 = weights.iter().sum();
+    for weights in [Array1::ones(70), set.weights().to_owned()] {
+        let total = weights.sum();
         let average = |f: &dyn Fn(&[f64]) -> f64| -> f64 {
             rows.iter()
                 .zip(&weights)
@@ -126,37 +118,37 @@ fn gaussian_equals_its_definition() {
 }
 
 #[test]
-fn gaussian_tells_its_mean_and_covariance() {
-    let rows = Dense::new(&[1.0, 2.0, 3.0, 8.0], 2, 2).expect("shape");
-    let data = Examples::unlabelled(rows);
+fn gaussian_has_mean_and_covariance() {
+    let x = array![[1.0, 2.0], [3.0, 8.0]];
+    let data = Dataset::dense(x.view()).expect("valid");
     for (covariance, expected) in [
         (Covariance::Full, vec![1.0, 3.0, 9.0]),
         (Covariance::Diagonal, vec![1.0, 9.0]),
     ] {
         let mut model = gaussian(covariance, 0.0, 2);
         assert_eq!(model.covariance(), vec![0.0; expected.len()]);
-        model.update(&data, &[0, 1]).expect("updated");
+        model.update(&data, &[0, 1], None).expect("updated");
         assert_eq!(model.mean(), [2.0, 5.0]);
         assert_eq!(model.covariance(), expected);
     }
 }
 
 #[test]
-fn gaussian_without_a_density_says_so() {
-    let rows = Dense::new(&[1.0, 2.0, 3.0, 4.0], 2, 2).expect("shape");
-    let data = Examples::unlabelled(rows);
+fn gaussian_without_a_density_is_an_error() {
+    let x = array![[1.0, 2.0], [3.0, 4.0]];
+    let data = Dataset::dense(x.view()).expect("valid");
     for covariance in [Covariance::Full, Covariance::Diagonal] {
         let mut model = gaussian(covariance, 0.0, 2);
-        model.update(&data, &[0]).expect("updated");
+        model.update(&data, &[0], None).expect("updated");
         let error = model.evaluate(&data, &[1], &mut [0.0]).expect_err("flat");
         assert!(error.to_string().starts_with("reg_covar must be large"));
         let mut model = gaussian(covariance, 1e-6, 2);
-        model.update(&data, &[0]).expect("updated");
+        model.update(&data, &[0], None).expect("updated");
         assert!(model.evaluate(&data, &[1], &mut [0.0]).is_ok());
     }
     // Two features on a line: variances alone do not tell.
     let mut model = gaussian(Covariance::Full, 0.0, 2);
-    model.update(&data, &[0, 1]).expect("updated");
+    model.update(&data, &[0, 1], None).expect("updated");
     assert!(model.evaluate(&data, &[1], &mut [0.0]).is_err());
     let options = GaussianDensityOptions {
         covariance: Covariance::Full,
@@ -169,7 +161,7 @@ fn gaussian_without_a_density_says_so() {
 fn histogram_equals_its_definition() {
     let set = Set::new(43, 40, 4, 2);
     let rows: Vec<&[f64]> = set.dense().collect();
-    for weights in [vec![1.0; 40], set.weights().to_vec()] {
+    for weights in [Array1::ones(40), set.weights().to_owned()] {
         for (smoothing, narrow) in [(0.0, false), (0.5, false), (0.0, true), (0.5, true)] {
             let edges = |feature: usize| match feature {
                 3 if narrow => vec![-2.0, -1.0, 3.0],
@@ -177,7 +169,7 @@ fn histogram_equals_its_definition() {
                 1 => vec![-4.0, 0.0, 1.0, 2.0, 5.5],
                 _ => vec![-10.0, 10.0],
             };
-            let total: f64 = weights.iter().sum();
+            let total = weights.sum();
             let density = |feature: usize, value: f64| {
                 let edges = edges(feature);
                 let last = edges.len() - 2;
@@ -210,11 +202,10 @@ fn histogram_equals_its_definition() {
 #[test]
 fn histogram_has_mass_one_where_nothing_lies_outside() {
     let set = Set::new(44, 30, 3, 2);
-    let (_, csr) = set.unlabelled();
+    let [_, csr] = set.unlabelled();
     let mut model = histogram(3, 0.25, false);
-    model
-        .update(&csr, &(0..30).collect::<Vec<_>>())
-        .expect("updated");
+    let rows: Vec<usize> = (0..30).collect();
+    model.update(&csr, &rows, None).expect("updated");
     assert_eq!(model.weight(), 30.0);
     let widths = [vec![2.5, 1.0, 2.5], vec![4.0, 1.0, 1.0, 3.5], vec![20.0]];
     for (feature, widths) in widths.iter().enumerate() {
@@ -232,9 +223,9 @@ fn edges_that_are_no_edges_are_refused() {
         vec![0.0, f64::NAN],
         vec![0.0, f64::INFINITY],
     ] {
-        let error = HistogramDensity::new(&[vec![0.0, 1.0], bad], 1.0).expect_err("refused");
+        let error = density(vec![vec![0.0, 1.0], bad], 1.0).expect_err("refused");
         let message = error.to_string();
         assert!(message.starts_with("bins must be") && message.ends_with("for feature 1"));
     }
-    assert!(HistogramDensity::new(&[vec![0.0, 1.0]], -1.0).is_err());
+    assert!(density(vec![vec![0.0, 1.0]], -1.0).is_err());
 }

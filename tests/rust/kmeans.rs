@@ -1,25 +1,25 @@
 //! Online k-means against `MacQueen`'s description, and the laws.
 
-use onefold::data::{Dense, Examples};
-use onefold::learners::OnlineKMeans;
-use onefold::tree::Learner;
+use ndarray::{Array1, Array2, array};
+use onefold::data::Dataset;
+use onefold::learners::{KMeansOptions, Learner, OnlineKMeans};
 
 use crate::algebra::assert_close;
 use crate::laws::check_laws;
 use crate::sets::{Random, Set};
+use crate::textbook::evaluate;
+
+fn k_means(n_clusters: usize, n_features: usize) -> OnlineKMeans {
+    OnlineKMeans::new(KMeansOptions { n_clusters }, n_features).expect("valid")
+}
 
 #[test]
 fn laws() {
     let set = Set::new(51, 50, 6, 2);
-    let (dense, csr) = set.unlabelled();
-    let weighted = (
-        &dense.weighted(set.weights()).expect("valid"),
-        &csr.weighted(set.weights()).expect("valid"),
-    );
     for n_clusters in [1, 2, 5] {
-        let model = OnlineKMeans::new(n_clusters, 6).expect("valid");
-        check_laws(&model, (&dense, &csr), 0.0);
-        check_laws(&model, weighted, 0.0);
+        let model = k_means(n_clusters, 6);
+        check_laws(&model, set.unlabelled(), 0.0);
+        check_laws(&model, set.weighted(set.unlabelled()), 0.0);
     }
 }
 
@@ -61,24 +61,24 @@ fn equals_the_textbook() {
         .collect();
     values.copy_within(0..4, 4);
     values.copy_within(0..4, 12);
-    let weights: Vec<f64> = (0..120).map(|_| random.below(4) / 2.0).collect();
+    let weights = Array1::from_shape_simple_fn(120, || random.below(4) / 2.0);
+    let x = Array2::from_shape_vec((120, 4), values.clone()).expect("shape");
     let rows: Vec<&[f64]> = values.chunks_exact(4).collect();
-    let data = Examples::unlabelled(Dense::new(&values, 120, 4).expect("shape"));
+    let data = Dataset::dense(x.view()).expect("valid");
     let order: Vec<usize> = (0..120).collect();
     for n_clusters in [1, 3, 10] {
-        for weights in [vec![1.0; 120], weights.clone()] {
-            let expected = textbook(&rows, &weights, n_clusters);
-            let data = data.weighted(&weights).expect("valid");
-            let mut model = OnlineKMeans::new(n_clusters, 4).expect("valid");
-            model.update(&data, &order).expect("updated");
+        for weights in [Array1::ones(120), weights.clone()] {
+            let expected = textbook(&rows, &weights.to_vec(), n_clusters);
+            let data = data.with_weights(weights.view()).expect("valid");
+            let mut model = k_means(n_clusters, 4);
+            model.update(&data, &order, None).expect("updated");
             let found = model.centres();
             assert_eq!(found.len(), expected.len());
             for ((centre, weight), (expected, expected_weight)) in found.iter().zip(&expected) {
                 assert_eq!(weight, expected_weight);
                 assert_close(centre, expected, 1e-12, "centre");
             }
-            let mut out = vec![0.0; 120 * n_clusters];
-            model.evaluate(&data, &order, &mut out).expect("evaluated");
+            let out = evaluate(&model, &data, &order);
             let distances: Vec<f64> = rows
                 .iter()
                 .flat_map(|row| expected.iter().map(|(c, _)| squared_distance(row, c)))
@@ -90,17 +90,20 @@ fn equals_the_textbook() {
 
 #[test]
 fn centres_without_rows_are_infinitely_far() {
-    let rows = Dense::new(&[0.0, 3.0, 0.0, 3.0], 4, 1).expect("shape");
-    let data = Examples::unlabelled(rows);
-    let mut model = OnlineKMeans::new(3, 1).expect("valid");
-    let mut out = [0.0; 3];
-    model.evaluate(&data, &[1], &mut out).expect("evaluated");
-    assert_eq!(out, [f64::INFINITY; 3]);
+    let x = array![[0.0], [3.0], [0.0], [3.0]];
+    let data = Dataset::dense(x.view()).expect("valid");
+    let mut model = k_means(3, 1);
+    assert_eq!(evaluate(&model, &data, &[1]), [f64::INFINITY; 3]);
     // Rows that come again make no new centre, zero or not.
-    model.update(&data, &[0, 1, 2, 3]).expect("updated");
+    model.update(&data, &[0, 1, 2, 3], None).expect("updated");
     assert_eq!(model.centres(), [(vec![0.0], 2.0), (vec![3.0], 2.0)]);
-    model.evaluate(&data, &[1], &mut out).expect("evaluated");
-    assert_eq!(out, [9.0, 0.0, f64::INFINITY]);
-    let error = OnlineKMeans::new(0, 1).expect_err("refused").to_string();
+    assert_eq!(evaluate(&model, &data, &[1]), [9.0, 0.0, f64::INFINITY]);
+    let centres = array![[0.0], [3.0]].into_dyn();
+    assert_eq!(
+        model.fitted().expect("fitted"),
+        [("cluster_centers_", centres)]
+    );
+    let none = OnlineKMeans::new(KMeansOptions { n_clusters: 0 }, 1);
+    let error = none.expect_err("refused").to_string();
     assert_eq!(error, "n_clusters must be at least 1, got 0");
 }

@@ -1,16 +1,17 @@
 //! The linear learners: the laws, and each rule against its textbook form.
 
-use onefold::data::{Csr, Dense, Examples, Layout, Samples};
+use ndarray::{Array2, Axis, concatenate};
+use onefold::Result;
 use onefold::learners::{
-    Correction, LeastSquaresOptions, LeastSquaresSgd, Linear, LogisticOptions, LogisticSgd,
-    PassiveAggressive, PassiveAggressiveOptions, Perceptron, PerceptronOptions, Rule,
+    LazyNorm, Learner, LeastSquaresOptions, LeastSquaresSgd, Linear, LogisticOptions, LogisticSgd,
+    Observation, PassiveAggressive, PassiveAggressiveOptions, Perceptron, PerceptronOptions, Step,
+    UpdateRule, Variant,
 };
-use onefold::tree::Learner;
+use serde::Deserialize;
 
 use crate::laws::check_laws;
-use crate::sets::Set;
-
-type Both<'a> = (Examples<'a, Dense<'a>>, Examples<'a, Csr<'a, i32>>);
+use crate::sets::{Layouts, Set};
+use crate::textbook::evaluate;
 
 /// Rows as a textbook has them: x with its constant, the target, the weight.
 struct Plain {
@@ -20,10 +21,10 @@ struct Plain {
 }
 
 fn plain(set: &Set, intercept: bool, target: impl Fn(usize) -> f64) -> Vec<Plain> {
-    let rows = set.rows();
-    (0..rows.n_rows())
-        .map(|index| {
-            let mut x = rows.row(index).to_vec();
+    set.dense()
+        .enumerate()
+        .map(|(index, row)| {
+            let mut x = row.to_vec();
             if intercept {
                 x.push(1.0);
             }
@@ -52,26 +53,26 @@ fn scale(w: &mut [f64], factor: f64) {
     }
 }
 
-/// Laws with and without weights, and the hypothesis of every output against `textbook`, which
-/// gets the rows with their targets for that output.
-fn check<R: Rule>(
+/// Laws with and without weights, and the weights of every output against `textbook`, which gets the
+/// rows with their targets for that output.
+fn check<R: UpdateRule>(
     rule: R,
     set: &Set,
-    (dense, csr): Both<'_>,
+    data: Layouts<'_>,
     n_targets: usize,
     textbook: impl Fn(&[Plain]) -> Vec<f64>,
 ) {
-    let n_features = dense.rows().n_features();
-    let empty = Linear::new(rule, n_features, n_targets).expect("valid");
-    check_laws(&empty, (&dense, &csr), 1e-9);
-    let dense = dense.weighted(set.weights()).expect("valid");
-    let csr = csr.weighted(set.weights()).expect("valid");
-    check_laws(&empty, (&dense, &csr), 1e-9);
+    let empty = Linear::new(rule, data[0].n_features(), n_targets).expect("valid");
+    check_laws(&empty, data, 1e-9);
+    let data: Layouts<'_> = data.map(|data| data.with_weights(set.weights()).expect("valid"));
+    check_laws(&empty, data, 1e-9);
 
-    let order: Vec<usize> = (0..dense.n_samples()).collect();
-    let (mut by_dense, mut by_csr) = (empty.clone(), empty);
-    by_dense.update(&dense, &order).expect("updated");
-    by_csr.update(&csr, &order).expect("updated");
+    let order: Vec<usize> = (0..data[0].n_rows()).collect();
+    let models = data.map(|data| {
+        let mut model = empty.clone();
+        model.update(&data, &order, None).expect("updated");
+        model
+    });
     let n_outputs = match (R::CLASSIFIES, n_targets) {
         (true, 2) => 1,
         _ => n_targets,
@@ -86,8 +87,9 @@ fn check<R: Rule>(
             }
         });
         let expected = textbook(&rows);
-        for model in [&by_dense, &by_csr] {
-            let (mut w, intercept) = model.hypothesis(output);
+        for model in &models {
+            let (w, intercept) = model.weights(output);
+            let mut w = w.to_vec();
             if rule.has_intercept() {
                 w.push(intercept);
             }
@@ -106,13 +108,13 @@ fn check<R: Rule>(
 #[test]
 fn least_squares_averages_projected_steps() {
     let set = Set::new(21, 120, 7, 2);
-    for intercept in [false, true] {
+    for fit_intercept in [false, true] {
         // A ball that holds every step, and one that few steps stay within.
         for (step, radius) in [(0.01, f64::INFINITY), (0.05, 0.05), (0.4, 0.001)] {
             let rule = LeastSquaresOptions {
                 step,
                 radius,
-                intercept,
+                fit_intercept,
             };
             check(rule, &set, set.valued(), 1, |rows| {
                 let mut w = vec![0.0; rows[0].x.len()];
@@ -138,20 +140,20 @@ fn columns_of_y_are_learnt_apart() {
     let set = Set::new(26, 30, 4, 2);
     let rule = LeastSquaresOptions {
         step: 0.1,
-        radius: 1.0,
-        intercept: true,
+        fit_intercept: true,
+        ..LeastSquaresOptions::default()
     };
-    let columns = [set.values(), set.weights()];
-    let both: Vec<f64> = (0..30).flat_map(|row| columns.map(|y| y[row])).collect();
+    let columns = [set.values(), set.weights()].map(|y| y.insert_axis(Axis(1)).to_owned());
+    let both = concatenate![Axis(1), columns[0], columns[1]];
     let order: Vec<usize> = (0..30).collect();
-    let fed = |y: &[f64], n_outputs| {
-        let examples = Examples::valued(set.rows(), y, n_outputs).expect("valid");
-        let mut model = LeastSquaresSgd::new(rule, 4, n_outputs).expect("valid");
-        model.update(&examples, &order).expect("updated");
+    let learnt = |y: &Array2<f64>| {
+        let [data, _] = set.with_values(y.view());
+        let mut model = LeastSquaresSgd::new(rule, 4, y.ncols()).expect("valid");
+        model.update(&data, &order, None).expect("updated");
         model
     };
-    for (output, y) in columns.into_iter().enumerate() {
-        assert_eq!(fed(&both, 2).hypothesis(output), fed(y, 1).hypothesis(0));
+    for (output, y) in columns.iter().enumerate() {
+        assert_eq!(learnt(&both).weights(output), learnt(y).weights(0));
     }
 }
 
@@ -159,11 +161,11 @@ fn columns_of_y_are_learnt_apart() {
 fn logistic_regression_follows_its_gradient() {
     for n_classes in [2, 3] {
         let set = Set::new(22, 60, 7, n_classes);
-        for (intercept, alpha) in [(false, 0.1), (true, 0.01), (true, 0.0)] {
+        for (fit_intercept, alpha) in [(false, 0.1), (true, 0.01), (true, 0.0)] {
             let rule = LogisticOptions {
                 alpha,
                 eta0: 0.5,
-                intercept,
+                fit_intercept,
             };
             check(rule, &set, set.classified(), n_classes, |rows| {
                 let mut w = vec![0.0; rows[0].x.len()];
@@ -185,8 +187,8 @@ fn logistic_regression_follows_its_gradient() {
 fn the_perceptron_adds_its_mistakes() {
     for n_classes in [2, 3] {
         let set = Set::new(23, 60, 7, n_classes);
-        for intercept in [false, true] {
-            let rule = PerceptronOptions { intercept };
+        for fit_intercept in [false, true] {
+            let rule = PerceptronOptions { fit_intercept };
             check(rule, &set, set.classified(), n_classes, |rows| {
                 let mut w = vec![0.0; rows[0].x.len()];
                 for Plain { x, y, weight } in rows {
@@ -204,27 +206,27 @@ fn the_perceptron_adds_its_mistakes() {
 fn passive_aggressive_steps_are_the_published_ones() {
     for n_classes in [2, 3] {
         let set = Set::new(24, 60, 7, n_classes);
-        for (intercept, correction) in [
-            (false, Correction::Bounded),
-            (true, Correction::Bounded),
-            (false, Correction::Damped),
-            (true, Correction::Damped),
+        for (fit_intercept, variant) in [
+            (false, Variant::PaI),
+            (true, Variant::PaI),
+            (false, Variant::PaII),
+            (true, Variant::PaII),
         ] {
             let rule = PassiveAggressiveOptions {
-                aggressiveness: 0.03,
-                correction,
-                intercept,
+                c: 0.03,
+                variant,
+                fit_intercept,
             };
             check(rule, &set, set.classified(), n_classes, |rows| {
                 let mut w = vec![0.0; rows[0].x.len()];
                 for Plain { x, y, weight } in rows {
                     let loss = (1.0 - y * dot(&w, x)).max(0.0);
-                    let c = rule.aggressiveness * weight;
-                    let tau = match correction {
-                        Correction::Bounded => c.min(loss / dot(x, x)),
-                        Correction::Damped => loss / (dot(x, x) + 1.0 / (2.0 * c)),
+                    let c = rule.c * weight;
+                    let tau = match variant {
+                        Variant::PaI => c.min(loss / dot(x, x)),
+                        Variant::PaII => loss / (dot(x, x) + 1.0 / (2.0 * c)),
                     };
-                    // A row of zeros teaches nothing, whatever τ is.
+                    // A row of zeros changes nothing, whatever τ is.
                     add(&mut w, if dot(x, x) > 0.0 { tau * y } else { 0.0 }, x);
                 }
                 w
@@ -237,19 +239,16 @@ fn passive_aggressive_steps_are_the_published_ones() {
 #[test]
 fn passive_aggressive_corrects_the_row_it_sees() {
     let set = Set::new(25, 40, 6, 2);
-    let (dense, _) = set.classified();
+    let [dense, _] = set.classified();
     let rule = PassiveAggressiveOptions {
-        aggressiveness: 1e9,
-        correction: Correction::Bounded,
-        intercept: true,
+        c: 1e9,
+        ..PassiveAggressiveOptions::default()
     };
     let mut model = PassiveAggressive::new(rule, 6, 2).expect("valid");
     for row in 0..40 {
-        model.update(&dense, &[row]).expect("updated");
-        let mut out = [0.0];
-        model.evaluate(&dense, &[row], &mut out).expect("evaluated");
+        model.update(&dense, &[row], None).expect("updated");
         let y = if set.codes()[row] == 1 { 1.0 } else { -1.0 };
-        assert!(y * out[0] > 1.0 - 1e-9);
+        assert!(y * evaluate(&model, &dense, &[row])[0] > 1.0 - 1e-9);
     }
 }
 
@@ -259,7 +258,7 @@ fn parameters_out_of_their_domain_are_named() {
         let rule = LeastSquaresOptions {
             step,
             radius,
-            intercept: false,
+            ..LeastSquaresOptions::default()
         };
         LeastSquaresSgd::new(rule, 2, 1)
             .err()
@@ -275,7 +274,7 @@ fn parameters_out_of_their_domain_are_named() {
         let rule = LogisticOptions {
             alpha,
             eta0,
-            intercept: false,
+            ..LogisticOptions::default()
         };
         LogisticSgd::new(rule, 2, 2).err().map(|e| e.to_string())
     };
@@ -286,15 +285,64 @@ fn parameters_out_of_their_domain_are_named() {
     assert_eq!(found, "eta0 must be positive and finite, got NaN");
 
     let rule = PassiveAggressiveOptions {
-        aggressiveness: -2.0,
-        correction: Correction::Bounded,
-        intercept: false,
+        c: -2.0,
+        ..PassiveAggressiveOptions::default()
     };
     let found = PassiveAggressive::new(rule, 2, 2)
         .expect_err("refused")
         .to_string();
     assert_eq!(found, "C must be positive and finite, got -2");
-    let one_class = Perceptron::new(PerceptronOptions { intercept: true }, 2, 1);
+    let one_class = Perceptron::new(PerceptronOptions::default(), 2, 1);
     let found = one_class.expect_err("refused").to_string();
     assert_eq!(found, "y must be of at least two classes, got 1 class(es)");
+}
+
+/// A rule that the crate does not know: least mean squares (Widrow and Hoff).
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct LeastMeanSquares {
+    step: f64,
+}
+
+impl UpdateRule for LeastMeanSquares {
+    /// The number of rows.
+    type Scalars = [f64; 1];
+
+    const CLASSIFIES: bool = false;
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn has_intercept(&self) -> bool {
+        true
+    }
+
+    fn init(&self) -> [f64; 1] {
+        [0.0]
+    }
+
+    fn step(&self, [n]: &mut [f64; 1], row: Observation<impl LazyNorm>) -> Option<Step> {
+        *n += row.weight;
+        let error = row.target - row.product;
+        (row.weight > 0.0).then(|| Step::of(self.step * row.weight * error))
+    }
+
+    fn combination(&self, _: &[f64; 1]) -> (f64, f64) {
+        (1.0, 0.0)
+    }
+}
+
+/// An update rule is all that a new linear learner has to add.
+#[test]
+fn a_rule_of_another_crate_is_a_learner() {
+    let set = Set::new(27, 60, 5, 2);
+    let rule = LeastMeanSquares { step: 0.01 };
+    check(rule, &set, set.valued(), 1, |rows| {
+        let mut w = vec![0.0; rows[0].x.len()];
+        for Plain { x, y, weight } in rows {
+            let error = y - dot(&w, x);
+            add(&mut w, rule.step * weight * error, x);
+        }
+        w
+    });
 }

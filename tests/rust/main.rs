@@ -1,21 +1,23 @@
-//! Properties of the core as its users see it, one module a subject.
+//! Properties of the core as its users see it, one module per subject.
 
+mod absent_features;
 mod algebra;
+mod candidates;
 mod densities;
 mod engine;
-mod few;
+mod every_learner;
+mod fold_models;
 mod kmeans;
 mod laws;
+mod leaf_block;
 mod least_squares;
 mod libsvm;
 mod linear;
 mod merge;
 mod naive_bayes;
-mod narrow;
 mod pegasos;
 mod rows;
 mod sets;
-mod several;
 mod svm;
 mod svm_kfold;
 mod textbook;

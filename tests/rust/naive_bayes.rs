@@ -2,15 +2,17 @@
 
 use std::f64::consts::PI;
 
-use onefold::data::{Dense, Examples};
+use ndarray::{Array1, Array2, array};
+use onefold::data::Dataset;
 use onefold::learners::{
-    DiscreteNb, DiscreteNbOptions, Events, GaussianNb, GaussianNbOptions, Priors,
+    DiscreteNaiveBayes, DiscreteNbOptions, EventModel, GaussianNb, GaussianNbOptions, Learner,
+    Priors,
 };
-use onefold::tree::Learner;
 
 use crate::algebra::assert_close;
-use crate::laws::check_laws;
+use crate::laws::{check_laws, updated};
 use crate::sets::Set;
+use crate::textbook::evaluate;
 
 const N_CLASSES: usize = 3;
 
@@ -28,74 +30,60 @@ pub(crate) fn every_gaussian(n_features: usize) -> Vec<GaussianNb> {
     ]
 }
 
-pub(crate) fn every_discrete(n_features: usize) -> Vec<DiscreteNb> {
+pub(crate) fn every_discrete(n_features: usize) -> Vec<DiscreteNaiveBayes> {
+    let of = |event_model| DiscreteNbOptions {
+        event_model,
+        alpha: 0.5,
+        ..DiscreteNbOptions::default()
+    };
     [
-        (Events::Counts, Priors::Counted),
-        (Events::Counts, Priors::Given([0.5, 0.25, 0.25].into())),
-        (Events::Complement { norm: false }, Priors::Counted),
-        (Events::Complement { norm: true }, Priors::Counted),
-        (Events::Presence { above: 0.0 }, Priors::Counted),
-        (Events::Presence { above: 1.0 }, Priors::Counted),
+        of(EventModel::Multinomial),
+        DiscreteNbOptions {
+            priors: Priors::Given([0.5, 0.25, 0.25].into()),
+            ..of(EventModel::Multinomial)
+        },
+        of(EventModel::Complement),
+        DiscreteNbOptions {
+            norm: true,
+            ..of(EventModel::Complement)
+        },
+        of(EventModel::Bernoulli),
+        DiscreteNbOptions {
+            binarize: 1.0,
+            ..of(EventModel::Bernoulli)
+        },
     ]
-    .into_iter()
-    .map(|(events, priors)| {
-        let options = DiscreteNbOptions {
-            events,
-            alpha: 0.5,
-            priors,
-        };
-        DiscreteNb::new(options, n_features, N_CLASSES).expect("valid")
-    })
-    .collect()
+    .map(|options| DiscreteNaiveBayes::new(options, n_features, N_CLASSES).expect("valid"))
+    .into()
 }
 
 #[test]
 fn laws() {
     let set = Set::counts(31, 50, 9, N_CLASSES);
-    let (dense, csr) = set.classified();
-    let weighted = (
-        &dense.weighted(set.weights()).expect("valid"),
-        &csr.weighted(set.weights()).expect("valid"),
-    );
     for model in every_gaussian(9) {
-        check_laws(&model, (&dense, &csr), 1e-10);
-        check_laws(&model, weighted, 1e-10);
+        check_laws(&model, set.classified(), 1e-10);
+        check_laws(&model, set.weighted(set.classified()), 1e-10);
     }
     for model in every_discrete(9) {
-        check_laws(&model, (&dense, &csr), 0.0);
-        check_laws(&model, weighted, 0.0);
+        check_laws(&model, set.classified(), 0.0);
+        check_laws(&model, set.weighted(set.classified()), 0.0);
     }
 }
 
-/// Outputs of a model that was fed all rows, in both layouts.
-fn outputs<L>(empty: &L, set: &Set, weights: Option<&[f64]>) -> [Vec<f64>; 2]
-where
-    L: for<'a> Learner<Examples<'a, Dense<'a>>> + Clone,
-    L: for<'a> Learner<Examples<'a, onefold::data::Csr<'a, i32>>>,
-{
-    let (mut dense, mut csr) = set.classified();
-    if let Some(weights) = weights {
-        dense = dense.weighted(weights).expect("valid");
-        csr = csr.weighted(weights).expect("valid");
-    }
-    let order: Vec<usize> = (0..set.codes().len()).collect();
-    let mut found = [(); 2].map(|()| vec![f64::NAN; order.len() * N_CLASSES]);
-    let (mut by_dense, mut by_csr) = (empty.clone(), empty.clone());
-    by_dense.update(&dense, &order).expect("updated");
-    by_csr.update(&csr, &order).expect("updated");
-    let [dense_out, csr_out] = &mut found;
-    by_dense
-        .evaluate(&dense, &order, dense_out)
-        .expect("evaluated");
-    by_csr.evaluate(&csr, &order, csr_out).expect("evaluated");
-    found
+/// Outputs of a model that has learnt all rows, in both layouts.
+fn outputs(empty: &dyn Learner, set: &Set, weights: Option<&Array1<f64>>) -> [Vec<f64>; 2] {
+    let rows: Vec<usize> = (0..set.codes().len()).collect();
+    set.classified().map(|mut data| {
+        if let Some(weights) = weights {
+            data = data.with_weights(weights.view()).expect("valid");
+        }
+        evaluate(&*updated(empty, &data, &rows), &data, &rows)
+    })
 }
 
-fn every_weighting(set: &Set) -> [(Option<&[f64]>, Vec<f64>); 2] {
-    [
-        (None, vec![1.0; set.codes().len()]),
-        (Some(set.weights()), set.weights().to_vec()),
-    ]
+/// Without weights, and with those of the set.
+fn every_weighting(set: &Set) -> [Option<Array1<f64>>; 2] {
+    [None, Some(set.weights().to_owned())]
 }
 
 /// Mean and variance of weighted numbers, in two passes.
@@ -113,7 +101,8 @@ fn moments(values: &[f64], weights: &[f64]) -> (f64, f64) {
 fn gaussian_equals_its_definition() {
     let set = Set::new(32, 80, 5, N_CLASSES);
     let rows: Vec<&[f64]> = set.dense().collect();
-    for (given, weights) in every_weighting(&set) {
+    for given in every_weighting(&set) {
+        let weights = given.clone().unwrap_or_else(|| Array1::ones(80));
         let column = |feature: usize, class: Option<u32>| {
             let chosen = (0..rows.len()).filter(|i| class.is_none_or(|c| set.codes()[*i] == c));
             let values: Vec<f64> = chosen.clone().map(|i| rows[i][feature]).collect();
@@ -124,7 +113,7 @@ fn gaussian_equals_its_definition() {
             .take(N_CLASSES)
             .map(|class| {
                 let (_, of_class) = column(0, Some(class));
-                of_class.iter().sum::<f64>() / weights.iter().sum::<f64>()
+                of_class.iter().sum::<f64>() / weights.sum()
             })
             .collect();
         // As scikit-learn has it: ε knows no weights.
@@ -150,7 +139,7 @@ fn gaussian_equals_its_definition() {
                     expected.push(sum);
                 }
             }
-            for found in outputs(&model, &set, given) {
+            for found in outputs(&model, &set, given.as_ref()) {
                 assert_close(&found, &expected, 1e-11, "Gaussian");
             }
         }
@@ -158,7 +147,7 @@ fn gaussian_equals_its_definition() {
 }
 
 /// What McCallum and Nigam and Rennie et al. print, in probabilities.
-fn discrete_definition(model: usize, set: &Set, weights: &[f64]) -> Vec<f64> {
+fn discrete_definition(model: usize, set: &Set, weights: &Array1<f64>) -> Vec<f64> {
     let above = if model == 5 { 1.0 } else { 0.0 };
     let is_presence = model >= 4;
     let events: Vec<Vec<f64>> = set
@@ -215,10 +204,11 @@ fn discrete_definition(model: usize, set: &Set, weights: &[f64]) -> Vec<f64> {
 #[test]
 fn discrete_equals_its_definition() {
     let set = Set::counts(33, 60, 6, N_CLASSES);
-    for (given, weights) in every_weighting(&set) {
+    for given in every_weighting(&set) {
+        let weights = given.clone().unwrap_or_else(|| Array1::ones(60));
         for (index, model) in every_discrete(6).into_iter().enumerate() {
             let expected = discrete_definition(index, &set, &weights);
-            for found in outputs(&model, &set, given) {
+            for found in outputs(&model, &set, given.as_ref()) {
                 assert_close(&found, &expected, 1e-12, &format!("model {index}"));
             }
         }
@@ -227,48 +217,40 @@ fn discrete_equals_its_definition() {
 
 /// A mean a million times the deviation costs no digits.
 #[test]
-fn gaussian_does_not_mind_large_means() {
+fn gaussian_is_accurate_for_large_means() {
     let set = Set::new(34, 60, 4, N_CLASSES);
-    let shifted: Vec<f64> = set.dense().flatten().map(|v| v + 4e6).collect();
     let order: Vec<usize> = (0..60).collect();
     let model = every_gaussian(4).remove(1);
-    let evaluate = |values: &[f64]| {
-        let rows = Dense::new(values, 60, 4).expect("valid");
-        let data = Examples::classified(rows, set.codes(), N_CLASSES).expect("valid");
-        let mut model = model.clone();
-        model.update(&data, &order).expect("updated");
-        let mut out = vec![0.0; 60 * N_CLASSES];
-        model.evaluate(&data, &order, &mut out).expect("evaluated");
-        out
-    };
     let plain: Vec<f64> = set.dense().flatten().copied().collect();
-    assert_close(&evaluate(&shifted), &evaluate(&plain), 1e-8, "shifted");
+    let plain = Array2::from_shape_vec((60, 4), plain).expect("shape");
+    let [shifted, plain] = [&plain + 4e6, plain].map(|x| {
+        let data = Dataset::dense(x.view()).expect("valid");
+        let data = data.with_classes(set.codes(), N_CLASSES).expect("valid");
+        evaluate(&*updated(&model, &data, &order), &data, &order)
+    });
+    assert_close(&shifted, &plain, 1e-8, "shifted");
 }
 
 #[test]
 fn a_class_that_was_never_seen_is_never_predicted() {
     let set = Set::counts(35, 60, 4, N_CLASSES);
-    let (dense, csr) = set.classified();
+    let [dense, csr] = set.classified();
     let without: Vec<usize> = (0..60).filter(|&i| set.codes()[i] != 1).collect();
-    let check = |out: [f64; N_CLASSES]| {
+    let check = |out: Vec<f64>| {
         assert!(out[0].is_finite() && out[2].is_finite());
         assert_eq!(out[1], f64::NEG_INFINITY);
     };
     for mut model in every_gaussian(4) {
-        let mut out = [f64::NAN; N_CLASSES];
-        model.update(&dense, &without).expect("updated");
+        model.update(&dense, &without, None).expect("updated");
         assert_eq!(model.class_weights()[1], 0.0);
         assert_eq!(model.moments(1), [(0.0, 0.0); 4]);
-        model.evaluate(&dense, &[0], &mut out).expect("evaluated");
-        check(out);
+        check(evaluate(&model, &dense, &[0]));
     }
     for mut model in every_discrete(4) {
-        let mut out = [f64::NAN; N_CLASSES];
-        model.update(&csr, &without).expect("updated");
+        model.update(&csr, &without, None).expect("updated");
         assert_eq!(model.class_weights()[1], 0.0);
-        assert_eq!(model.feature_weights().len(), 4 * N_CLASSES);
-        model.evaluate(&csr, &[0], &mut out).expect("evaluated");
-        check(out);
+        assert_eq!(model.feature_weights().dim(), (N_CLASSES, 4));
+        check(evaluate(&model, &csr, &[0]));
     }
 }
 
@@ -278,7 +260,7 @@ fn what_cannot_be_learnt_is_refused() {
     let gaussian = |var_smoothing, n_classes| {
         let options = GaussianNbOptions {
             var_smoothing,
-            priors: Priors::Counted,
+            ..GaussianNbOptions::default()
         };
         GaussianNb::new(options, 2, n_classes)
     };
@@ -287,39 +269,37 @@ fn what_cannot_be_learnt_is_refused() {
         assert_eq!(message(gaussian(bad, 2).expect_err("refused")), expected);
     }
     assert!(message(gaussian(0.0, 1).expect_err("refused")).contains("at least two classes"));
-    let discrete = |events, alpha, priors: Priors| {
-        let options = DiscreteNbOptions {
-            events,
-            alpha,
-            priors,
-        };
-        DiscreteNb::new(options, 2, 2).map(|_| ()).map_err(message)
-    };
-    let refused = |result: Result<(), String>| result.expect_err("refused");
-    let alpha = refused(discrete(Events::Counts, 0.0, Priors::Counted));
+    let discrete = |options| message(DiscreteNaiveBayes::new(options, 2, 2).expect_err("refused"));
+    let alpha = discrete(DiscreteNbOptions {
+        alpha: 0.0,
+        ..DiscreteNbOptions::default()
+    });
     assert_eq!(alpha, "alpha must be positive and finite, got 0");
-    let below = Events::Presence { above: -1.0 };
-    let binarize = refused(discrete(below, 1.0, Priors::Counted));
+    let binarize = discrete(DiscreteNbOptions {
+        event_model: EventModel::Bernoulli,
+        binarize: -1.0,
+        ..DiscreteNbOptions::default()
+    });
     assert_eq!(binarize, "binarize must be finite and not negative, got -1");
-    let priors = refused(discrete(Events::Counts, 1.0, Priors::Given([1.0].into())));
+    let priors = discrete(DiscreteNbOptions {
+        priors: Priors::Given([1.0].into()),
+        ..DiscreteNbOptions::default()
+    });
     assert_eq!(priors, "priors: expected length 2, got 1");
 
     // Negative counts, and features that are constant within the training rows.
-    let rows = Dense::new(&[1.0, 2.0, 1.0, -2.0], 2, 2).expect("shape");
-    let data = Examples::classified(rows, &[0, 1], 2).expect("valid");
-    let options = DiscreteNbOptions {
-        events: Events::Counts,
-        alpha: 1.0,
-        priors: Priors::Counted,
-    };
-    let mut counts = DiscreteNb::new(options, 2, 2).expect("valid");
-    let error = message(counts.update(&data, &[0, 1]).expect_err("refused"));
+    let x = array![[1.0, 2.0], [1.0, -2.0]];
+    let classes = array![0, 1];
+    let data = Dataset::dense(x.view()).expect("valid");
+    let data = data.with_classes(classes.view(), 2).expect("valid");
+    let mut counts = DiscreteNaiveBayes::new(DiscreteNbOptions::default(), 2, 2).expect("valid");
+    let error = message(counts.update(&data, &[0, 1], None).expect_err("refused"));
     assert_eq!(
         error,
         "X[1, 1] is -2: Negative values in data are not counts"
     );
     let mut normal = gaussian(1e-9, 2).expect("valid");
-    normal.update(&data, &[0]).expect("updated");
+    normal.update(&data, &[0], None).expect("updated");
     let error = message(
         normal
             .evaluate(&data, &[1], &mut [0.0; 2])

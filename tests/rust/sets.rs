@@ -1,122 +1,126 @@
-//! Small generated data sets, seen as dense or as CSR examples.
+//! Small generated data sets, seen as dense and as CSR rows.
 
-use onefold::data::{Csr, Dense, Examples};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use onefold::data::{Csr, Dataset, Dense, Rows};
+
+/// The same rows in both layouts: dense, then CSR.
+pub(crate) type Layouts<'a> = [Dataset<'a>; 2];
 
 /// Rows in both layouts with every kind of target.
 pub(crate) struct Set {
-    n_rows: usize,
-    n_features: usize,
-    dense: Vec<f64>,
+    dense: Array2<f64>,
     indptr: Vec<i32>,
     indices: Vec<i32>,
     stored: Vec<f64>,
-    codes: Vec<u32>,
+    codes: Array1<u32>,
     n_classes: usize,
-    values: Vec<f64>,
-    weights: Vec<f64>,
+    values: Array2<f64>,
+    weights: Array1<f64>,
 }
 
 impl Set {
     /// About two thirds of the values are zero, the others small integers: most sums are exact in
     /// any order, so that layouts can be compared bit for bit.
     pub(crate) fn new(seed: u64, n_rows: usize, n_features: usize, n_classes: usize) -> Self {
+        Self::generate(seed, (n_rows, n_features), n_classes, |value| value)
+    }
+
+    /// The same with counts for values: none is negative.
+    pub(crate) fn counts(seed: u64, n_rows: usize, n_features: usize, n_classes: usize) -> Self {
+        Self::generate(seed, (n_rows, n_features), n_classes, f64::abs)
+    }
+
+    fn generate(
+        seed: u64,
+        shape: (usize, usize),
+        n_classes: usize,
+        value: impl Fn(f64) -> f64,
+    ) -> Self {
         let mut random = Random(seed);
-        let dense: Vec<f64> = (0..n_rows * n_features)
-            .map(|_| {
-                let value = random.below(7) - 3.0;
-                if random.below(3) == 0.0 { value } else { 0.0 }
-            })
+        let signed = Array2::from_shape_simple_fn(shape, || {
+            let value = random.below(7) - 3.0;
+            if random.below(3) == 0.0 { value } else { 0.0 }
+        });
+        let classes = u32::try_from(n_classes).expect("small");
+        // Classes depend on the row, with some noise, so that there is something to learn.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // small and positive
+        let codes = signed
+            .rows()
+            .into_iter()
+            .map(|row| (row.iter().sum::<f64>().abs() + random.below(2)) as u32 % classes)
             .collect();
+        let dense = signed.mapv(value);
         let (mut indptr, mut indices, mut stored) = (vec![0], vec![], vec![]);
-        for row in 0..n_rows {
-            let values = &dense[row * n_features..][..n_features];
-            for (feature, &value) in (0..).zip(values).filter(|(_, v)| **v != 0.0) {
+        for row in dense.rows() {
+            for (feature, &value) in (0..).zip(row).filter(|(_, value)| **value != 0.0) {
                 indices.push(feature);
                 stored.push(value);
             }
             indptr.push(i32::try_from(stored.len()).expect("small"));
         }
-        let classes = u32::try_from(n_classes).expect("small");
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // small and positive
-        // Classes depend on the row, with some noise, so that there is something to learn.
-        let codes = (0..n_rows)
-            .map(|row| {
-                let sum: f64 = dense[row * n_features..][..n_features].iter().sum();
-                let noise = random.below(2);
-                (sum.abs() + noise) as u32 % classes
-            })
-            .collect();
         Self {
-            n_rows,
-            n_features,
             dense,
             indptr,
             indices,
             stored,
             codes,
             n_classes,
-            values: (0..n_rows).map(|_| random.below(9) / 8.0).collect(),
-            weights: (0..n_rows).map(|_| random.below(5) / 2.0).collect(),
+            values: Array2::from_shape_simple_fn((shape.0, 1), || random.below(9) / 8.0),
+            weights: Array1::from_shape_simple_fn(shape.0, || random.below(5) / 2.0),
         }
     }
 
-    /// The same with counts for values: nothing is negative.
-    pub(crate) fn counts(seed: u64, n_rows: usize, n_features: usize, n_classes: usize) -> Self {
-        let mut set = Self::new(seed, n_rows, n_features, n_classes);
-        for value in set.dense.iter_mut().chain(&mut set.stored) {
-            *value = value.abs();
-        }
-        set
-    }
-
-    /// Row after row, zeros and all.
+    /// Row after row, zeros included.
     pub(crate) fn dense(&self) -> impl Iterator<Item = &[f64]> {
-        self.dense.chunks_exact(self.n_features)
+        let n_features = self.dense.ncols();
+        self.dense
+            .as_slice()
+            .expect("contiguous")
+            .chunks_exact(n_features)
     }
 
-    pub(crate) fn rows(&self) -> Dense<'_> {
-        Dense::new(&self.dense, self.n_rows, self.n_features).expect("valid")
+    /// The rows in both layouts without targets.
+    pub(crate) fn unlabelled(&self) -> Layouts<'_> {
+        let dense = Dense::new(self.dense.view()).expect("valid");
+        let (indptr, indices, stored) = (&self.indptr, &self.indices, &self.stored);
+        let csr = Csr::new(indptr, indices, stored, self.dense.ncols()).expect("valid");
+        [Rows::Dense(dense), Rows::Csr32(csr)].map(Dataset::new)
     }
 
-    pub(crate) fn csr(&self) -> Csr<'_, i32> {
-        Csr::new(&self.indptr, &self.indices, &self.stored, self.n_features).expect("valid")
+    /// The rows in both layouts with a class each.
+    pub(crate) fn classified(&self) -> Layouts<'_> {
+        self.unlabelled().map(|data| {
+            data.with_classes(self.codes(), self.n_classes)
+                .expect("valid")
+        })
     }
 
-    /// The same rows as dense and as CSR examples with classes.
-    pub(crate) fn classified(&self) -> (Examples<'_, Dense<'_>>, Examples<'_, Csr<'_, i32>>) {
-        (
-            Examples::classified(self.rows(), &self.codes, self.n_classes).expect("valid"),
-            Examples::classified(self.csr(), &self.codes, self.n_classes).expect("valid"),
-        )
+    /// The rows in both layouts with one value each.
+    pub(crate) fn valued(&self) -> Layouts<'_> {
+        self.with_values(self.values.view())
     }
 
-    /// The same rows as dense and as CSR examples with one number each.
-    pub(crate) fn valued(&self) -> (Examples<'_, Dense<'_>>, Examples<'_, Csr<'_, i32>>) {
-        (
-            Examples::valued(self.rows(), &self.values, 1).expect("valid"),
-            Examples::valued(self.csr(), &self.values, 1).expect("valid"),
-        )
+    /// The rows in both layouts with other values.
+    pub(crate) fn with_values<'a>(&'a self, values: ArrayView2<'a, f64>) -> Layouts<'a> {
+        self.unlabelled()
+            .map(|data| data.with_values(values).expect("valid"))
     }
 
-    /// The same rows as dense and as CSR examples without targets.
-    pub(crate) fn unlabelled(&self) -> (Examples<'_, Dense<'_>>, Examples<'_, Csr<'_, i32>>) {
-        (
-            Examples::unlabelled(self.rows()),
-            Examples::unlabelled(self.csr()),
-        )
+    /// The same data with a weight for each row, some of them zero.
+    pub(crate) fn weighted<'a>(&'a self, data: Layouts<'a>) -> Layouts<'a> {
+        data.map(|data| data.with_weights(self.weights()).expect("valid"))
     }
 
-    /// A weight for each row, some of them zero.
-    pub(crate) fn weights(&self) -> &[f64] {
-        &self.weights
+    pub(crate) fn weights(&self) -> ArrayView1<'_, f64> {
+        self.weights.view()
     }
 
-    pub(crate) fn values(&self) -> &[f64] {
-        &self.values
+    pub(crate) fn values(&self) -> ArrayView1<'_, f64> {
+        self.values.column(0)
     }
 
-    pub(crate) fn codes(&self) -> &[u32] {
-        &self.codes
+    pub(crate) fn codes(&self) -> ArrayView1<'_, u32> {
+        self.codes.view()
     }
 }
 

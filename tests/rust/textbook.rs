@@ -1,90 +1,109 @@
-//! Cross-validation as the paper prints it: index lists, clones everywhere, nothing reused.
+//! Cross-validation as the paper prints it: index lists, whole copies, no reuse.
 
-use onefold::data::Samples;
-use onefold::tree::{Learner, Order};
+use onefold::data::Dataset;
+use onefold::learners::{Learner, Order};
 use onefold::{Folds, Resampling};
 
-/// What the recursion of Algorithm 1 carries along, and what it counts.
-pub(crate) struct Textbook<'a, D> {
-    pub(crate) data: &'a D,
-    pub(crate) chunks: Vec<Vec<usize>>,
-    pub(crate) order: Order,
+/// What the recursion of Algorithm 1 passes on, and what it finds.
+pub(crate) struct Textbook<'a> {
+    data: &'a Dataset<'a>,
+    chunks: Vec<Vec<usize>>,
+    order: Order,
     /// Outputs in the order of the samples.
     pub(crate) outputs: Vec<Vec<f64>>,
+    /// The model of each chunk.
+    pub(crate) models: Vec<Box<dyn Learner>>,
     pub(crate) rows_fed: u64,
 }
 
-impl<'a, D: Samples> Textbook<'a, D> {
+impl<'a> Textbook<'a> {
     /// Algorithm 1 on all chunks, from the empty model.
-    pub(crate) fn tree<L: Learner<D>>(empty: &L, data: &'a D, folds: &Folds, order: Order) -> Self {
+    pub(crate) fn tree(
+        empty: &dyn Learner,
+        data: &'a Dataset<'a>,
+        folds: &Folds,
+        order: Order,
+    ) -> Self {
         let mut run = Self {
             data,
             chunks: (0..folds.len())
                 .map(|fold| folds.rows(fold..fold + 1).to_vec())
                 .collect(),
             order,
-            outputs: vec![vec![]; data.n_samples()],
+            outputs: vec![vec![]; data.n_rows()],
+            models: vec![],
             rows_fed: 0,
         };
-        run.tree_cv(1, folds.len(), &empty.copy().expect("copied"));
+        run.tree_cv(1, folds.len(), empty);
         run
     }
 
     /// `TREECV(s, e, f)`, with chunks counted from 1 and both ends included.
-    fn tree_cv<L: Learner<D>>(&mut self, s: usize, e: usize, f: &L) {
+    fn tree_cv(&mut self, s: usize, e: usize, f: &dyn Learner) {
         if s == e {
             for row in self.chunks[s - 1].clone() {
-                let mut out = vec![0.0; f.n_outputs()];
-                f.evaluate(self.data, &[row], &mut out).expect("evaluated");
-                self.outputs[row] = out;
+                self.outputs[row] = evaluate(f, self.data, &[row]);
             }
+            self.models.push(copy(f));
             return;
         }
         let m = usize::midpoint(s, e);
         let left = self.updated(f, m + 1, e);
-        self.tree_cv(s, m, &left);
+        self.tree_cv(s, m, &*left);
         let right = self.updated(f, s, m);
-        self.tree_cv(m + 1, e, &right);
+        self.tree_cv(m + 1, e, &*right);
     }
 
-    /// The model after the chunks `from..=to`, fed row by row.
-    fn updated<L: Learner<D>>(&mut self, f: &L, from: usize, to: usize) -> L {
-        let mut model = f.copy().expect("copied");
+    /// The model after the chunks `from..=to`, updated row by row.
+    fn updated(&mut self, f: &dyn Learner, from: usize, to: usize) -> Box<dyn Learner> {
         let mut rows: Vec<usize> = self.chunks[from - 1..to].concat();
         permute(&mut rows, self.order, from as u64 - 1, to as u64);
+        self.rows_fed += rows.len() as u64;
+        let mut model = copy(f);
         for row in rows {
-            model.update(self.data, &[row]).expect("updated");
-            self.rows_fed += 1;
+            model.update(self.data, &[row], None).expect("updated");
         }
         model
     }
 }
 
-/// The outputs of one training a split, split after split in the order of the held-out rows.
-pub(crate) fn refits<D: Samples, L: Learner<D>>(
-    empty: &L,
-    data: &D,
-    resampling: &impl Resampling,
+/// The outputs of one training per split, split after split in the order of the held-out rows.
+pub(crate) fn refits(
+    empty: &dyn Learner,
+    data: &Dataset<'_>,
+    resampling: &dyn Resampling,
     order: Order,
-) -> Vec<(usize, Vec<f64>)> {
+) -> Vec<f64> {
     let mut outputs = vec![];
     for split in 0..resampling.n_splits() {
         let mut rows = resampling.training(split).concat();
         permute(&mut rows, order, split as u64, split as u64 + 1);
-        let mut model = empty.copy().expect("copied");
+        let mut model = copy(empty);
         for row in rows {
-            model.update(data, &[row]).expect("updated");
+            model.update(data, &[row], None).expect("updated");
         }
         for &row in resampling.held_out(split) {
-            let mut out = vec![0.0; model.n_outputs()];
-            model.evaluate(data, &[row], &mut out).expect("evaluated");
-            outputs.push((row, out));
+            outputs.extend(evaluate(&*model, data, &[row]));
         }
     }
     outputs
 }
 
-/// The random order of a phase: SplitMix64, keyed by the seed and two numbers, shuffles from the end.
+/// A model that shares nothing with `model`.
+pub(crate) fn copy(model: &dyn Learner) -> Box<dyn Learner> {
+    let mut copy = model.fork().expect("forked");
+    copy.copy_from(model).expect("copied");
+    copy
+}
+
+/// The outputs for some rows.
+pub(crate) fn evaluate(model: &dyn Learner, data: &Dataset<'_>, rows: &[usize]) -> Vec<f64> {
+    let mut out = vec![f64::NAN; rows.len() * model.n_outputs()];
+    model.evaluate(data, rows, &mut out).expect("evaluated");
+    out
+}
+
+/// The random order of a batch: `SplitMix64`, keyed by the seed and two numbers, shuffles from the end.
 fn permute(rows: &mut [usize], order: Order, start: u64, end: u64) {
     let Order::Random { seed } = order else {
         return;

@@ -1,0 +1,129 @@
+//! Several candidates at once: the laws, and the same bits as each alone, whatever the engine.
+
+use onefold::data::Dataset;
+use onefold::learners::{CandidateSet, Learner, Order, Pegasos, PegasosOptions};
+use onefold::merge::Merge;
+use onefold::refit::Refit;
+use onefold::tree::Tree;
+use onefold::{Engine, Error, Folds, Monitor, Resampling, Splits};
+
+use crate::every_learner::{Targets, every_learner};
+use crate::laws::check_laws;
+use crate::naive_bayes::every_discrete;
+use crate::sets::Set;
+use crate::tree::{ORDERS, STRATEGIES, pools, run_in};
+
+fn machines(n_features: usize, n_classes: usize) -> Vec<Box<dyn Learner>> {
+    [(0.123_456_7, false), (0.9, true), (0.01, true)]
+        .map(|(alpha, fit_intercept)| PegasosOptions {
+            alpha,
+            fit_intercept,
+            ..PegasosOptions::default()
+        })
+        .map(|options| Pegasos::new(options, n_features, n_classes).expect("valid"))
+        .map(|learner| Box::new(learner) as Box<dyn Learner>)
+        .into()
+}
+
+fn check(
+    engine: &dyn Engine<dyn Learner>,
+    candidates: &[Box<dyn Learner>],
+    data: &Dataset<'_>,
+    folds: &dyn Resampling,
+) {
+    let candidates: Vec<&dyn Learner> = candidates.iter().map(|learner| &**learner).collect();
+    let together = engine.out_of_fold(&candidates, data, folds, &Monitor::new());
+    let together = together.expect("valid");
+    assert_eq!(together.len(), candidates.len());
+    for (together, candidate) in together.iter().zip(candidates) {
+        let alone = engine
+            .cross_validate(candidate, data, folds)
+            .expect("valid");
+        assert_eq!(together.outputs, alone.outputs, "{candidate:?}");
+        assert_eq!(together.cost.rows_fed, alone.cost.rows_fed);
+        assert_eq!(together.cost.rows_evaluated, alone.cost.rows_evaluated);
+    }
+}
+
+#[test]
+fn laws() {
+    for n_classes in [2, 4] {
+        let set = Set::new(1, 50, 9, n_classes);
+        let together = CandidateSet::new(machines(9, n_classes)).expect("valid");
+        check_laws(&together, set.classified(), 0.0);
+    }
+}
+
+#[test]
+fn the_tree_gives_the_bits_of_each_alone() {
+    // More rows than a block holds.
+    let set = Set::new(2, 1000, 9, 3);
+    let machines = machines(9, 3);
+    for folds in [8, 50].map(|k| Folds::contiguous(1000, k).expect("valid")) {
+        for order in ORDERS {
+            for strategy in STRATEGIES {
+                let tree = Tree { strategy, order };
+                for pool in pools().iter().step_by(2) {
+                    run_in(pool.as_ref(), || {
+                        for data in set.classified() {
+                            check(&tree, &machines, &data, &folds);
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Candidates may be learners of different types.
+#[test]
+fn different_learners_run_together() {
+    let set = Set::counts(5, 60, 9, 3);
+    let mut learners: Vec<_> = every_learner(9)
+        .into_iter()
+        .filter(|case| matches!(case.targets, Targets::Classes))
+        .map(|case| case.learner)
+        .collect();
+    let folds = Folds::shuffled(60, 13, 2).expect("valid");
+    for data in set.classified() {
+        for order in ORDERS {
+            check(&Refit { order }, &learners, &data, &folds);
+            for strategy in STRATEGIES {
+                check(&Tree { strategy, order }, &learners, &data, &folds);
+            }
+        }
+    }
+    learners.retain(|learner| learner.is_mergeable());
+    assert!(learners.len() > 3);
+    for data in set.classified() {
+        check(&Merge, &learners, &data, &folds);
+    }
+}
+
+#[test]
+fn refits_and_mergers_give_the_bits_of_each_alone() {
+    let set = Set::new(3, 120, 9, 3);
+    let [dense, _] = set.classified();
+    let folds = Folds::contiguous(120, 7).expect("valid");
+    let pairs = [(vec![0, 5, 2, 9], vec![1, 3]), (vec![4, 7], vec![5, 1])];
+    let splits = Splits::new(120, pairs.to_vec()).expect("valid");
+    for order in [Order::Fixed, Order::Random { seed: 5 }] {
+        check(&Refit { order }, &machines(9, 3), &dense, &folds);
+        check(&Refit { order }, &machines(9, 3), &dense, &splits);
+    }
+    let set = Set::counts(4, 120, 9, 3);
+    let [counts, _] = set.classified();
+    let learners = every_discrete(9).into_iter();
+    let learners: Vec<_> = learners.map(|learner| Box::new(learner) as _).collect();
+    check(&Merge, &learners, &counts, &folds);
+}
+
+#[test]
+fn no_candidates_are_refused() {
+    let none = CandidateSet::new(vec![]);
+    assert!(matches!(none, Err(Error::Parameter { .. })));
+    let set = Set::new(6, 10, 3, 2);
+    let folds = Folds::contiguous(10, 2).expect("valid");
+    let found = Tree::default().out_of_fold(&[], &set.classified()[0], &folds, &Monitor::new());
+    assert!(matches!(found, Err(Error::Parameter { .. })));
+}
