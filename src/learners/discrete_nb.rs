@@ -167,6 +167,9 @@ impl DiscreteNaiveBayes {
         }
         for index in data.prefetched(rows) {
             let (class, weight) = (codes[index] as usize, data.weight(index));
+            if weight <= 0.0 {
+                continue;
+            }
             let (counts, totals) = state.parts_mut(class);
             for (feature, value) in data.rows().row(index).entries() {
                 let count = weight * options.count(value);

@@ -119,14 +119,15 @@ impl GaussianNb {
         for index in data.prefetched(rows) {
             let (class, weight) = (codes[index] as usize, data.weight(index));
             for (vector, weight) in [(class, weight), (n_classes, 1.0)] {
+                if weight <= 0.0 {
+                    continue;
+                }
                 let (values, totals) = self.state.parts_mut(vector);
                 totals[vector] += weight;
-                if weight > 0.0 {
-                    let moments: &mut [Moments] = values.as_chunks_mut().0;
-                    for (feature, value) in data.rows().row(index).entries() {
-                        undo.save_all(vector, 3 * feature, &moments[feature]);
-                        moments::add(&mut moments[feature], value, weight);
-                    }
+                let moments: &mut [Moments] = values.as_chunks_mut().0;
+                for (feature, value) in data.rows().row(index).entries() {
+                    undo.save_all(vector, 3 * feature, &moments[feature]);
+                    moments::add(&mut moments[feature], value, weight);
                 }
             }
         }
