@@ -4,6 +4,7 @@
 //! after the other, so rows are read once, whatever the number of candidates. Each candidate learns
 //! rows in the order in which it would learn them alone, so its outputs have the same bits.
 
+use std::any::Any;
 use std::ops::Range;
 
 use super::learner::{CostModel, LeafBlock, Learner, same_type};
@@ -33,6 +34,13 @@ impl CandidateSet {
                 name: "learners",
                 rule: "one or more",
                 value: "none".into(),
+            });
+        }
+        if learners.iter().any(|learner| is_set(&**learner)) {
+            return Err(Error::Parameter {
+                name: "learners",
+                rule: "single candidates",
+                value: "a set of candidates".into(),
             });
         }
         let mut offsets = Vec::with_capacity(learners.len());
@@ -69,14 +77,16 @@ impl CandidateSet {
 
     /// Rows to give to all learners before the next rows.
     fn block_rows(&self, data: &Dataset<'_>, n_rows: usize) -> usize {
-        let first = &self.learners[0];
-        let cost_model = first.cost_model(data);
-        if cost_model.atomic_batches {
-            return n_rows.max(1);
-        }
+        let values_per_row = self.learners[0].cost_model(data).update.max(1.0);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
-        let block = (BLOCK_VALUES / cost_model.update.max(1.0)) as usize;
-        block.max(first.min_evaluation_rows(data)).max(1)
+        let block = ((BLOCK_VALUES / values_per_row) as usize).max(1);
+        if n_rows <= block {
+            block
+        } else if self.cost_model(data).atomic_batches {
+            n_rows
+        } else {
+            block.max(self.min_evaluation_rows(data))
+        }
     }
 }
 
@@ -226,6 +236,11 @@ impl Learner for CandidateSet {
         }
         Ok(())
     }
+}
+
+fn is_set(learner: &dyn Learner) -> bool {
+    let learner: &dyn Any = learner;
+    learner.is::<CandidateSet>()
 }
 
 /// Writes the outputs of one candidate into its columns of the outputs of all.
