@@ -5,8 +5,8 @@
 //!
 //! | | τ |
 //! |---|---|
-//! | PA-I ([`Correction::Bounded`]) | min(C·s, ℓ/‖x‖²) |
-//! | PA-II ([`Correction::Damped`]) | ℓ/(‖x‖² + 1/(2C·s)) |
+//! | PA-I ([`Variant::PaI`]) | min(C·s, ℓ/‖x‖²) |
+//! | PA-II ([`Variant::PaII`]) | ℓ/(‖x‖² + 1/(2C·s)) |
 //!
 //! where the weight s of a row multiplies C.
 //!
