@@ -32,12 +32,15 @@
 //! # Example
 //! ```
 //! use ndarray::Array2;
-//! use onefold::learners::HistogramDensity;
+//! use onefold::learners::{HistogramDensity, HistogramOptions};
 //! use onefold::merge::Merge;
 //! use onefold::{Dataset, Engine, Folds};
 //!
 //! let x = Array2::from_shape_fn((32, 1), |(i, _)| i as f64);
-//! let density = HistogramDensity::new(&[vec![0.0, 16.0, 32.0]], 1.0)?;
+//! let density = HistogramDensity::new(&HistogramOptions {
+//!     edges: vec![vec![0.0, 16.0, 32.0]],
+//!     smoothing: 1.0,
+//! })?;
 //! let folds = Folds::contiguous(32, 8)?;
 //! let found = Merge.cross_validate(&density, &Dataset::dense(x.view())?, &folds)?;
 //! // A bin holds 12 of the 28 rows outside the fold: (12 + 1) / ((28 + 2) × 16).
@@ -183,7 +186,7 @@ impl Merging<'_> {
     /// `others` has learnt every fold outside the span; writes the outputs of the span.
     fn solve(
         &self,
-        others: Box<dyn Learner>,
+        mut others: Box<dyn Learner>,
         held_out: HeldOut<'_>,
         workspace: &mut Workspace,
     ) -> Result<()> {
@@ -193,7 +196,10 @@ impl Merging<'_> {
             self.driver
                 .evaluate(&*others, rows, held_out.outputs, counters)?;
             match held_out.models {
-                Some(models) => models[0] = Some(others),
+                Some(models) => {
+                    workspace.counters.cost.bytes_copied += others.take_bytes_copied();
+                    models[0] = Some(others);
+                }
                 None => workspace.release(others),
             }
             return Ok(());
