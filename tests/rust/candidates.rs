@@ -7,7 +7,8 @@ use onefold::refit::Refit;
 use onefold::tree::Tree;
 use onefold::{Engine, Error, Folds, Monitor, Resampling, Splits};
 
-use crate::every_learner::{Targets, every_learner};
+use crate::algebra::assert_close;
+use crate::every_learner::{Targets, every_learner, learners_where};
 use crate::laws::check_laws;
 use crate::naive_bayes::every_discrete;
 use crate::sets::Set;
@@ -79,8 +80,8 @@ fn the_tree_gives_the_bits_of_each_alone() {
 #[test]
 fn different_learners_run_together() {
     let set = Set::counts(5, 60, 9, 3);
-    let mut learners: Vec<_> = every_learner(9)
-        .into_iter()
+    let cases = learners_where(|_| true, 9).into_iter();
+    let mut learners: Vec<_> = cases
         .filter(|case| matches!(case.targets, Targets::Classes))
         .map(|case| case.learner)
         .collect();
@@ -93,10 +94,18 @@ fn different_learners_run_together() {
             }
         }
     }
+    // What is merged depends on the cost of all candidates, so results are the same to rounding.
     learners.retain(|learner| learner.is_mergeable());
-    assert!(learners.len() > 3);
+    let candidates: Vec<&dyn Learner> = learners.iter().map(|learner| &**learner).collect();
+    assert!(candidates.len() > 3);
     for data in set.classified() {
-        check(&Merge, &learners, &data, &folds);
+        let together = Merge.out_of_fold(&candidates, &data, &folds, &Monitor::new());
+        for (together, candidate) in together.expect("valid").iter().zip(&candidates) {
+            let alone = Merge.cross_validate(*candidate, &data, &folds);
+            let [together, alone] = [together, &alone.expect("valid")]
+                .map(|found| found.outputs.iter().copied().collect::<Vec<_>>());
+            assert_close(&together, &alone, 1e-9, "merged");
+        }
     }
 }
 
@@ -126,4 +135,19 @@ fn no_candidates_are_refused() {
     let folds = Folds::contiguous(10, 2).expect("valid");
     let found = Tree::default().out_of_fold(&[], &set.classified()[0], &folds, &Monitor::new());
     assert!(matches!(found, Err(Error::Parameter { .. })));
+}
+
+/// A set of candidates is no candidate of another set.
+#[test]
+fn sets_of_sets_are_refused() {
+    let set = every_learner(9)
+        .pop()
+        .expect("the set of candidates")
+        .learner;
+    let found = CandidateSet::new(vec![set]);
+    let message = found.expect_err("refused").to_string();
+    assert_eq!(
+        message,
+        "learners must be single candidates, got a set of candidates"
+    );
 }

@@ -162,16 +162,6 @@ fn candidates_have_their_own_models() {
         .collect();
     assert!(learners.len() > mergeable.len() && mergeable.len() > 1);
     let monitor = Monitor::new();
-    let check = |together: Vec<Found>, alone: Vec<Found>, data: &Dataset<'_>, folds: &Folds| {
-        assert_eq!(together.len(), alone.len());
-        for (mut together, alone) in together.into_iter().zip(alone) {
-            assert_eq!(together.0.outputs, alone.0.outputs);
-            let models = together.1.iter().map(|model| bits(&**model));
-            assert!(models.eq(alone.1.iter().map(|model| bits(&**model))));
-            check_outputs(&together, data, folds);
-            check_independence(&mut together.1, data, folds);
-        }
-    };
     for data in set.classified() {
         for folds in every_folds(22) {
             for strategy in STRATEGIES {
@@ -184,14 +174,26 @@ fn candidates_have_their_own_models() {
                     found.expect("valid")
                 };
                 let alone = learners.iter().flat_map(|learner| run(&[*learner]));
-                check(run(&learners), alone.collect(), &data, &folds);
+                for (mut together, alone) in run(&learners).into_iter().zip(alone) {
+                    assert_eq!(together.0.outputs, alone.0.outputs);
+                    let models = together.1.iter().map(|model| bits(&**model));
+                    assert!(models.eq(alone.1.iter().map(|model| bits(&**model))));
+                    check_outputs(&together, &data, &folds);
+                    check_independence(&mut together.1, &data, &folds);
+                }
             }
-            let run = |learners: &[&dyn Learner]| {
-                let found = Merge.out_of_fold_with_models(learners, &data, &folds, &monitor);
-                found.expect("valid")
-            };
-            let alone = mergeable.iter().flat_map(|learner| run(&[*learner]));
-            check(run(&mergeable), alone.collect(), &data, &folds);
+            // What is merged depends on the cost of all candidates: the same to rounding.
+            let together = Merge.out_of_fold_with_models(&mergeable, &data, &folds, &monitor);
+            let together = together.expect("valid");
+            assert_eq!(together.len(), mergeable.len());
+            for (mut together, learner) in together.into_iter().zip(&mergeable) {
+                check_outputs(&together, &data, &folds);
+                let alone = Merge.cross_validate(*learner, &data, &folds);
+                let [found, alone] = [&together.0, &alone.expect("valid")]
+                    .map(|found| found.outputs.iter().copied().collect::<Vec<_>>());
+                assert_close(&found, &alone, 1e-9, "merged");
+                check_independence(&mut together.1, &data, &folds);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The linear learners: the laws, and each rule against its textbook form.
 
-use ndarray::{Array2, Axis, concatenate};
+use ndarray::Array2;
 use onefold::Result;
 use onefold::learners::{
     LazyNorm, Learner, LeastSquaresOptions, LeastSquaresSgd, Linear, LogisticOptions, LogisticSgd,
@@ -143,8 +143,9 @@ fn columns_of_y_are_learnt_apart() {
         fit_intercept: true,
         ..LeastSquaresOptions::default()
     };
-    let columns = [set.values(), set.weights()].map(|y| y.insert_axis(Axis(1)).to_owned());
-    let both = concatenate![Axis(1), columns[0], columns[1]];
+    let columns = [set.values(), set.weights()];
+    let both = Array2::from_shape_fn((30, 2), |(row, output)| columns[output][row]);
+    let columns = columns.map(|y| Array2::from_shape_fn((30, 1), |(row, _)| y[row]));
     let order: Vec<usize> = (0..30).collect();
     let learnt = |y: &Array2<f64>| {
         let [data, _] = set.with_values(y.view());
