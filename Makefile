@@ -9,7 +9,7 @@ RUST   := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA   ?= $(ONEFOLD_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-oldest lint check bench bench-simd wheel wheel-test clean tools
+.PHONY: help demo test test-rust test-python test-oldest lint check bench bench-simd guard wheel wheel-test clean tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ check: test lint wheel-test ## All that CI runs
 bench: $(VENV)/bench ## Criterion benches, then ours against the peers (ONEFOLD_DATA=…)
 	cargo bench --locked
 	@for script in benches/peers/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+guard: tools ## Peer benchmarks of BASE (a commit) and this tree compared (ONEFOLD_DATA=…, GUARD="--quick …")
+	@test -n "$(BASE)" || { echo "Set BASE to the commit to compare with: make guard BASE=…" >&2; exit 1; }
+	$(PYTHON) benches/guard.py $(BASE) $(GUARD)
 
 bench-simd: ## The hot loops of a plain build against a target-cpu=native build
 	cargo bench --locked --bench simd -- --save-baseline plain

@@ -1,8 +1,10 @@
-"""Tables in markdown, and the machine they were measured on."""
+"""Figures of a benchmark: tables in markdown, JSON for guard.py, and the machine's description."""
 
+import json
+import math
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +12,14 @@ import sklearn
 
 import onefold
 
-__all__ = ["RESULTS", "Figures", "machine", "table", "write"]
+__all__ = ["RESULTS", "Figures", "add_options", "machine", "table", "write"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A figure: what was measured, what it is held to, what came out."""
+    """A row of the table: what was measured, its bound, the result."""
 
     figure: str
     bound: str
@@ -26,28 +28,66 @@ class Line:
     detail: str
 
 
+@dataclass(frozen=True)
+class Measurement:
+    """A figure as guard.py compares it between two builds."""
+
+    figure: str
+    value: float | None
+    """None if it is a ratio to a peer that was left out."""
+    unit: str
+    better: str
+    """"lower" or "higher"."""
+    ours: float | None
+    """What our side of a ratio measured."""
+    ours_unit: str
+    """"s" (lower is better) or "MB/s" (higher is better)."""
+
+
+def add_options(parser):
+    """Add the options that all peer scripts have."""
+    parser.add_argument("--json", metavar="FILE", help="write the figures for guard.py")
+    parser.add_argument("--without-peers", action="store_true", help="time our side only")
+
+
 class Figures:
-    """Figures, printed as they come and kept for the table."""
+    """Figures, printed when they are added and kept for the table.
+
+    A ratio to a peer that was left out is NaN: it stands in the table without a value, and our
+    side alone is compared between builds. Names that begin with "…" continue the last full name.
+    """
 
     HEADER = ("figure", "bound", "measured", "holds", "from")
 
     def __init__(self):
         self.lines = []
+        self.measurements = []
+        self._parent = ""
 
-    def at_most(self, figure, measured, bound=None, *, unit="×", detail=""):
-        """Add a figure that must not exceed its bound, where it has one."""
-        self._add(figure, measured, bound, "≤", unit, detail)
+    def at_most(self, figure, measured, bound=None, *, unit="×", detail="", ours=None, rate=None):
+        """Add a figure that must not exceed its bound, if it has one.
 
-    def at_least(self, figure, measured, bound=None, *, unit="×", detail=""):
-        """Add a figure that must reach its bound, where it has one."""
-        self._add(figure, measured, bound, "≥", unit, detail)
+        `ours` is the time of our side in seconds, or `rate` its speed in MB/s.
+        """
+        self._add(figure, measured, bound, "≤", unit, detail, ours, rate)
+        self._measure(figure, measured, unit, "lower", ours, rate)
+
+    def at_least(self, figure, measured, bound=None, *, unit="×", detail="", ours=None, rate=None):
+        """Add a figure that must reach its bound, if it has one."""
+        self._add(figure, measured, bound, "≥", unit, detail, ours, rate)
+        self._measure(figure, measured, unit, "higher", ours, rate)
 
     def skip(self, figure, reason):
-        """Say that a figure was not measured, and why."""
+        """Add a figure that was not measured, with the reason."""
         self._keep(Line(figure, "", "skipped", "", reason))
+        self._measure(figure, math.nan, "", "lower", None, None)
 
-    def _add(self, figure, measured, bound, sign, unit, detail):
+    def _add(self, figure, measured, bound, sign, unit, detail, ours, rate):
         limit = verdict = ""
+        if math.isnan(measured):
+            alone = f"{ours:.4g} s" if rate is None else f"{rate:.0f} MB/s"
+            self._keep(Line(figure, "", "peer left out", "", f"ours {alone}"))
+            return
         if bound is not None:
             limit = f"{sign} {_short(bound)}{unit}"
             holds = measured <= bound if sign == "≤" else measured >= bound
@@ -59,15 +99,37 @@ class Figures:
         cells = [line.measured, line.bound, line.verdict.strip("*"), line.detail]
         print(f"{line.figure:<68} " + "  ".join(filter(None, cells)), flush=True)
 
+    def _measure(self, figure, measured, unit, better, ours, rate):
+        if figure.startswith("…"):
+            figure = f"{self._parent} {figure}"
+        else:
+            self._parent = figure
+        self.measurements.append(
+            Measurement(
+                figure,
+                None if math.isnan(measured) else measured,
+                unit.strip(),
+                better,
+                rate if ours is None else ours,
+                "s" if rate is None else "MB/s",
+            )
+        )
+
     def markdown(self):
         """Return the table."""
         rows = [(x.figure, x.bound, x.measured, x.verdict, x.detail) for x in self.lines]
         return table(self.HEADER, rows)
 
     def summary(self):
-        """Say how many of the bounds hold."""
+        """Return a sentence with the number of bounds that hold."""
         verdicts = [line.verdict for line in self.lines if line.verdict]
         return f"{verdicts.count('yes')} of {len(verdicts)} bounds hold."
+
+    def save(self, path):
+        """Write the measurements as JSON, unless `path` is None."""
+        if path is not None:
+            text = json.dumps([asdict(x) for x in self.measurements], indent=1)
+            Path(path).write_text(text, encoding="utf-8")
 
 
 def _short(value):
@@ -81,7 +143,7 @@ def table(header, rows):
 
 
 def machine():
-    """Say what was measured on what: processor, memory, versions, and how busy it was."""
+    """Return the processor, the memory, the versions and the load."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GB; "

@@ -1,10 +1,11 @@
-"""Clocks for a machine that is never quite quiet.
+"""Clocks for a machine with other load.
 
-The sides of a comparison take turns, so that a slow minute is slow for all of them, and the best
-time of each counts: noise only ever adds. Between turns there is a pause, because threads of a BLAS
-go on looking for work for a while after the last of it, at the cost of whoever comes next.
+The sides of a comparison take turns, so that a slow minute affects all of them, and the best time
+of each counts: noise only adds. A pause between turns lets the threads of a BLAS, which spin for a
+while after their work, come to rest.
 """
 
+import math
 import time
 
 __all__ = ["race", "seconds"]
@@ -22,10 +23,14 @@ def seconds(work):
 
 
 def race(rounds, **sides):
-    """Run the sides in turn, `rounds` times each; return the best seconds of each by name."""
-    best = dict.fromkeys(sides, float("inf"))
+    """Run the sides in turn, `rounds` times each; return the best seconds of each by name.
+
+    A side that is None is left out: its time is NaN.
+    """
+    best = {name: math.nan if work is None else math.inf for name, work in sides.items()}
     for _ in range(rounds):
         for name, work in sides.items():
-            time.sleep(PAUSE)
-            best[name] = min(best[name], seconds(work))
+            if work is not None:
+                time.sleep(PAUSE)
+                best[name] = min(best[name], seconds(work))
     return best

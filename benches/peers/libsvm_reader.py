@@ -1,6 +1,6 @@
 """The LIBSVM reader against scikit-learn's, on covtype: every figure in one run.
 
-    ONEFOLD_DATA=… python benches/peers/libsvm_reader.py [--quick] [--write]
+    ONEFOLD_DATA=… python benches/peers/libsvm_reader.py [--quick] [--write] [--without-peers]
 
 needs a release build (``make .venv/bench``) and covtype.libsvm.xz, which is unpacked to a temporary
 file. The full run takes about two minutes, ``--quick`` half a minute; ``--write`` puts the table
@@ -25,7 +25,7 @@ from onefold import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common.memory import can_measure, kilobytes
-from common.report import Figures, machine, write
+from common.report import Figures, add_options, machine, write
 from common.timing import race, seconds
 
 NAME = "covtype.libsvm.xz"
@@ -44,15 +44,15 @@ def unpacked(folder):
     return path
 
 
-def read(figures, path, rounds):
+def read(figures, path, rounds, with_peers):
     """Whole files: text, then compressed."""
     zipped = path.with_suffix(".gz")
     best = race(
         rounds,
-        sklearn=lambda: load_svmlight_file(path),
+        sklearn=(lambda: load_svmlight_file(path)) if with_peers else None,
         one=lambda: load_libsvm(path, n_jobs=1),
         two=lambda: load_libsvm(path, n_jobs=2),
-        zipped_sklearn=lambda: load_svmlight_file(zipped),
+        zipped_sklearn=(lambda: load_svmlight_file(zipped)) if with_peers else None,
         zipped=lambda: load_libsvm(zipped, n_jobs=2),
     )
     # What is quick can be tried more often than what is slow.
@@ -65,25 +65,30 @@ def read(figures, path, rounds):
     megabytes = path.stat().st_size / 1e6
 
     def line(name, ours, theirs, bound):
-        detail = f"{megabytes / best[ours]:.0f} MB/s, scikit-learn {megabytes / best[theirs]:.1f}"
-        figures.at_least(name, best[theirs] / best[ours], bound, detail=detail)
+        rate, their_rate = megabytes / best[ours], megabytes / best[theirs]
+        detail = f"{rate:.0f} MB/s, scikit-learn {their_rate:.1f}"
+        figures.at_least(name, rate / their_rate, bound, detail=detail, rate=rate)
 
     line("covtype, one thread faster than scikit-learn", "one", "sklearn", 20)
     line("covtype, two threads faster than scikit-learn", "two", "sklearn", 40)
     line("covtype.gz, two threads faster than scikit-learn", "zipped", "zipped_sklearn", None)
 
 
-def memory(figures, path):
+def memory(figures, path, with_peers):
     """Peak memory above what was there before, against the arrays that come out."""
     if not can_measure():
         return figures.skip("covtype, peak memory", "the system does not tell")
     for side, bound in (("1", 1.5), ("2", 1.5), ("sklearn", None)):
+        side_name = "scikit-learn" if side == "sklearn" else f"{side} thread{'s' * (side == '2')}"
+        name = f"covtype, peak memory of {side_name}"
+        if side == "sklearn" and not with_peers:
+            figures.skip(name, "peer left out")
+            continue
         command = [sys.executable, __file__, "--peak", side, str(path)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         peak, arrays = map(float, done.stdout.split())
-        name = "scikit-learn" if side == "sklearn" else f"{side} thread{'s' * (side == '2')}"
         detail = f"{peak / 1e6:.0f} MB for arrays of {arrays / 1e6:.0f} MB"
-        figures.at_most(f"covtype, peak memory of {name}", peak / arrays, bound, detail=detail)
+        figures.at_most(name, peak / arrays, bound, detail=detail)
     return None
 
 
@@ -102,12 +107,12 @@ def print_peak(side, path):
     print((kilobytes("VmHWM") - before) * 1024, arrays)
 
 
-def rest(figures, path, folder, rounds):
+def rest(figures, path, folder, rounds, with_peers):
     """Blocks of rows, arrays on disk, writing."""
     whole = race(rounds, two=lambda: load_libsvm(path, n_jobs=2))["two"]
     known = {"n_features": 54, "zero_based": False, "n_jobs": 2}
     blocks = race(rounds, blocks=lambda: sum(1 for _ in iter_libsvm(path, **known)))["blocks"]
-    figures.at_most("covtype, blocks of rows against the whole", blocks / whole, None)
+    figures.at_most("covtype, blocks of rows against the whole", blocks / whole, ours=blocks)
     arrays = folder / "arrays"
     convert = seconds(lambda: convert_libsvm(path, arrays))
     figures.at_most("covtype, conversion to arrays", convert, None, unit=" s")
@@ -116,12 +121,13 @@ def rest(figures, path, folder, rounds):
     X, y = load_libsvm(path)
     best = race(
         max(1, rounds // 3),
-        sklearn=lambda: dump_svmlight_file(X, y, str(folder / "theirs")),
+        sklearn=(lambda: dump_svmlight_file(X, y, str(folder / "theirs"))) if with_peers else None,
         ours=lambda: dump_libsvm(X, y, folder / "ours"),
     )
     detail = f"{best['ours']:.2f} s / {best['sklearn']:.2f} s"
     ratio = best["sklearn"] / best["ours"]
-    figures.at_least("covtype, written faster than by scikit-learn", ratio, None, detail=detail)
+    name = "covtype, written faster than by scikit-learn"
+    figures.at_least(name, ratio, detail=detail, ours=best["ours"])
 
 
 def main():
@@ -129,17 +135,19 @@ def main():
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--write", action="store_true", help="write the table")
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
+    add_options(parser)
     options = parser.parse_args()
     if options.peak:
         return print_peak(*options.peak)
     print(about := machine())
-    figures, rounds = Figures(), 2 if options.quick else 6
+    figures, rounds, with_peers = Figures(), 2 if options.quick else 6, not options.without_peers
     with TemporaryDirectory() as folder:
         path = unpacked(Path(folder))
-        read(figures, path, rounds)
-        memory(figures, path)
-        rest(figures, path, Path(folder), rounds)
+        read(figures, path, rounds, with_peers)
+        memory(figures, path, with_peers)
+        rest(figures, path, Path(folder), rounds, with_peers)
     print(figures.summary())
+    figures.save(options.json)
     if options.write:
         text = f"# The LIBSVM reader\n\n{about}\n\n{figures.markdown()}\n\n{figures.summary()}"
         write("libsvm_reader.md", text)

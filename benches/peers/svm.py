@@ -7,6 +7,7 @@ about the same. Accuracies are of all folds where all are run, and of the timed 
     ONEFOLD_DATA=… python benches/peers/svm.py            subsets, below five minutes
     ONEFOLD_DATA=… python benches/peers/svm.py --full     all rows; peers take a quarter of an hour
     … --data a9a --peers libsvm-official --timed-folds 1  only these
+    … --without-peers --json FILE                         our side only, for guard.py
 """
 
 import argparse
@@ -26,6 +27,9 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import StratifiedKFold
 
 import onefold
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.report import Figures, add_options
 
 # file, C, γ, k, rows of the quick form
 CASES = [
@@ -111,7 +115,9 @@ def main():
     parser.add_argument("--data", help="only these files, with commas")
     parser.add_argument("--peers", help="only these peers, with commas")
     parser.add_argument("--timed-folds", type=int, default=2, help="of the peers")
+    add_options(parser)
     arguments = parser.parse_args()
+    figures = Figures()
     if "ONEFOLD_DATA" not in os.environ:
         sys.exit("set ONEFOLD_DATA to the folder with a9a, w8a and madelon.libsvm.xz")
     peers = {"scikit-learn": scikit_learn}
@@ -132,33 +138,39 @@ def main():
         if missing := set(wanted) - set(peers):
             sys.exit(f"--peers: {', '.join(sorted(missing))} is not one of {', '.join(peers)}")
         peers = {name: peers[name] for name in wanted}
+    if arguments.without_peers:
+        peers = {}
     for file, C, gamma, k, quick in CASES:
         if arguments.data is not None and file not in arguments.data.split(","):
             continue
         X, y = load(file, None if arguments.full else quick)
         cv = StratifiedKFold(k, shuffle=True, random_state=0)
         folds = list(cv.split(X, y))
-        # The first run waits for gigabytes that the system hands out, the second finds them.
+        # The first run includes the allocation of gigabytes, the second reuses them.
         (first, _), (again, result) = (
             ours(X, y, C, gamma, folds, arguments.n_jobs) for _ in range(2)
         )
-        print(f"{file}, {X.shape[0]} rows, C={C}, gamma={gamma}, k={k}")
-        print(
-            f"  ours {first:.2f} s and, again, {again:.2f} s on {arguments.n_jobs} threads, "
-            f"accuracy {result.pooled:.4f}, {result.cost['smo_iterations']} iterations",
-            flush=True,
-        )
+        case = f"{file}, {X.shape[0]} rows, C={C}, gamma={gamma}, k={k}"
+        threads = f"{arguments.n_jobs} threads"
+        accuracy = f"accuracy {result.pooled:.4f}"
+        figures.at_most(f"{case}, first run", first, unit=" s", detail=threads)
+        figures.at_most(f"{case}, second run", again, unit=" s", detail=accuracy)
+        iterations = result.cost["smo_iterations"]
+        figures.at_most(f"{case}, SMO iterations", iterations, unit="")
         for name, peer in peers.items():
             theirs, predictions = peer(X, y, C, gamma, folds[: arguments.timed_folds])
             theirs *= k
             pairs = zip(folds, predictions, strict=False)
             same = [np.mean(result.predictions[test] == p) for (_, test), p in pairs]
-            print(
-                f"  {name} {theirs:.2f} s ({arguments.timed_folds} of {k} folds timed): "
-                f"{theirs / first:.1f} and {theirs / again:.1f} times ours, "
+            figures.at_least(
+                f"{case}, faster than {name}",
+                theirs / again,
+                detail=f"{theirs:.2f} s ({arguments.timed_folds} of {k} folds timed) / "
+                f"{again:.3f} s; {theirs / first:.1f}× in the first run; "
                 f"{np.mean(same):.2%} of predictions equal",
-                flush=True,
+                ours=again,
             )
+    figures.save(arguments.json)
 
 
 if __name__ == "__main__":

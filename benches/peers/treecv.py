@@ -1,6 +1,6 @@
 """TreeCV against one pass over the data, scikit-learn and river: every figure in one run.
 
-    ONEFOLD_DATA=… python benches/peers/treecv.py [--quick] [--write]
+    ONEFOLD_DATA=… python benches/peers/treecv.py [--quick] [--write] [--without-peers]
 
 needs a release build (``make .venv/bench``), covtype.libsvm.xz and news20.bz2. The full run takes
 about ten minutes on two quiet cores, ``--quick`` a minute; ``--write`` puts the table into
@@ -30,7 +30,7 @@ from onefold.learners import Pegasos
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import data, memory
 from common.native import Native
-from common.report import Figures, machine, write
+from common.report import Figures, add_options, machine, write
 from common.timing import race, seconds
 
 ALPHA = 1e-6
@@ -61,19 +61,25 @@ def leave_one_out(figures, X, y, rounds):
     def against(a, b):
         return best[a] / best[b], f"{best[a]:.3f} s / {best[b]:.3f} s"
 
-    def line(add, name, a, b, bound):
-        ratio, detail = against(a, b)
-        add(name, ratio, bound, detail=detail)
-
     ratio, detail = against("loo", "one")
     theory = f"{detail}; feeds {fed:.2f} n rows, theorem {log2(2 * n):.2f} n"
-    figures.at_most("covtype, leave-one-out against one pass", ratio, 20, detail=theory)
-    line(figures.at_least, "… two threads faster than one", "loo", "two", 1.7)
-    line(figures.at_most, "… random order against fixed", "random", "loo", 2)
-    line(figures.at_most, "… folds shuffled by row against contiguous", "shuffled", "loo", 1.5)
-    line(figures.at_most, "covtype, ten folds against one pass", "ten", "one", None)
-    line(figures.at_most, "… random order against fixed", "ten_random", "ten", None)
-    line(figures.at_most, "… folds shuffled by row against contiguous", "ten_shuffled", "ten", None)
+    name = "covtype, leave-one-out against one pass"
+    figures.at_most(name, ratio, 20, detail=theory, ours=best["loo"])
+
+    def faster(name, a, b, bound):
+        ratio, detail = against(a, b)
+        figures.at_least(name, ratio, bound, detail=detail, ours=best[b])
+
+    def slower(name, a, b, bound=None):
+        ratio, detail = against(a, b)
+        figures.at_most(name, ratio, bound, detail=detail, ours=best[a])
+
+    faster("… two threads faster than one", "loo", "two", 1.7)
+    slower("… random order against fixed", "random", "loo", 2)
+    slower("… folds shuffled by row against contiguous", "shuffled", "loo", 1.5)
+    slower("covtype, ten folds against one pass", "ten", "one")
+    slower("… random order against fixed", "ten_random", "ten")
+    slower("… folds shuffled by row against contiguous", "ten_shuffled", "ten")
 
 
 def facade(figures, X, y, rounds):
@@ -86,7 +92,7 @@ def facade(figures, X, y, rounds):
     )
     detail = f"{best['loo']:.3f} s / {best['fit']:.3f} s"
     name = "covtype, cross_val_score(cv='loo') against fit"
-    figures.at_most(name, best["loo"] / best["fit"], detail=detail)
+    figures.at_most(name, best["loo"] / best["fit"], detail=detail, ours=best["loo"])
 
 
 class ScikitLearn:
@@ -120,7 +126,7 @@ class ScikitLearn:
 
 
 def against_sklearn(figures, X, y, rounds, theirs):
-    """The same number of folds by scikit-learn, two threads or processes allowed to both."""
+    """The same number of folds by scikit-learn, unless `theirs` is None; two threads for both."""
 
     def ours(cv, order):
         onefold.cross_val_score(Pegasos(ALPHA), X, y, cv=cv, engine="tree", order=order, n_jobs=2)
@@ -135,28 +141,32 @@ def against_sklearn(figures, X, y, rounds, theirs):
         for name, our_cv, their_cv, order, shuffle, limit in cases:
             best = race(
                 rounds,
-                theirs=partial(theirs.run, their_cv, shuffle=shuffle),
+                theirs=theirs and partial(theirs.run, their_cv, shuffle=shuffle),
                 ours=partial(ours, our_cv, order),
             )
-            share = theirs.share(their_cv)
-            timed = "" if share == 1 else f", {theirs.n_folds_timed} of {k} folds timed"
-            taken = best["theirs"] / share
-            detail = f"{taken:.1f} s ({theirs.backend}{timed}) / {best['ours']:.3f} s"
+            taken, detail = best["theirs"], ""
+            if theirs:
+                share = theirs.share(their_cv)
+                taken /= share
+                timed = "" if share == 1 else f", {theirs.n_folds_timed} of {k} folds timed"
+                detail = f"{taken:.1f} s ({theirs.backend}{timed}) / {best['ours']:.3f} s"
             figures.at_least(
-                f"faster than scikit-learn, {name}", taken / best["ours"], limit, detail=detail
+                f"faster than scikit-learn, {name}",
+                taken / best["ours"],
+                limit,
+                detail=detail,
+                ours=best["ours"],
             )
 
 
-def against_river(figures, X, y, n_rows, rounds):
-    """One pass of river's linear model in Python against our whole leave-one-out."""
-    name = f"leave-one-out of {n_rows:,} rows faster than one pass of river"
+def river_pass(X, y):
+    """Return a function that makes one pass of river's linear model, or None without river."""
     try:
         from river import linear_model, optim
     except ImportError:
-        figures.skip(name, "river is not installed (pip install --group bench)")
-        return
-    rows = [dict(enumerate(row)) for row in X[:n_rows].tolist()]
-    labels = y[:n_rows].tolist()
+        print("river is not installed (pip install --group bench): left out")
+        return None
+    rows, labels = [dict(enumerate(row)) for row in X.tolist()], y.tolist()
 
     def one_pass():
         model = linear_model.LogisticRegression(
@@ -165,11 +175,22 @@ def against_river(figures, X, y, n_rows, rounds):
         for row, label in zip(rows, labels, strict=True):
             model.learn_one(row, label)
 
-    native = Native(Pegasos(ALPHA), X[:n_rows], y[:n_rows])
+    return one_pass
+
+
+def against_river(figures, X, y, rounds, with_river):
+    """One pass of river's linear model in Python against our whole leave-one-out."""
+    n_rows = len(y)
+    native = Native(Pegasos(ALPHA), X, y)
     loo = native.folds(n_rows)
-    best = race(rounds, river=one_pass, ours=lambda: native.tree(loo))
-    detail = f"{best['river']:.2f} s / {best['ours']:.4f} s, one thread"
-    figures.at_least(name, best["river"] / best["ours"], detail=detail)
+    river = river_pass(X, y) if with_river else None
+    best = race(rounds, river=river, ours=lambda: native.tree(loo))
+    figures.at_least(
+        f"leave-one-out of {n_rows:,} rows faster than one pass of river",
+        best["river"] / best["ours"],
+        detail=f"{best['river']:.2f} s / {best['ours']:.4f} s, one thread",
+        ours=best["ours"],
+    )
 
 
 def sparse(figures, rounds):
@@ -191,12 +212,14 @@ def sparse(figures, rounds):
         best["loo"] / best["one"],
         1.5 * log2(2 * n),
         detail=f"{best['loo']:.4f} s / {best['one']:.4f} s; {counts}",
+        ours=best["loo"],
     )
     figures.at_most(
         "… ids spread over ten times as many features",
         best["wide"] / best["loo"],
         1.2,
         detail=f"{best['wide']:.4f} s / {best['loo']:.4f} s",
+        ours=best["wide"],
     )
 
 
@@ -214,18 +237,21 @@ def memory_above_data(figures, X, y, with_sklearn):
             unit=" MB",
             detail=detail,
         )
+    job = "scikit-learn, ten folds"
+    name = f"covtype, memory above the data, {job}"
     if with_sklearn:
-        job = "scikit-learn, ten folds"
-        name = f"covtype, memory above the data, {job}"
         figures.at_most(name, memory.above_data(X, y, job), unit=" MB", detail="one job")
+    else:
+        figures.skip(name, "peer left out")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds, fewer of their folds")
     parser.add_argument("--write", action="store_true", help="write benches/results/treecv.md")
+    add_options(parser)
     arguments = parser.parse_args()
-    quick = arguments.quick
+    quick, with_peers = arguments.quick, not arguments.without_peers
     # The peers' deprecations are not what is measured here.
     warnings.simplefilter("ignore")
     described = machine()
@@ -235,13 +261,15 @@ def main():
     leave_one_out(figures, X, y, rounds=3 if quick else 10)
     facade(figures, X, y, rounds=1 if quick else 5)
     sparse(figures, rounds=10 if quick else 50)
-    memory_above_data(figures, X, y, with_sklearn=not quick)
-    against_river(figures, X, y, n_rows=5_000 if quick else 50_000, rounds=1 if quick else 3)
-    theirs = ScikitLearn(X, y, n_folds_timed=4 if quick else 20)
-    if not quick:
+    memory_above_data(figures, X, y, with_sklearn=with_peers and not quick)
+    some = slice(5_000 if quick else 50_000)
+    against_river(figures, X[some], y[some], rounds=1 if quick else 3, with_river=with_peers)
+    theirs = ScikitLearn(X, y, n_folds_timed=4 if quick else 20) if with_peers else None
+    if theirs and not quick:
         theirs.choose_backend()
     against_sklearn(figures, X, y, rounds=1 if quick else 3, theirs=theirs)
     print(figures.summary())
+    figures.save(arguments.json)
     if arguments.write:
         text = ["# TreeCV: ours and theirs in one run", described + ".", figures.markdown()]
         write("treecv.md", "\n\n".join([*text, figures.summary()]))

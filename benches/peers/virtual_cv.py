@@ -1,6 +1,6 @@
 """Virtual k-fold against scikit-learn and cvmatrix, all in one run.
 
-    python benches/peers/virtual_cv.py [--quick] [--repeat N]
+    python benches/peers/virtual_cv.py [--quick] [--repeat N] [--without-peers]
 
 Rows are those of covtype (features scaled to unit variance, class 2 against the rest as target)
 where ONEFOLD_DATA points to the data sets, else as many random ones: 581 012 × 54. Figures are the
@@ -10,7 +10,10 @@ least of several runs, in seconds. `pip install cvmatrix` adds that peer.
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import math
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -20,6 +23,9 @@ from sklearn.model_selection import GridSearchCV, KFold
 from threadpoolctl import threadpool_limits
 
 from onefold.virtual import ridge_path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.report import Figures, add_options
 
 MSE = "neg_mean_squared_error"
 ALPHAS = np.logspace(-2, 4, 20)
@@ -45,8 +51,10 @@ def rows(n):
 
 
 def least(function, repeat):
-    """The least time of several runs."""
+    """The least time of several runs; NaN without a function."""
     times = []
+    if function is None:
+        return math.nan
     for _ in range(repeat):
         start = time.perf_counter()
         function()
@@ -68,7 +76,7 @@ def status(name):
 
 
 def cvmatrix_path(X, y, alphas, n_folds):
-    """The same grid built on cvmatrix: its training matrices, one eigendecomposition a fold."""
+    """The same grid built on cvmatrix: its training matrices, one eigendecomposition per fold."""
     from cvmatrix.cvmatrix import CVMatrix
 
     folds = KFold(n_folds)
@@ -85,62 +93,75 @@ def cvmatrix_path(X, y, alphas, n_folds):
     return errors.mean(axis=0)
 
 
-def report(name, ours, theirs, wanted, peer):
-    ratio = theirs / ours
-    print(f"{name:44} {ours:9.3f} {peer:>22} {theirs:9.3f} {ratio:8.1f}×  wanted {wanted}")
+def faster(figures, name, ours, theirs, bound, peer):
+    """Add how much faster than a peer we are."""
+    detail = f"{theirs:.3f} s / {ours:.3f} s"
+    name = f"{name}, faster than {peer}"
+    figures.at_least(name, theirs / ours, bound, detail=detail, ours=ours)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--repeat", type=int, default=3)
+    add_options(parser)
     args = parser.parse_args()
-    n = 58_101 if args.quick else 581_012
-    X, y = rows(n)
+    figures, with_peers = Figures(), not args.without_peers
+    X, y = rows(58_101 if args.quick else 581_012)
     jobs = os.cpu_count()
     print(f"{X.shape[0]} × {X.shape[1]}, {jobs} threads for all")
-    ours = least(lambda: ridge_path(Ridge(), X, y, alphas=ALPHAS, n_jobs=jobs), args.repeat)
-    theirs = least(lambda: RidgeCV(ALPHAS).fit(X, y), 1)
-    report("leave-one-out, 20 penalties", ours, theirs, "≥ 15", "RidgeCV")
+
+    def loo():
+        return ridge_path(Ridge(), X, y, alphas=ALPHAS, n_jobs=jobs)
 
     def ten_fold():
         return ridge_path(Ridge(), X, y, alphas=ALPHAS, cv=10, n_jobs=jobs)
 
+    ours = least(loo, args.repeat)
+    theirs = least((lambda: RidgeCV(ALPHAS).fit(X, y)) if with_peers else None, 1)
+    faster(figures, "leave-one-out, 20 penalties", ours, theirs, 15, "RidgeCV")
     ours = least(ten_fold, args.repeat)
     # Two of the twenty penalties are enough to time the search: its cost is linear in them.
     grid = {"alpha": ALPHAS[:2]}
     search = GridSearchCV(Ridge(), grid, cv=KFold(10), scoring=MSE, refit=False)
-    theirs = least(lambda: search.fit(X, y), 1) * len(ALPHAS) / 2
-    report("10-fold, 20 penalties", ours, theirs, "≥ 100", "GridSearchCV (2 of 20)")
-    try:
-        theirs = least(lambda: cvmatrix_path(X, y, ALPHAS, 10), args.repeat)
-        report("10-fold, 20 penalties", ours, theirs, "≥ 5", "cvmatrix")
+    theirs = least((lambda: search.fit(X, y)) if with_peers else None, 1) * len(ALPHAS) / 2
+    faster(figures, "10-fold, 20 penalties", ours, theirs, 100, "GridSearchCV (2 of 20)")
+    with_cvmatrix = with_peers and importlib.util.find_spec("cvmatrix")
+    theirs = least(
+        (lambda: cvmatrix_path(X, y, ALPHAS, 10)) if with_cvmatrix else None, args.repeat
+    )
+    faster(figures, "10-fold, 20 penalties", ours, theirs, 5, "cvmatrix")
+    if with_cvmatrix:
         found = ten_fold().mse[:, 0]
         np.testing.assert_allclose(found, cvmatrix_path(X, y, ALPHAS, 10), rtol=1e-8)
-    except ImportError:
-        print("cvmatrix is not installed")
-    for name, function in [
-        ("leave-one-out", lambda: ridge_path(Ridge(), X, y, alphas=ALPHAS, n_jobs=jobs)),
-        ("10-fold", ten_fold),
-    ]:
-        part = peak(function) / X.nbytes
-        print(f"peak memory above X, {name}, 20 penalties: {part:.1%} of X, wanted ≤ 25 %")
+    for name, function in [("leave-one-out", loo), ("10-fold", ten_fold)]:
+        percent = 100 * peak(function) / X.nbytes
+        figure = f"peak memory above X, {name}, 20 penalties"
+        figures.at_most(figure, percent, 25, unit=" % of X")
 
     with threadpool_limits(1):
-        one = least(lambda: Ridge(solver="cholesky").fit(X, y), args.repeat + 2)
+        fit = (lambda: Ridge(solver="cholesky").fit(X, y)) if with_peers else None
+        one = least(fit, args.repeat + 2)
         for name, cv in [("10-fold", 10), ("leave-one-out", "loo")]:
             ours = least(lambda cv=cv: ridge_path(Ridge(), X, y, alphas=[1.0], cv=cv), args.repeat)
-            print(
-                f"{name + ', one penalty, one thread':44} {ours:9.3f} {'one Ridge.fit':>22} "
-                f"{one:9.3f} {ours / one:8.2f} fits, wanted ≤ 3"
+            figures.at_most(
+                f"{name}, one penalty, one thread, against one Ridge.fit",
+                ours / one,
+                3,
+                detail=f"{ours:.3f} s / {one:.3f} s",
+                ours=ours,
             )
 
     rng = np.random.default_rng(0)
     wide = rng.standard_normal((400 if args.quick else 2000, 5000))
     target = wide[:, :50].sum(axis=1) + rng.standard_normal(len(wide))
     ours = least(lambda: ridge_path(Ridge(), wide, target, alphas=ALPHAS, n_jobs=jobs), args.repeat)
-    theirs = least(lambda: RidgeCV(ALPHAS).fit(wide, target), args.repeat)
-    report(f"{len(wide)} × 5000, leave-one-out, 20 penalties", ours, theirs, "≥ 5", "RidgeCV")
+    fit = (lambda: RidgeCV(ALPHAS).fit(wide, target)) if with_peers else None
+    theirs = least(fit, args.repeat)
+    name = f"{len(wide)} × 5000, leave-one-out, 20 penalties"
+    faster(figures, name, ours, theirs, 5, "RidgeCV")
+    print(figures.summary())
+    figures.save(args.json)
 
 
 if __name__ == "__main__":
