@@ -1,15 +1,12 @@
 //! Borrowing numpy and scipy objects as the core's types, without copies.
 
-use numpy::{
-    IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
-    PyUntypedArrayMethods,
-};
+use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::Result;
-use crate::data::{Csr, Dataset, Dense, Examples, Index, Layout, Rows};
+use crate::data::{Csr, Dataset, Dense, Index, Rows};
 
 /// Rows as the facade passes them: a C-contiguous float64 array or a scipy CSR matrix.
 ///
@@ -145,23 +142,6 @@ impl ExamplesArg<'_> {
             Some(weights) => Ok(data.with_weights(weights.as_array())?),
         }
     }
-
-    /// The core's view of these examples, given its view of their rows.
-    pub(super) fn view<R: Layout>(&self, rows: R) -> PyResult<Examples<'_, R>> {
-        let examples = match &self.targets {
-            TargetsArg::None => Examples::unlabelled(rows),
-            TargetsArg::Classes(codes) => {
-                Examples::classified(rows, codes.as_slice()?, self.n_classes)?
-            }
-            TargetsArg::Values(values) => {
-                Examples::valued(rows, values.as_slice()?, values.shape()[1])?
-            }
-        };
-        match &self.weights {
-            None => Ok(examples),
-            Some(weights) => Ok(examples.weighted(weights.as_slice()?)?),
-        }
-    }
 }
 
 /// A numpy matrix of `n_columns` columns over `values`, without a copy.
@@ -185,18 +165,6 @@ pub(super) fn cost_by_name<'py>(
     }
     Ok(cost)
 }
-
-/// Evaluates `$body` with `$examples` bound to the core's view of an [`ExamplesArg`].
-macro_rules! with_examples {
-    ($arg:expr, |$examples:ident| $body:expr) => {{
-        let arg = $arg;
-        $crate::python::convert::with_rows!(&arg.rows, |rows| {
-            let $examples = arg.view(rows)?;
-            $body
-        })
-    }};
-}
-pub(super) use with_examples;
 
 /// Evaluates `$body` with `$rows` bound to the core's view of a [`RowsArg`], whatever its layout.
 macro_rules! with_rows {

@@ -1,23 +1,20 @@
 //! Support vector machines as Python sees them.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::convert::{ExamplesArg, RowsArg, cost_by_name, dense, to_matrix, with_examples};
+use super::convert::{ExamplesArg, RowsArg, cost_by_name};
 use super::incremental::ResamplingArg;
 use super::run::run;
-use crate::data::Layout;
 use crate::folds::Resampling;
-use crate::svm::candidate::{Candidate, Penalty};
-use crate::svm::cv::{self, CvOptions, Outcome};
+use crate::svm::cv::Outcome;
 use crate::svm::kernel::Kernel;
 use crate::svm::memory::Budget;
 use crate::svm::model::{self, Predictor};
-use crate::svm::multiclass;
 use crate::svm::smo::Options;
-use crate::{Error, Result};
+use crate::svm::{Candidate, Penalty, Seeded, multiclass};
+use crate::{Error, OutOfFold, Result};
 
 /// The attributes of the facade's `Settings`.
 #[derive(FromPyObject)]
@@ -90,16 +87,12 @@ pub(super) fn svm_fit<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let candidate = settings.candidate()?;
     let budget = Budget::new(settings.memory_mb)?;
-    let model = with_examples!(&examples, |examples| {
-        run(py, settings.n_jobs, None, |monitor| {
-            model::fit(&examples, &candidate, budget, monitor)
-        })?
-    });
+    let data = examples.dataset()?;
+    let model = run(py, settings.n_jobs, None, |monitor| {
+        model::fit(&data, &candidate, budget, monitor)
+    })?;
     let found = PyDict::new(py);
-    found.set_item(
-        "coefficients",
-        to_matrix(py, model.coefficients, model.support.len())?,
-    )?;
+    found.set_item("coefficients", model.coefficients.into_pyarray(py))?;
     found.set_item("support", model.support.into_pyarray(py))?;
     found.set_item("starts", model.class_starts.into_pyarray(py))?;
     found.set_item("intercepts", model.intercepts.into_pyarray(py))?;
@@ -128,42 +121,18 @@ pub(super) fn svm_decide<'py>(
     model: ModelArg<'py>,
     settings: Settings<'py>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let decisions = match (&X, &support_vectors) {
-        (RowsArg::Dense(rows), RowsArg::Dense(support)) => {
-            decisions(py, &dense(rows)?, &dense(support)?, &model, &settings)?
-        }
-        (RowsArg::Csr32(rows), RowsArg::Csr32(support)) => {
-            decisions(py, &rows.rows()?, &support.rows()?, &model, &settings)?
-        }
-        (RowsArg::Csr64(rows), RowsArg::Csr64(support)) => {
-            decisions(py, &rows.rows()?, &support.rows()?, &model, &settings)?
-        }
-        _ => {
-            return Err(PyTypeError::new_err(
-                "X and support_vectors must have the same layout",
-            ));
-        }
-    };
-    to_matrix(py, decisions, model.intercepts.as_slice()?.len())
-}
-
-fn decisions<R: Layout + Send>(
-    py: Python<'_>,
-    rows: &R,
-    support: &R,
-    model: &ModelArg<'_>,
-    settings: &Settings<'_>,
-) -> PyResult<Vec<f64>> {
     let predictor = Predictor {
-        support,
-        class_starts: model.starts.as_slice()?,
-        coefficients: model.coefficients.as_slice()?,
-        intercepts: model.intercepts.as_slice()?,
+        support: support_vectors.rows()?,
+        class_starts: model.starts.as_array(),
+        coefficients: model.coefficients.as_array(),
+        intercepts: model.intercepts.as_array(),
         kernel: settings.kernel(settings.gammas[0])?,
     };
-    run(py, settings.n_jobs, None, |monitor| {
+    let rows = X.rows()?;
+    let found = run(py, settings.n_jobs, None, |monitor| {
         predictor.decision_values(rows, monitor)
-    })
+    })?;
+    Ok(found.into_pyarray(py))
 }
 
 /// How a cross-validation is done, whatever the candidate: the attributes of the facade's `Effort`.
@@ -189,7 +158,8 @@ pub(super) fn svm_kfold<'py>(
 ) -> PyResult<()> {
     let candidates = candidates.iter().map(Settings::candidate);
     let candidates = candidates.collect::<PyResult<Vec<_>>>()?;
-    let options = CvOptions {
+    let candidates: Vec<&Candidate> = candidates.iter().collect();
+    let engine = Seeded {
         seeding: effort.seeding.parse()?,
         budget: Budget::new(effort.memory_mb)?,
     };
@@ -197,19 +167,11 @@ pub(super) fn svm_kfold<'py>(
         ResamplingArg::Folds(folds) => &folds.0,
         ResamplingArg::Splits(splits) => &splits.0,
     };
+    let data = examples.dataset()?;
     let mut outcomes = vec![];
-    let ended = with_examples!(&examples, |examples| {
-        run(py, effort.n_jobs, progress, |monitor| {
-            let mut finished = |number, outcome| outcomes.push((number, outcome));
-            cv::cross_validate(
-                &examples,
-                &candidates,
-                folds,
-                &options,
-                monitor,
-                &mut finished,
-            )
-        })
+    let ended = run(py, effort.n_jobs, progress, |monitor| {
+        let mut finished = |number, outcome| outcomes.push((number, outcome));
+        engine.run(&candidates, &data, folds, monitor, &mut finished)
     });
     // What is finished is not lost when the rest is interrupted.
     for (number, outcome) in outcomes {
@@ -220,26 +182,23 @@ pub(super) fn svm_kfold<'py>(
 
 fn described(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     let found = PyDict::new(py);
-    found.set_item("cost", cost_by_name(py, &outcome.cost.of_machines())?)?;
+    let OutOfFold { outputs, cost, .. } = outcome.out_of_fold;
+    found.set_item("cost", cost_by_name(py, &cost.of_machines())?)?;
     found.set_item("iterations", outcome.iterations.into_pyarray(py))?;
     found.set_item("whole_iterations", outcome.all_samples_iterations)?;
     found.set_item("gap", outcome.gap)?;
     found.set_item("seeding_seconds", outcome.seeding_time.as_secs_f64())?;
     found.set_item("rule", outcome.rule.name())?;
-    let decisions = to_matrix(py, outcome.decision_values, outcome.n_problems)?;
-    found.set_item("decisions", decisions)?;
+    found.set_item("decisions", outputs.into_pyarray(py))?;
     Ok(found)
 }
 
-/// The classes that decisions elect.
+/// The classes that decision values elect.
 #[pyfunction]
 pub(super) fn svm_vote<'py>(
     py: Python<'py>,
     decisions: PyReadonlyArray2<'py, f64>,
     n_classes: usize,
-) -> PyResult<Bound<'py, PyArray1<usize>>> {
-    let n_problems = multiclass::pairs(n_classes).count();
-    let rows = decisions.as_slice()?.chunks(n_problems.max(1));
-    let codes: Vec<usize> = rows.map(|row| multiclass::vote(row, n_classes)).collect();
-    Ok(codes.into_pyarray(py))
+) -> Bound<'py, PyArray1<usize>> {
+    multiclass::vote(decisions.as_array(), n_classes).into_pyarray(py)
 }

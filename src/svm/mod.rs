@@ -1,5 +1,25 @@
 //! Support vector machines, cross-validated by alpha seeding.
 //!
+//! ```
+//! use ndarray::Array2;
+//! use onefold::svm::kernel::Kernel;
+//! use onefold::svm::{Candidate, Penalty, Seeded};
+//! use onefold::{Dataset, Engine, Folds};
+//!
+//! let x = Array2::from_shape_fn((200, 2), |(i, j)| (i as f64 * (j + 2) as f64).sin());
+//! let y = x.map_axis(ndarray::Axis(1), |row| u32::from(row.dot(&row) > 1.0));
+//! let data = Dataset::dense(x.view())?.with_classes(y.view(), 2)?;
+//! let kernels = vec![Kernel::Rbf { gamma: 2.0 }];
+//! let candidate = Candidate { kernels, penalty: Penalty::new(10.0)?, ..Default::default() };
+//! let folds = Folds::shuffled(200, 10, 0)?;
+//! let found = Seeded::default().cross_validate(&candidate, &data, &folds)?.by_sample(&folds);
+//! // Positive for the first class of the pair.
+//! let hits = found.column(0).iter().zip(&y).filter(|(f, y)| (**f > 0.0) == (**y == 0)).count();
+//! println!("accuracy {}", hits as f64 / 200.0);
+//! # assert!(hits > 180, "{hits}");
+//! # Ok::<(), onefold::Error>(())
+//! ```
+//!
 //! | module | contents |
 //! |---|---|
 //! | [`kernel`] | kernel functions and blocks of kernel values |
@@ -34,3 +54,6 @@ pub mod problem;
 mod row_cache;
 pub mod seeding;
 pub mod smo;
+
+pub use self::candidate::{Candidate, Penalty};
+pub use self::cv::Seeded;

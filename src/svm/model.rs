@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use rayon::prelude::*;
 
 use super::candidate::Candidate;
@@ -13,44 +14,56 @@ use super::memory::Budget;
 use super::multiclass::pairs;
 use super::problem::BinaryProblems;
 use super::smo;
-use crate::data::{Examples, Layout};
+use crate::data::{Dataset, Examples, Layout, Rows, with_layout};
 use crate::{Error, Monitor, Result};
 
 /// Support vectors and their coefficients, in LIBSVM's layout.
 #[derive(Debug)]
 pub struct Model {
     /// The rows that are support vectors of any problem, class after class.
-    pub support: Vec<usize>,
+    pub support: Array1<usize>,
     /// The first support vector of each class, then their number.
-    pub class_starts: Vec<usize>,
+    pub class_starts: Array1<usize>,
     /// β of the support vectors: n_classes − 1 rows, one for each problem of a vector's class.
-    pub coefficients: Vec<f64>,
+    pub coefficients: Array2<f64>,
     /// b of each problem.
-    pub intercepts: Vec<f64>,
+    pub intercepts: Array1<f64>,
     /// SMO iterations of each problem.
-    pub iterations: Vec<u64>,
+    pub iterations: Array1<u64>,
     /// Dual objective of each problem.
-    pub objectives: Vec<f64>,
+    pub objectives: Array1<f64>,
     /// The largest remaining gap.
     pub gap: f64,
 }
 
 /// Fits a candidate to all samples.
-pub fn fit<R: Layout + Debug>(
-    examples: &Examples<'_, R>,
+pub fn fit(
+    data: &Dataset<'_>,
     candidate: &Candidate,
     budget: Budget,
     monitor: &Monitor,
 ) -> Result<Model> {
-    let binary = BinaryProblems::new(examples.targets(), candidate.epsilon)?;
+    let binary = BinaryProblems::new(data.targets(), candidate.epsilon)?;
     monitor.expect(binary.problems.len() as u64);
+    let solutions = with_layout!(data, |examples| {
+        solve(examples, candidate, &binary, budget, monitor)
+    })?;
+    Ok(Model::new(&binary, &solutions))
+}
+
+fn solve<R: Layout + Debug>(
+    examples: &Examples<'_, R>,
+    candidate: &Candidate,
+    binary: &BinaryProblems,
+    budget: Budget,
+    monitor: &Monitor,
+) -> Result<Vec<Solution>> {
     let (rows, row_of_sample) = (examples.rows(), &binary.row_of_sample);
     let gram = Gram::new(rows, row_of_sample, candidate.kernels[0], budget, monitor)?;
     let once = vec![1.0; rows.n_rows()];
     let penalty = &candidate.penalty;
     let costs = penalty.per_sample(examples, row_of_sample, 0, &once);
-    let problems = binary.problems.par_iter();
-    let solutions = problems.map(|problem| {
+    let solutions = binary.problems.par_iter().map(|problem| {
         let dual = problem.dual(&gram);
         let bounds = problem.bounds(&costs);
         let start = Start::cold(&dual);
@@ -58,8 +71,7 @@ pub fn fit<R: Layout + Debug>(
         monitor.advance(1)?;
         Ok(solution)
     });
-    let solutions = solutions.collect::<Result<Vec<_>>>()?;
-    Ok(Model::new(&binary, &solutions))
+    solutions.collect()
 }
 
 impl Model {
@@ -67,25 +79,24 @@ impl Model {
         let n = binary.row_of_sample.len();
         let n_classes = binary.class_starts.len() - 1;
         // β of every sample, in its row of LIBSVM's table.
-        let mut table = vec![vec![0.0; n]; n_classes.saturating_sub(1).max(1)];
+        let mut table = Array2::zeros((n_classes.saturating_sub(1).max(1), n));
         let problems = binary.problems.iter().zip(coefficient_rows(n_classes));
         for (solution, (problem, rows)) in solutions.iter().zip(problems) {
             let mut betas = solution.beta.iter();
             for (range, row) in problem.ranges.iter().zip(rows) {
                 for (sample, beta) in range.clone().zip(&mut betas) {
-                    table[row][sample] += beta;
+                    table[(row, sample)] += beta;
                 }
             }
         }
-        let is_support = |&sample: &usize| table.iter().any(|row| row[sample] != 0.0);
+        let is_support = |&sample: &usize| table.column(sample).iter().any(|&beta| beta != 0.0);
         let support: Vec<usize> = (0..n).filter(is_support).collect();
         let class_starts = binary.class_starts.iter();
         let class_starts = class_starts.map(|start| support.partition_point(|s| s < start));
-        let coefficients = table.iter();
-        let coefficients = coefficients.flat_map(|row| support.iter().map(|&s| row[s]));
+        let shape = (table.nrows(), support.len());
         Self {
             class_starts: class_starts.collect(),
-            coefficients: coefficients.collect(),
+            coefficients: Array2::from_shape_fn(shape, |(row, at)| table[(row, support[at])]),
             support: support.iter().map(|&s| binary.row_of_sample[s]).collect(),
             intercepts: solutions.iter().map(|s| s.intercept).collect(),
             iterations: solutions.iter().map(|s| s.iterations).collect(),
@@ -105,32 +116,45 @@ fn coefficient_rows(n_classes: usize) -> Vec<[usize; 2]> {
 
 /// A fitted model with its support vectors.
 #[derive(Clone, Copy, Debug)]
-pub struct Predictor<'a, R> {
+pub struct Predictor<'a> {
     /// The support vectors; unused by a precomputed kernel.
-    pub support: &'a R,
+    pub support: Rows<'a>,
     /// As in [`Model`].
-    pub class_starts: &'a [usize],
+    pub class_starts: ArrayView1<'a, usize>,
     /// As in [`Model`].
-    pub coefficients: &'a [f64],
+    pub coefficients: ArrayView2<'a, f64>,
     /// As in [`Model`].
-    pub intercepts: &'a [f64],
+    pub intercepts: ArrayView1<'a, f64>,
     /// The kernel.
     pub kernel: Kernel,
 }
 
 /// A range of support vectors and their coefficients in one problem.
-type Part<'a> = (Range<usize>, &'a [f64]);
+type Part = (Range<usize>, Vec<f64>);
 
-impl<'a, R: Layout> Predictor<'a, R> {
-    /// The decision values of every row: `n_rows × n_problems`. With a precomputed kernel, rows hold
-    /// the kernel values to the support vectors, in order.
-    pub fn decision_values(&self, rows: &R, monitor: &Monitor) -> Result<Vec<f64>> {
+impl Predictor<'_> {
+    /// The decision values of every row, one column per binary problem. Rows have the layout of the
+    /// support vectors; with a precomputed kernel they hold the kernel values to these, in order.
+    pub fn decision_values(&self, rows: Rows<'_>, monitor: &Monitor) -> Result<Array2<f64>> {
+        match (rows, self.support) {
+            (Rows::Dense(rows), Rows::Dense(support)) => self.evaluate(&rows, &support, monitor),
+            (Rows::Csr32(rows), Rows::Csr32(support)) => self.evaluate(&rows, &support, monitor),
+            (Rows::Csr64(rows), Rows::Csr64(support)) => self.evaluate(&rows, &support, monitor),
+            _ => Err(Error::Parameter {
+                name: "X",
+                rule: "in the layout of the support vectors",
+                value: "another".into(),
+            }),
+        }
+    }
+
+    fn evaluate<R: Layout>(&self, rows: &R, support: &R, monitor: &Monitor) -> Result<Array2<f64>> {
         let n_support = self.class_starts.last().copied().unwrap_or(0);
-        if !self.coefficients.len().is_multiple_of(n_support.max(1)) {
+        if self.coefficients.ncols() != n_support {
             return Err(Error::Shape {
                 what: "coefficients",
                 expected: n_support,
-                found: self.coefficients.len(),
+                found: self.coefficients.ncols(),
             });
         }
         let n_problems = self.intercepts.len();
@@ -139,11 +163,13 @@ impl<'a, R: Layout> Predictor<'a, R> {
         let norms = if is_precomputed {
             vec![]
         } else {
-            kernel::squared_norms(self.support, &order)
+            kernel::squared_norms(support, &order)
         };
-        let problems = self.problems(n_support);
-        let mut decision_values = vec![0.0; rows.n_rows() * n_problems];
+        let problems = self.problems();
+        let mut decision_values = Array2::zeros((rows.n_rows(), n_problems));
         decision_values
+            .as_slice_mut()
+            .unwrap_or_default()
             .par_chunks_mut((PANEL_ROWS * n_problems).max(1))
             .enumerate()
             .try_for_each(|(block, out)| {
@@ -157,7 +183,7 @@ impl<'a, R: Layout> Predictor<'a, R> {
                 } else {
                     let mut values = Vec::with_capacity(n_support);
                     let columns = Columns {
-                        rows: self.support,
+                        rows: support,
                         members: &order,
                         norms: &norms,
                     };
@@ -169,7 +195,7 @@ impl<'a, R: Layout> Predictor<'a, R> {
                 for (problem, parts) in problems.iter().enumerate() {
                     let mut sums = [self.intercepts[problem]; PANEL_ROWS];
                     for (range, coefficients) in parts {
-                        for (lanes, beta) in values[range.clone()].iter().zip(*coefficients) {
+                        for (lanes, beta) in values[range.clone()].iter().zip(coefficients) {
                             for lane in 0..PANEL_ROWS {
                                 sums[lane] += beta * lanes[lane];
                             }
@@ -185,18 +211,19 @@ impl<'a, R: Layout> Predictor<'a, R> {
     }
 
     /// The support vectors of each problem, with their coefficients.
-    fn problems(&self, n_support: usize) -> Vec<Vec<Part<'a>>> {
-        let part = |class: usize, row: usize| -> Part<'a> {
+    fn problems(&self) -> Vec<[Part; 2]> {
+        let part = |class: usize, row: usize| -> Part {
             let range = self.class_starts[class]..self.class_starts[class + 1];
-            let row = &self.coefficients[row * n_support..][..n_support];
-            (range.clone(), &row[range])
+            let coefficients = self.coefficients.row(row);
+            let coefficients = coefficients.slice_axis(Axis(0), range.clone().into());
+            (range, coefficients.to_vec())
         };
         let n_classes = self.class_starts.len() - 1;
         if n_classes < 2 {
-            return vec![vec![part(0, 0)]];
+            return vec![[part(0, 0), (0..0, vec![])]];
         }
         pairs(n_classes)
-            .map(|(a, b)| vec![part(a, b - 1), part(b, a)])
+            .map(|(a, b)| [part(a, b - 1), part(b, a)])
             .collect()
     }
 }

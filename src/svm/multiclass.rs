@@ -3,13 +3,20 @@
 //! Problem (a, b) is positive for a. The class with the most votes wins; of several, the first, as in
 //! LIBSVM.
 
+use ndarray::{Array1, ArrayView1, ArrayView2};
+
 /// The pairs of classes in the order of their problems: (0, 1), (0, 2), …, (1, 2), …
 pub fn pairs(n_classes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..n_classes).flat_map(move |a| (a + 1..n_classes).map(move |b| (a, b)))
 }
 
-/// The class elected by the decision values of all pairs.
-pub fn vote(decision_values: &[f64], n_classes: usize) -> usize {
+/// The class elected by each row of decision values, which has one column per pair.
+pub fn vote(decision_values: ArrayView2<'_, f64>, n_classes: usize) -> Array1<usize> {
+    let rows = decision_values.rows().into_iter();
+    rows.map(|row| elected(row, n_classes)).collect()
+}
+
+fn elected(decision_values: ArrayView1<'_, f64>, n_classes: usize) -> usize {
     let mut votes = vec![0_usize; n_classes];
     for ((a, b), &value) in pairs(n_classes).zip(decision_values) {
         votes[if value > 0.0 { a } else { b }] += 1;
@@ -20,13 +27,19 @@ pub fn vote(decision_values: &[f64], n_classes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use ndarray::array;
+
     use super::*;
 
     #[test]
     fn pairs_vote_and_ties_go_to_the_first_class() {
-        // Pairs (0, 1), (0, 2), (1, 2).
-        assert_eq!(vote(&[1.0, -1.0, -1.0], 3), 2);
-        assert_eq!(vote(&[1.0, -1.0, 1.0], 3), 0, "one vote each");
-        assert_eq!(vote(&[0.0], 2), 1, "0 is not positive");
+        // Pairs (0, 1), (0, 2), (1, 2); one vote each in the second row.
+        let values = array![[1.0, -1.0, -1.0], [1.0, -1.0, 1.0]];
+        assert_eq!(vote(values.view(), 3), array![2, 0]);
+        assert_eq!(
+            vote(array![[0.0]].view(), 2),
+            array![1],
+            "0 is not positive"
+        );
     }
 }

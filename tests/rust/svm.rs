@@ -19,7 +19,7 @@ const LIMIT: u64 = 20_000;
 /// Rows, the positive ones first, and what their errors cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Small {
-    values: Array2<f64>,
+    pub(crate) values: Array2<f64>,
     pub(crate) n_positive: usize,
     costs: Vec<f64>,
 }
@@ -29,7 +29,7 @@ impl Small {
         self.costs.len()
     }
 
-    pub(crate) fn rows(&self) -> Dense<'_> {
+    fn rows(&self) -> Dense<'_> {
         Dense::new(self.values.view()).expect("contiguous")
     }
 

@@ -1,18 +1,18 @@
-//! Folds and grids of machines: threads, memory and shared work.
+//! Cross-validation of one candidate and of grids: threads, memory and shared work.
 
-use onefold::Monitor;
-use onefold::data::Examples;
+use ndarray::Array1;
 use onefold::folds::Folds;
-use onefold::svm::candidate::{Candidate, Penalty};
-use onefold::svm::cv::{CvOptions, Outcome, cross_validate};
+use onefold::svm::cv::Outcome;
 use onefold::svm::kernel::Kernel;
 use onefold::svm::memory::Budget;
 use onefold::svm::seeding::Seeding;
 use onefold::svm::smo::Options;
+use onefold::svm::{Candidate, Penalty, Seeded, multiclass};
+use onefold::{Dataset, Engine, Monitor};
 
 use crate::svm::{Small, clouds};
 
-/// A candidate with one kernel, or with one a round.
+/// A candidate with one kernel, or with one per fold.
 fn candidate(c: f64, kernels: &[Kernel]) -> Candidate {
     Candidate {
         kernels: kernels.to_vec(),
@@ -26,6 +26,17 @@ fn rbf(gamma: f64) -> Kernel {
     Kernel::Rbf { gamma }
 }
 
+/// Three classes.
+fn codes(problem: &Small) -> Array1<u32> {
+    let code = |v| u32::from(v % 3 == 0) + u32::from(v >= problem.n_positive);
+    (0..problem.len()).map(code).collect()
+}
+
+fn five_folds(problem: &Small) -> Folds {
+    let labels: Array1<usize> = (0..problem.len()).map(|v| v / 3 % 5).collect();
+    Folds::from_labels(&labels, 5).expect("valid")
+}
+
 /// Three classes in five folds.
 fn outcomes(
     problem: &Small,
@@ -34,14 +45,10 @@ fn outcomes(
     n_threads: usize,
     seeding: Seeding,
 ) -> Vec<Outcome> {
-    let rows = problem.rows();
-    let codes: Vec<u32> = (0..problem.len())
-        .map(|v| u32::from(v % 3 == 0) + u32::from(v >= problem.n_positive))
-        .collect();
-    let examples = Examples::classified(rows, &codes, 3).expect("valid");
-    let labels: Vec<usize> = (0..problem.len()).map(|v| v / 3 % 5).collect();
-    let folds = Folds::from_labels(&labels, 5).expect("valid");
-    let options = CvOptions {
+    let codes = codes(problem);
+    let data = Dataset::dense(problem.values.view()).expect("contiguous");
+    let data = data.with_classes(codes.view(), 3).expect("valid");
+    let engine = Seeded {
         seeding,
         budget: Budget::new(Some(megabytes)).expect("positive"),
     };
@@ -49,19 +56,14 @@ fn outcomes(
         .num_threads(n_threads)
         .build()
         .expect("starts");
+    let candidates: Vec<&Candidate> = candidates.iter().collect();
+    let folds = five_folds(problem);
     let mut found: Vec<_> = candidates.iter().map(|_| None).collect();
     pool.install(|| {
         let mut finished = |number: usize, outcome| found[number] = Some(outcome);
-        let monitor = Monitor::new();
-        cross_validate(
-            &examples,
-            candidates,
-            &folds,
-            &options,
-            &monitor,
-            &mut finished,
-        )
-        .expect("runs");
+        engine
+            .run(&candidates, &data, &folds, &Monitor::new(), &mut finished)
+            .expect("runs");
     });
     found.into_iter().flatten().collect()
 }
@@ -77,16 +79,16 @@ fn threads_and_memory_change_nothing() {
             let other = outcomes(&problem, &candidates, megabytes, n_threads, Seeding::Auto);
             for (one, other) in one.iter().zip(&other) {
                 assert_eq!(
-                    one.decision_values, other.decision_values,
+                    one.out_of_fold.outputs, other.out_of_fold.outputs,
                     "{megabytes} MB, {n_threads} threads"
                 );
                 assert_eq!(one.iterations, other.iterations);
             }
         }
         for outcome in &one {
-            assert_eq!(outcome.decision_values.len(), 200 * 3);
+            assert_eq!(outcome.out_of_fold.outputs.dim(), (200, 3));
             assert_eq!(
-                outcome.cost.smo_iterations,
+                outcome.out_of_fold.cost.smo_iterations,
                 outcome.all_samples_iterations + outcome.iterations.iter().sum::<u64>()
             );
         }
@@ -107,10 +109,17 @@ fn a_grid_shares_kernel_rows_and_solutions() {
         .flat_map(|&kernel| [10.0, 1.0, 3.0].map(|c| candidate(c, &[kernel])))
         .collect();
     let together = outcomes(&problem, &grid, 8.0, 2, Seeding::Auto);
-    let rows: u64 = together.iter().map(|o| o.cost.kernel_rows).sum();
+    let rows: u64 = together
+        .iter()
+        .map(|o| o.out_of_fold.cost.kernel_rows)
+        .sum();
     assert_eq!(rows, 2 * 200, "once the distances, once the inner products");
     let cold = outcomes(&problem, &grid, 8.0, 2, Seeding::Cold);
-    let total = |all: &[Outcome]| all.iter().map(|o| o.cost.smo_iterations).sum::<u64>();
+    let total = |all: &[Outcome]| {
+        all.iter()
+            .map(|o| o.out_of_fold.cost.smo_iterations)
+            .sum::<u64>()
+    };
     let alone: Vec<Outcome> = grid
         .iter()
         .flat_map(|one| outcomes(&problem, std::slice::from_ref(one), 8.0, 2, Seeding::Auto))
@@ -118,7 +127,12 @@ fn a_grid_shares_kernel_rows_and_solutions() {
     assert!(total(&together) < total(&alone) && total(&alone) < total(&cold));
     for (number, one) in together.iter().enumerate() {
         for other in [&alone[number], &cold[number]] {
-            for (a, b) in one.decision_values.iter().zip(&other.decision_values) {
+            for (a, b) in one
+                .out_of_fold
+                .outputs
+                .iter()
+                .zip(&other.out_of_fold.outputs)
+            {
                 assert!((a - b).abs() < 2e-2, "candidate {number}: {a} and {b}");
             }
         }
@@ -129,4 +143,45 @@ fn a_grid_shares_kernel_rows_and_solutions() {
 fn no_candidates_have_no_outcomes() {
     let none = outcomes(&clouds(30), &[], 1.0, 1, Seeding::Auto);
     assert!(none.is_empty());
+}
+
+#[test]
+fn the_engine_returns_what_it_reports() {
+    let problem = clouds(90);
+    let data = Dataset::dense(problem.values.view()).expect("contiguous");
+    let codes = codes(&problem);
+    let data = data.with_classes(codes.view(), 3).expect("valid");
+    let folds = five_folds(&problem);
+    let converged = candidate(3.0, &[rbf(0.5)]);
+    let limited = Candidate {
+        options: Options::new(1e-4, Some(2), true).expect("valid"),
+        ..converged.clone()
+    };
+    let reported = outcomes(
+        &problem,
+        &[limited.clone(), converged.clone()],
+        8.0,
+        1,
+        Seeding::Sir,
+    );
+    let engine = Seeded {
+        seeding: Seeding::Sir,
+        ..Seeded::default()
+    };
+    let found = engine.out_of_fold(&[&limited, &converged], &data, &folds, &Monitor::new());
+    let found = found.expect("runs");
+    for (found, reported) in found.iter().zip(&reported) {
+        assert_eq!(found, &reported.out_of_fold);
+    }
+    assert!(found[1].notes.is_empty());
+    assert!(found[0].notes[0].starts_with("not converged: the gap is "));
+    // A candidate of its own; together, the second starts from the first.
+    let alone = engine.cross_validate(&limited, &data, &folds);
+    assert_eq!(alone.expect("runs").outputs, found[0].outputs);
+    let classes = multiclass::vote(found[1].by_sample(&folds).view(), 3);
+    let hits = classes.iter().zip(&codes);
+    let hits = hits.filter(|&(&class, &code)| class == code as usize);
+    assert!(hits.count() > 45, "better than chance");
+    let other = Folds::contiguous(80, 5).expect("valid");
+    assert!(engine.cross_validate(&converged, &data, &other).is_err());
 }

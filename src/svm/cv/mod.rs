@@ -38,60 +38,74 @@ use super::kernel::Kernel;
 use super::memory::Budget;
 use super::problem::BinaryProblems;
 use super::seeding::Seeding;
-use crate::data::{Examples, Layout};
+use crate::data::{Dataset, Layout, with_layout};
+use crate::engine::{Engine, OutOfFold};
 use crate::folds::Resampling;
-use crate::{Cost, Error, Monitor, Result};
+use crate::{Monitor, Result};
 
-/// Options of a cross-validation.
+/// The engine of support vector machines: one kernel matrix for all folds, which start from the
+/// solutions of others.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CvOptions {
+pub struct Seeded {
     /// The rule for the starts of folds.
     pub seeding: Seeding,
     /// Memory for kernel values.
     pub budget: Budget,
 }
 
+impl Engine<Candidate> for Seeded {
+    fn out_of_fold(
+        &self,
+        candidates: &[&Candidate],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+    ) -> Result<Vec<OutOfFold>> {
+        let mut found = vec![OutOfFold::default(); candidates.len()];
+        let mut finished = |number: usize, outcome: Outcome| found[number] = outcome.out_of_fold;
+        self.run(candidates, data, folds, monitor, &mut finished)?;
+        Ok(found)
+    }
+}
+
 /// Receives the number and the outcome of every finished candidate.
 pub type Finished<'a> = dyn FnMut(usize, Outcome) + Send + 'a;
 
-/// Cross-validates every candidate on the same folds. Candidates of one kernel finish together.
-pub fn cross_validate<R: Layout + Debug>(
-    examples: &Examples<'_, R>,
-    candidates: &[Candidate],
-    folds: &dyn Resampling,
-    options: &CvOptions,
-    monitor: &Monitor,
-    finished: &mut Finished<'_>,
-) -> Result<()> {
-    let n = examples.rows().n_rows();
-    if folds.n_samples() != n {
-        return Err(Error::Shape {
-            what: "cv",
-            expected: n,
-            found: folds.n_samples(),
+impl Seeded {
+    /// [`Engine::out_of_fold`] with diagnostics, reported as candidates finish; those of one kernel
+    /// finish together.
+    pub fn run(
+        &self,
+        candidates: &[&Candidate],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+        finished: &mut Finished<'_>,
+    ) -> Result<()> {
+        data.check_samples(folds.n_samples())?;
+        let candidates = candidates.iter().map(|candidate| {
+            let binary = BinaryProblems::new(data.targets(), candidate.epsilon)?;
+            Ok(Prepared { candidate, binary })
         });
+        let candidates = candidates.collect::<Result<Vec<_>>>()?;
+        let Some(first) = candidates.first() else {
+            return Ok(());
+        };
+        let sample_of_row = &first.binary.sample_of_row();
+        let plan = Plan::new(self.seeding, folds.n_splits());
+        monitor.expect(n_solves(&candidates, &plan, folds) as u64);
+        with_layout!(data, |examples| {
+            let context = CvContext {
+                examples,
+                folds,
+                sample_of_row,
+                monitor,
+            };
+            families(&candidates)
+                .iter()
+                .try_for_each(|family| family.run(&context, &plan, self.budget, finished))
+        })
     }
-    let candidates = candidates.iter().map(|candidate| {
-        let binary = BinaryProblems::new(examples.targets(), candidate.epsilon)?;
-        Ok(Prepared { candidate, binary })
-    });
-    let candidates = candidates.collect::<Result<Vec<_>>>()?;
-    let Some(first) = candidates.first() else {
-        return Ok(());
-    };
-    let sample_of_row = first.binary.sample_of_row();
-    let context = CvContext {
-        examples,
-        folds,
-        sample_of_row: &sample_of_row,
-        monitor,
-    };
-    let plan = Plan::new(options.seeding, folds.n_splits());
-    monitor.expect(n_solves(&candidates, &plan, folds) as u64);
-    for family in families(&candidates) {
-        family.run(&context, &plan, options.budget, finished)?;
-    }
-    Ok(())
 }
 
 /// Number of binary problems to solve.
@@ -187,13 +201,9 @@ impl KernelFamily<'_> {
             let mut computed = gram.rows_computed() - before;
             let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
             for ((number, _), mut outcome) in path.iter().zip(outcomes) {
-                outcome.cost.kernel_rows = std::mem::take(&mut computed);
-                let Cost {
-                    cache_hits,
-                    kernel_rows,
-                    ..
-                } = &mut outcome.cost;
-                *cache_hits = cache_hits.saturating_sub(*kernel_rows);
+                let cost = &mut outcome.out_of_fold.cost;
+                cost.kernel_rows = std::mem::take(&mut computed);
+                cost.cache_hits = cost.cache_hits.saturating_sub(cost.kernel_rows);
                 finished(*number, outcome);
             }
             Ok(())

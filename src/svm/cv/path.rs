@@ -10,11 +10,13 @@
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
+use ndarray::{Array1, Array2};
 use rayon::prelude::*;
 
 use super::plan::{Anchor, Plan, Seed};
 use super::start::{PreviousC, Solved, Unsolved};
 use crate::data::{Examples, Layout};
+use crate::engine::OutOfFold;
 use crate::folds::Resampling;
 use crate::svm::candidate::Candidate;
 use crate::svm::dual::{Bounds, Dual, Solution, Start, rounding_error};
@@ -24,15 +26,14 @@ use crate::svm::seeding::{self, SeededStart, Seeding};
 use crate::svm::smo::{self, Options};
 use crate::{Cost, Monitor, Result};
 
-/// The result of a cross-validation of one candidate.
+/// The result of one candidate, with diagnostics of the solver.
 #[derive(Debug)]
 pub struct Outcome {
-    /// One row per held-out row, fold after fold; one column per binary problem.
-    pub decision_values: Vec<f64>,
-    /// Number of binary problems.
-    pub n_problems: usize,
+    /// Decision values, one column per binary problem. Kernel rows are counted for the first candidate
+    /// that needed them.
+    pub out_of_fold: OutOfFold,
     /// SMO iterations of each fold, over all binary problems.
-    pub iterations: Vec<u64>,
+    pub iterations: Array1<u64>,
     /// SMO iterations for the solution of all samples, if folds start from it.
     pub all_samples_iterations: u64,
     /// The largest remaining gap.
@@ -41,8 +42,6 @@ pub struct Outcome {
     pub seeding_time: Duration,
     /// The rule, resolved for the folds and the kernel.
     pub rule: Seeding,
-    /// Counters. Kernel rows are counted for the first candidate that needed them.
-    pub cost: Cost,
 }
 
 /// A candidate with its binary problems.
@@ -318,16 +317,19 @@ where
 
     /// The outcome of candidate `at`; `folds` are by fold, binary problem and candidate.
     fn outcome(&self, at: usize, folds: &[Vec<Vec<FoldResult>>], anchors: &Anchors) -> Outcome {
-        let n_problems = self.n_problems();
-        let mut decision_values = vec![];
-        for (fold, problems) in folds.iter().enumerate() {
-            for row in 0..self.context.folds.held_out(fold).len() {
-                let values = problems.iter().map(|path| path[at].decision_values[row]);
-                decision_values.extend(values);
-            }
-        }
+        let context = self.context;
+        let held_out = (0..folds.len()).flat_map(|fold| {
+            let n_rows = context.folds.held_out(fold).len();
+            (0..n_rows).map(move |row| (fold, row))
+        });
+        let held_out: Vec<(usize, usize)> = held_out.collect();
+        let shape = (held_out.len(), self.n_problems());
+        let outputs = Array2::from_shape_fn(shape, |(at_row, problem)| {
+            let (fold, row) = held_out[at_row];
+            folds[fold][problem][at].decision_values[row]
+        });
         let total = |fold: &Vec<Vec<FoldResult>>| fold.iter().map(|p| p[at].iterations).sum();
-        let iterations: Vec<u64> = folds.iter().map(total).collect();
+        let iterations: Array1<u64> = folds.iter().map(total).collect();
         let results = || folds.iter().flatten().map(|path| &path[at]);
         // Anchors that are no fold.
         let extra = |anchor: Anchor| {
@@ -337,20 +339,26 @@ where
         let all_samples = || extra(Anchor::AllSamples);
         let extras = || all_samples().chain(extra(Anchor::Merged));
         let all_samples_iterations = all_samples().map(|s| s.solution.iterations).sum();
+        let cost = Cost {
+            fits: (results().count() + all_samples().count()) as u64,
+            rows_evaluated: held_out.len() as u64,
+            cache_hits: results().map(|result| result.rows_read).sum::<u64>()
+                + extras().map(|s| s.solution.rows_read).sum::<u64>(),
+            smo_iterations: all_samples_iterations + iterations.sum(),
+            ..Cost::default()
+        };
+        let gap = results().map(|result| result.gap).fold(0.0, f64::max);
+        let tolerance = self.path[at].candidate.options.tolerance;
+        let note = || format!("not converged: the gap is {gap:.2e}, above tol={tolerance}");
         Outcome {
-            cost: Cost {
-                fits: (results().count() + all_samples().count()) as u64,
-                rows_evaluated: (decision_values.len() / n_problems) as u64,
-                cache_hits: results().map(|result| result.rows_read).sum::<u64>()
-                    + extras().map(|s| s.solution.rows_read).sum::<u64>(),
-                smo_iterations: all_samples_iterations + iterations.iter().sum::<u64>(),
-                ..Cost::default()
+            out_of_fold: OutOfFold {
+                outputs,
+                cost,
+                notes: (gap >= tolerance).then(note).into_iter().collect(),
             },
-            decision_values,
-            n_problems,
             iterations,
             all_samples_iterations,
-            gap: results().map(|result| result.gap).fold(0.0, f64::max),
+            gap,
             seeding_time: results().map(|r| r.seeding_time).sum::<Duration>()
                 + extras().map(|s| s.seeding_time).sum::<Duration>(),
             rule: self.plan.rule,

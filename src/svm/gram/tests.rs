@@ -60,7 +60,7 @@ fn a_quantized_matrix_has_the_bits_of_a_whole_one() {
     for kernel in KERNELS {
         let of_distance = kernel.base() == Kernel::SquaredDistance;
         for (values, expected) in [(&binary, true), (&signs, of_distance), (&halves, false)] {
-            let rows = dense(&values, 9);
+            let rows = dense(values, 9);
             let make = |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
             let (whole, small) = (make(budget(N)), make(budget(N / 2)));
             assert_eq!(small.lookup.is_some(), expected, "{kernel:?}");
