@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::io::Cursor;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use ndarray::ArrayView2;
 use onefold::Monitor;
 use onefold::data::Dense;
 use onefold::libsvm::{Document, Input, Labels, Options, load};
@@ -59,7 +60,8 @@ fn write(criterion: &mut Criterion) {
     let n_values = N_ROWS * N_FEATURES;
     let values: Vec<f64> = (1..=n_values).map(|i| scrambled(i) as f64 / 7e7).collect();
     let labels = vec![1.0; N_ROWS];
-    let rows = Dense::new(&values, N_ROWS, N_FEATURES).expect("shape");
+    let rows = ArrayView2::from_shape((N_ROWS, N_FEATURES), &values).expect("shape");
+    let rows = Dense::new(rows).expect("shape");
     let document = Document {
         rows: &rows,
         labels: Labels::Single(&labels),

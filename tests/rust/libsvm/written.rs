@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use ndarray::ArrayView2;
 use onefold::data::{Csr, Dense};
 use onefold::libsvm::{Base, Document, Input, Labels, Options, Values, load};
 use onefold::{Error, Monitor};
@@ -103,7 +104,8 @@ proptest! {
 #[test]
 fn numbers_are_as_short_as_they_can_be() {
     let values = [1.0, 0.1, -2.5, 1e300, 5e-324, 0.0, 123_456_789.0];
-    let rows = Dense::new(&values, 1, 7).expect("valid");
+    let rows = ArrayView2::from_shape((1, 7), &values).expect("shape");
+    let rows = Dense::new(rows).expect("valid");
     let mut text = Vec::new();
     let sparse = Document {
         writes_zeros: false,
@@ -123,7 +125,8 @@ fn numbers_are_as_short_as_they_can_be() {
 
 #[test]
 fn parts_that_do_not_agree_are_refused() {
-    let rows = Dense::new(&[1.0, 0.0], 2, 1).expect("valid");
+    let rows = ArrayView2::from_shape((2, 1), &[1.0, 0.0]).expect("shape");
+    let rows = Dense::new(rows).expect("valid");
     let error = |document: Document<'_, Dense<'_>>| {
         let written = document.write(&mut Vec::new(), "text", &Monitor::new());
         written.expect_err("refused").to_string()
@@ -161,7 +164,8 @@ fn files_appear_whole_or_not_at_all() {
     let place = std::env::temp_dir().join(format!("onefold-written-{}", std::process::id()));
     fs::create_dir_all(&place).expect("a directory");
     let values: Vec<f64> = (1..2001_i32).map(|i| f64::from(i) / 7.0).collect();
-    let rows = Dense::new(&values, 1000, 2).expect("valid");
+    let rows = ArrayView2::from_shape((1000, 2), &values).expect("shape");
+    let rows = Dense::new(rows).expect("valid");
     let labels = vec![1.0; 1000];
     let good = document(&rows, &labels);
     let (plain, compressed) = (["plain"], ["a.gz", "a.bz2", "a.xz", "a.zst"]);
