@@ -30,8 +30,8 @@ use super::learner::{CostModel, Fitted, Learner, same_type};
 use super::moments::{self, DiagonalGaussians, Moments, TotalWeight};
 use super::scatter::{Centering, Scatter, densify};
 use super::state::State;
-use super::undo::{Undo, UndoLog};
-use super::with_undo;
+use super::undo::Undo;
+use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::linalg::packed;
 use crate::runtime::simd::{self, Simd, WithSimd};
@@ -195,24 +195,10 @@ impl Learner for GaussianDensity {
             Covariance::Full => self.state.len() as f64,
             Covariance::Diagonal => 3.0 * data.mean_nnz(),
         };
-        CostModel {
-            update: touched,
-            copy: self.state.len() as f64,
-            undo: Some(touched),
-            atomic_batches: false,
-        }
+        CostModel::logged(touched, touched, &self.state)
     }
 
-    fn update(
-        &mut self,
-        data: &Dataset<'_>,
-        rows: &[usize],
-        undo: Option<&mut UndoLog>,
-    ) -> Result<()> {
-        with_layout!(data, |data| with_undo!(undo, |undo| {
-            self.learn(data, rows, undo)
-        }))
-    }
+    update_method!();
 
     fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
         with_layout!(data, |data| {
@@ -247,17 +233,7 @@ impl Learner for GaussianDensity {
         }
     }
 
-    fn fork(&self) -> Result<Box<dyn Learner>> {
-        Ok(Box::new(self.clone()))
-    }
-
-    fn state(&self) -> &State {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut State {
-        &mut self.state
-    }
+    state_methods!();
 
     fn is_mergeable(&self) -> bool {
         true

@@ -171,6 +171,18 @@ pub struct CostModel {
     pub atomic_batches: bool,
 }
 
+impl CostModel {
+    /// Of a learner with this state that logs the values it overwrites.
+    pub(super) fn logged(update: f64, undo: f64, state: &State) -> Self {
+        Self {
+            update,
+            copy: state.len() as f64,
+            undo: Some(undo),
+            atomic_batches: false,
+        }
+    }
+}
+
 /// A few consecutive folds of one row each, for [`Learner::leave_one_out_block`].
 #[derive(Debug)]
 pub struct LeafBlock<'a> {

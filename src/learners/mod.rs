@@ -78,6 +78,41 @@ macro_rules! with_undo {
 }
 use with_undo;
 
+/// The methods of a [`Learner`] whose whole model is its field `state`.
+macro_rules! state_methods {
+    () => {
+        fn fork(&self) -> $crate::Result<Box<dyn $crate::learners::Learner>> {
+            Ok(Box::new(self.clone()))
+        }
+
+        fn state(&self) -> &$crate::learners::State {
+            &self.state
+        }
+
+        fn state_mut(&mut self) -> &mut $crate::learners::State {
+            &mut self.state
+        }
+    };
+}
+use state_methods;
+
+/// [`Learner::update`] by a method `learn` that is generic over the layout of rows and over [`Undo`].
+macro_rules! update_method {
+    () => {
+        fn update(
+            &mut self,
+            data: &$crate::data::Dataset<'_>,
+            rows: &[usize],
+            undo: Option<&mut $crate::learners::UndoLog>,
+        ) -> $crate::Result<()> {
+            $crate::data::with_layout!(data, |data| $crate::learners::with_undo!(undo, |undo| {
+                self.learn(data, rows, undo)
+            }))
+        }
+    };
+}
+use update_method;
+
 /// [`Error::Parameter`] unless `value` is positive and finite.
 fn check_positive(name: &'static str, value: f64) -> Result<()> {
     let valid = value.is_finite() && value > 0.0;

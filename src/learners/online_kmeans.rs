@@ -35,7 +35,7 @@ use serde::Deserialize;
 use super::learner::{CostModel, Fitted, Learner};
 use super::state::State;
 use super::undo::{Undo, UndoLog};
-use super::with_undo;
+use super::{state_methods, with_undo};
 use crate::Result;
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::runtime::simd::{self, Simd, WithSimd};
@@ -104,12 +104,11 @@ impl Learner for OnlineKMeans {
 
     fn cost_model(&self, data: &Dataset<'_>) -> CostModel {
         let stored = data.mean_nnz();
-        CostModel {
-            update: stored * (self.n_clusters + 1) as f64,
-            copy: self.state.len() as f64,
-            undo: Some(stored + 2.0),
-            atomic_batches: false,
-        }
+        CostModel::logged(
+            stored * (self.n_clusters + 1) as f64,
+            stored + 2.0,
+            &self.state,
+        )
     }
 
     fn update(
@@ -148,17 +147,7 @@ impl Learner for OnlineKMeans {
         true
     }
 
-    fn fork(&self) -> Result<Box<dyn Learner>> {
-        Ok(Box::new(self.clone()))
-    }
-
-    fn state(&self) -> &State {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut State {
-        &mut self.state
-    }
+    state_methods!();
 
     /// Centres without rows are NaN.
     fn fitted(&self) -> Result<Fitted> {

@@ -39,8 +39,8 @@ use super::linear::linear_attributes;
 use super::ridge_statistics::{Predict, RidgeOptions};
 use super::scatter::densify;
 use super::state::State;
-use super::undo::{Undo, UndoLog};
-use super::with_undo;
+use super::undo::Undo;
+use super::{state_methods, update_method};
 use crate::Result;
 use crate::data::{Dataset, Examples, Layout, with_layout};
 use crate::linalg::packed;
@@ -122,24 +122,10 @@ impl Learner for RecursiveLeastSquares {
 
     fn cost_model(&self, _: &Dataset<'_>) -> CostModel {
         let touched = self.state.len() as f64;
-        CostModel {
-            update: 2.0 * touched,
-            copy: touched,
-            undo: Some(touched),
-            atomic_batches: false,
-        }
+        CostModel::logged(2.0 * touched, touched, &self.state)
     }
 
-    fn update(
-        &mut self,
-        data: &Dataset<'_>,
-        rows: &[usize],
-        undo: Option<&mut UndoLog>,
-    ) -> Result<()> {
-        with_layout!(data, |data| with_undo!(undo, |undo| {
-            self.learn(data, rows, undo)
-        }))
-    }
+    update_method!();
 
     fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
         with_layout!(data, |data| {
@@ -158,17 +144,7 @@ impl Learner for RecursiveLeastSquares {
         super::rows_worth(self.n_features as f64, data.mean_nnz())
     }
 
-    fn fork(&self) -> Result<Box<dyn Learner>> {
-        Ok(Box::new(self.clone()))
-    }
-
-    fn state(&self) -> &State {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut State {
-        &mut self.state
-    }
+    state_methods!();
 
     fn fitted(&self) -> Result<Fitted> {
         Ok(linear_attributes(

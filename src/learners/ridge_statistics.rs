@@ -28,8 +28,8 @@ use super::learner::{CostModel, Fitted, Learner, same_type};
 use super::linear::linear_attributes;
 use super::scatter::{Centering, Scatter, densify};
 use super::state::State;
-use super::undo::{Undo, UndoLog};
-use super::with_undo;
+use super::undo::Undo;
+use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::linalg::packed;
 use crate::runtime::simd::{self, Simd, WithSimd};
@@ -168,24 +168,10 @@ impl Learner for RidgeStatistics {
 
     fn cost_model(&self, _: &Dataset<'_>) -> CostModel {
         let touched = self.state.len() as f64;
-        CostModel {
-            update: touched,
-            copy: touched,
-            undo: Some(touched),
-            atomic_batches: false,
-        }
+        CostModel::logged(touched, touched, &self.state)
     }
 
-    fn update(
-        &mut self,
-        data: &Dataset<'_>,
-        rows: &[usize],
-        undo: Option<&mut UndoLog>,
-    ) -> Result<()> {
-        with_layout!(data, |data| with_undo!(undo, |undo| {
-            self.learn(data, rows, undo)
-        }))
-    }
+    update_method!();
 
     fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
         with_layout!(data, |data| {
@@ -205,17 +191,7 @@ impl Learner for RidgeStatistics {
         super::rows_worth(p * p * (p / 6.0 + q), q * data.mean_nnz())
     }
 
-    fn fork(&self) -> Result<Box<dyn Learner>> {
-        Ok(Box::new(self.clone()))
-    }
-
-    fn state(&self) -> &State {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut State {
-        &mut self.state
-    }
+    state_methods!();
 
     fn is_mergeable(&self) -> bool {
         true

@@ -36,7 +36,8 @@ use self::kernels::{Evaluate, Update, UpdatePair};
 use self::leaf_block::{LeaveOneOut, MAX_FEATURES};
 use super::learner::{CostModel, Fitted, LeafBlock, Learner};
 use super::state::State;
-use super::undo::{NoUndo, UndoLog};
+use super::undo::UndoLog;
+use super::{state_methods, with_undo};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::runtime::simd;
 use crate::{Error, Result};
@@ -213,12 +214,7 @@ impl<R: UpdateRule> Learner for Linear<R> {
     fn cost_model(&self, data: &Dataset<'_>) -> CostModel {
         let vectors = if R::AVERAGES { 2.0 } else { 1.0 };
         let touched = data.mean_nnz() * self.n_outputs as f64 * vectors;
-        CostModel {
-            update: touched,
-            copy: self.state.len() as f64,
-            undo: Some(touched * R::STEP_RATE),
-            atomic_batches: false,
-        }
+        CostModel::logged(touched, touched * R::STEP_RATE, &self.state)
     }
 
     fn update(
@@ -230,22 +226,13 @@ impl<R: UpdateRule> Learner for Linear<R> {
         with_layout!(data, |data| {
             let targets = self.targets(data)?;
             let model = self;
-            match undo {
-                None => simd::dispatch(Update {
-                    model,
-                    data,
-                    targets,
-                    rows,
-                    undo: &mut NoUndo,
-                }),
-                Some(undo) => simd::dispatch(Update {
-                    model,
-                    data,
-                    targets,
-                    rows,
-                    undo,
-                }),
-            }
+            with_undo!(undo, |undo| simd::dispatch(Update {
+                model,
+                data,
+                targets,
+                rows,
+                undo,
+            }));
             Ok(())
         })
     }
@@ -310,17 +297,7 @@ impl<R: UpdateRule> Learner for Linear<R> {
         })
     }
 
-    fn fork(&self) -> Result<Box<dyn Learner>> {
-        Ok(Box::new(self.clone()))
-    }
-
-    fn state(&self) -> &State {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut State {
-        &mut self.state
-    }
+    state_methods!();
 
     fn fitted(&self) -> Result<Fitted> {
         let outputs = (0..self.n_outputs).map(|output| self.weights(output));
