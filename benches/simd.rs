@@ -6,6 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use ndarray::Array2;
 use onefold::data::{Dense, Layout, Row};
 use onefold::runtime::simd::{Simd, WithSimd, dispatch};
 
@@ -30,10 +31,10 @@ impl WithSimd for Pass<'_> {
 }
 
 fn dot_axpy(criterion: &mut Criterion) {
-    let values: Vec<f64> = (0..N_ROWS * N_FEATURES)
-        .map(|i| ((i * 7919) % 1000) as f64 / 500.0 - 1.0)
-        .collect();
-    let rows = Dense::new(&values, N_ROWS, N_FEATURES).expect("shape");
+    let values = Array2::from_shape_fn((N_ROWS, N_FEATURES), |(row, feature)| {
+        ((row * N_FEATURES + feature) * 7919 % 1000) as f64 / 500.0 - 1.0
+    });
+    let rows = Dense::new(values.view()).expect("contiguous");
     let mut w = vec![0.0; N_FEATURES];
     let mut group = criterion.benchmark_group("simd");
     group.throughput(Throughput::Elements(N_ROWS as u64));

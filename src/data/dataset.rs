@@ -261,6 +261,7 @@ fn contiguous<'a, T>(values: Option<&'a [T]>, name: &'static str) -> Result<&'a 
 mod tests {
     use ndarray::{Array2, array};
 
+    use super::super::{Layout, Row as _};
     use super::*;
 
     fn message<T>(result: Result<T>) -> String {
@@ -321,5 +322,55 @@ mod tests {
             panic!("values stay values")
         };
         assert_eq!(values, [5.0, 6.0, 1.0, 2.0, 3.0, 4.0]);
+    }
+
+    /// Copies of rows in any order, some of them twice, into a buffer that held more rows or fewer.
+    #[test]
+    fn copies_of_dense_and_sparse_rows_are_alike() {
+        let x = array![
+            [0.0, 1.0, 2.0],
+            [0.0, 0.0, 0.0],
+            [3.0, 0.0, 4.0],
+            [5.0, 6.0, 0.0]
+        ];
+        let (indptr, indices) = ([0, 2, 2, 4, 6], [1, 2, 0, 2, 0, 1]);
+        let stored = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let (wide_indptr, wide_indices) = (indptr.map(i64::from), indices.map(i64::from));
+        let csr32 = Csr::new(&indptr, &indices, &stored, 3).expect("valid");
+        let csr64 = Csr::new(&wide_indptr, &wide_indices, &stored, 3).expect("valid");
+        let dense = Dataset::dense(x.view()).expect("shape");
+        let layouts = [
+            dense,
+            Dataset::new(Rows::Csr32(csr32)),
+            Dataset::new(Rows::Csr64(csr64)),
+        ];
+        fn entries<X: Layout>(rows: &X) -> Vec<Vec<(usize, f64)>> {
+            let row = |index| {
+                rows.row(index)
+                    .entries()
+                    .filter(|entry| entry.1 != 0.0)
+                    .collect()
+            };
+            (0..rows.n_rows()).map(row).collect()
+        }
+        let entries = |data: &Dataset<'_>| -> Result<_> {
+            with_layout!(data, |examples| Ok(entries(examples.rows())))
+        };
+        let all = entries(&layouts[0]).expect("dense");
+        let mut buffer = DatasetBuffer::default();
+        for order in [
+            vec![3, 2, 1, 0, 3],
+            vec![1],
+            vec![],
+            vec![0, 0, 2],
+            vec![2, 3, 1, 0, 1, 2],
+        ] {
+            let expected: Vec<_> = order.iter().map(|&row| all[row].clone()).collect();
+            for data in &layouts {
+                let copy = data.gather(&order, &mut buffer);
+                assert_eq!((copy.n_rows(), copy.n_features()), (order.len(), 3));
+                assert_eq!(entries(&copy).expect("same layout"), expected);
+            }
+        }
     }
 }
