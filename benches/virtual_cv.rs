@@ -15,7 +15,9 @@ fn ridge(criterion: &mut Criterion) {
         .map(|i| ((i * 7919) % 1009) as f64 / 500.0 - 1.0)
         .collect();
     let targets: Vec<f64> = (0..N_ROWS).map(|i| ((i * 31) % 97) as f64).collect();
-    let rows = Dense::new(&values, N_ROWS, N_FEATURES).expect("shape");
+    let rows =
+        Dense::new(ndarray::ArrayView2::from_shape((N_ROWS, N_FEATURES), &values).expect("shape"))
+            .expect("shape");
     let problem = Problem::new(&rows, &targets, 1, None).expect("shape");
     let mut group = criterion.benchmark_group("virtual_cv");
     group.throughput(Throughput::Elements(N_ROWS as u64));

@@ -118,7 +118,7 @@ proptest! {
         let labels: Vec<usize> = (0..n).map(|i| (i + i / k) % k).collect();
         let folds = Folds::from_labels(&labels, k).expect("valid");
         let alphas = [0.1, 2.0];
-        let rows = Dense::new(&data.x, n, p).expect("valid");
+        let rows = Dense::new(ndarray::ArrayView2::from_shape((n, p), &data.x).expect("shape")).expect("valid");
         let problem = Problem::new(&rows, &data.y, 1, Some(&data.w)).expect("valid");
         let found = predict(&problem, &ridge(&alphas, intercept), Cv::Folds(&folds), &Monitor::new())
             .expect("determined");
@@ -139,7 +139,8 @@ proptest! {
 #[test]
 fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
     let data = data(12, 20, 5);
-    let rows = Dense::new(&data.x, 12, 20).expect("valid");
+    let rows = Dense::new(ndarray::ArrayView2::from_shape((12, 20), &data.x).expect("shape"))
+        .expect("valid");
     let problem = Problem::new(&rows, &data.y, 1, Some(&data.w)).expect("valid");
     let splits = vec![
         ((2..12).collect(), vec![0, 1]),
@@ -184,7 +185,8 @@ fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
 #[test]
 fn errors_that_sums_cannot_tell_come_from_the_predictions() {
     let data = data(40, 3, 9);
-    let rows = Dense::new(&data.x, 40, 3).expect("valid");
+    let rows = Dense::new(ndarray::ArrayView2::from_shape((40, 3), &data.x).expect("shape"))
+        .expect("valid");
     // Errors a billion times smaller than the targets, far from zero: sums of squares cancel.
     let noise = |i: usize| 1e-7 * (i as f64).sin();
     let y: Vec<f64> = (0..40)
@@ -209,7 +211,8 @@ fn errors_that_sums_cannot_tell_come_from_the_predictions() {
 #[test]
 fn errors_are_those_of_the_predictions() {
     let data = data(40, 3, 9);
-    let rows = Dense::new(&data.x, 40, 3).expect("valid");
+    let rows = Dense::new(ndarray::ArrayView2::from_shape((40, 3), &data.x).expect("shape"))
+        .expect("valid");
     let problem = Problem::new(&rows, &data.y, 2, None);
     assert!(problem.is_err(), "40 values are not two outputs of 40 rows");
     let problem = Problem::new(&rows, &data.y, 1, None).expect("valid");
@@ -263,7 +266,8 @@ fn sparse_rows_are_dense_rows() {
         }
         indptr.push(i32::try_from(values.len()).expect("small"));
     }
-    let dense = Dense::new(&data.x, 60, 30).expect("valid");
+    let dense = Dense::new(ndarray::ArrayView2::from_shape((60, 30), &data.x).expect("shape"))
+        .expect("valid");
     let csr = Csr::new(&indptr, &indices, &values, 30).expect("valid");
     assert!(
         csr.n_stored() * 8 < 60 * 30,
@@ -286,7 +290,8 @@ fn sparse_rows_are_dense_rows() {
 #[test]
 fn leverages_sum_to_the_coefficients() {
     let data = data(30, 4, 1);
-    let rows = Dense::new(&data.x, 30, 4).expect("valid");
+    let rows = Dense::new(ndarray::ArrayView2::from_shape((30, 4), &data.x).expect("shape"))
+        .expect("valid");
     let problem = Problem::new(&rows, &data.y, 1, Some(&data.w)).expect("valid");
     for (intercept, freedom) in [(true, 5.0), (false, 4.0)] {
         let model = ridge(&[0.0], intercept);
@@ -307,7 +312,8 @@ fn leverages_sum_to_the_coefficients() {
 #[test]
 fn cancelled_work_stops() {
     let data = data(30, 4, 1);
-    let rows = Dense::new(&data.x, 30, 4).expect("valid");
+    let rows = Dense::new(ndarray::ArrayView2::from_shape((30, 4), &data.x).expect("shape"))
+        .expect("valid");
     let problem = Problem::new(&rows, &data.y, 1, None).expect("valid");
     let monitor = Monitor::new();
     monitor.cancel();
