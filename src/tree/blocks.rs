@@ -23,7 +23,7 @@ use std::ops::Range;
 use super::recursion::{Child, Node, Subtree};
 use crate::data::{Dataset, DatasetBuffer};
 use crate::engine::Workspace;
-use crate::learners::Learner;
+use crate::learners::{LeafBlock, Learner};
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::cache;
 use crate::{Folds, Result};
@@ -137,11 +137,13 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
+    /// Blocks of at most `block_rows` rows, except that no leaf block is cut: its outputs would not
+    /// have the bits of its closed form.
     fn new(tree: &'a Subtree<'a>, source: &'a dyn BlockSource, block_rows: usize) -> Self {
         Self {
             tree,
             source,
-            block_rows,
+            block_rows: block_rows.max(LeafBlock::MAX_ROWS),
         }
     }
 
@@ -232,4 +234,279 @@ fn is_random_access(rows: &[usize]) -> bool {
         far += usize::from(!(pair[0]..=pair[0] + MAX_STRIDE).contains(&pair[1]));
     }
     2 * far > probes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use ndarray::{Array1, Array2};
+    use rayon::{ThreadPool as Threads, ThreadPoolBuilder};
+
+    use super::*;
+    use crate::data::{Csr, Rows};
+    use crate::engine::{Driver, ThreadPool};
+    use crate::learners::{
+        GaussianNb, GaussianNbOptions, KMeansOptions, LeastSquaresOptions, LeastSquaresSgd,
+        OnlineKMeans, Order, Pegasos, PegasosOptions,
+    };
+    use crate::tree::recursion::Plan;
+    use crate::tree::{Strategy, Tree};
+    use crate::{Cost, Monitor};
+
+    const N_ROWS: usize = 300;
+    const N_FEATURES: usize = 7;
+    const BLOCK_ROWS: [usize; 5] = [1, 20, 75, 151, N_ROWS];
+    const STRATEGIES: [Strategy; 4] = [
+        Strategy::Auto,
+        Strategy::Share,
+        Strategy::Copy,
+        Strategy::Revert,
+    ];
+
+    /// A source that records which blocks are fetched.
+    struct Recorded<'a> {
+        source: &'a dyn BlockSource,
+        fetched: Mutex<Vec<Range<usize>>>,
+    }
+
+    impl BlockSource for Recorded<'_> {
+        fn with_block(
+            &self,
+            positions: Range<usize>,
+            n_readings: usize,
+            work: &mut dyn FnMut(&Dataset<'_>, &[usize]) -> Result<()>,
+        ) -> Result<()> {
+            let mut fetched = self.fetched.lock().expect("not poisoned");
+            fetched.push(positions.clone());
+            drop(fetched);
+            self.source.with_block(positions, n_readings, work)
+        }
+    }
+
+    /// Outputs, the numbers of every fold's model, and the cost.
+    type Found = (Vec<f64>, Vec<Vec<f64>>, Cost);
+
+    /// Algorithm 1 on one problem.
+    struct Problem<'a> {
+        learner: &'a dyn Learner,
+        data: &'a Dataset<'a>,
+        folds: &'a Folds,
+        tree: Tree,
+        keeps_models: bool,
+        /// The rows of a node that is worth another thread.
+        thread_from: f64,
+    }
+
+    impl Problem<'_> {
+        /// By plain recursion, or from a source in blocks of at most so many rows.
+        fn run(&self, source: Option<(&dyn BlockSource, usize)>) -> Found {
+            let Self { data, folds, .. } = *self;
+            let monitor = Monitor::new();
+            let cost_model = self.learner.cost_model(data);
+            let pool = ThreadPool::new();
+            let mut plan = Plan::new(&cost_model, self.tree.strategy).expect("valid");
+            plan.thread_from = self.thread_from;
+            let tree = Subtree {
+                folds,
+                driver: Driver::new(data, &cost_model, self.tree.order, &monitor),
+                pool: &pool,
+                plan,
+                n_outputs: self.learner.n_outputs(),
+                rows: folds.rows(0..folds.len()),
+                first: 0,
+            };
+            let mut outputs = vec![f64::NAN; N_ROWS * tree.n_outputs];
+            let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
+            pool.with(|workspace| {
+                let mut model = workspace.fork(self.learner).expect("forked");
+                let root = Node {
+                    span: 0..folds.len(),
+                    outputs: &mut outputs,
+                    models: self.keeps_models.then_some(&mut models),
+                    restore: false,
+                };
+                match source {
+                    None => tree.descend(&mut *model, root, workspace),
+                    Some((source, block_rows)) => {
+                        let blocks = Blocks::new(&tree, source, block_rows);
+                        blocks.descend(&mut *model, root, &mut Vec::new(), workspace)
+                    }
+                }
+            })
+            .expect("valid");
+            let models = models.into_iter().flatten();
+            let models = models.map(|model| model.state().to_vec()).collect();
+            (
+                outputs,
+                models,
+                pool.finish(&tree.driver).expect("finished"),
+            )
+        }
+
+        /// From rows in memory and from gathered rows, in blocks of every size: the bits and the rows
+        /// fed of plain recursion, and every block is fetched once.
+        fn check(&self, threads: &Threads) {
+            let (data, rows) = (self.data, self.folds.rows(0..self.folds.len()));
+            let plain = self.run(None);
+            for block_rows in BLOCK_ROWS {
+                let in_memory = InMemory { data, rows };
+                let gathered = Gathered {
+                    data,
+                    rows,
+                    identity: (0..block_rows).collect(),
+                    buffers: BufferPool::default(),
+                };
+                let sources: [&dyn BlockSource; 2] = [&in_memory, &gathered];
+                for source in sources {
+                    let source = Recorded {
+                        source,
+                        fetched: Mutex::default(),
+                    };
+                    let found = threads.install(|| self.run(Some((&source, block_rows))));
+                    let context = format!("{block_rows} of {:?}, {:?}", self.folds, self.tree);
+                    assert_eq!(found.0, plain.0, "{context}");
+                    assert_eq!(found.1, plain.1, "{context}");
+                    assert_eq!(found.2.rows_fed, plain.2.rows_fed, "{context}");
+                    assert_eq!(found.2.rows_evaluated, plain.2.rows_evaluated, "{context}");
+                    self.check_blocks(source.fetched.into_inner().expect("done"), block_rows);
+                    if self.tree.strategy != Strategy::Revert && threads.current_num_threads() == 1
+                    {
+                        // A deferred model is one of those that its node has anyway.
+                        assert_eq!(found.2.copies, plain.2.copies, "{context}");
+                    }
+                }
+                // A buffer per thread at most, used again for every block.
+                let n_buffers = gathered.buffers.drain().len();
+                assert!(n_buffers <= threads.current_num_threads());
+                let is_gathered = block_rows > LeafBlock::MAX_ROWS && self.folds.len() > 50;
+                assert!(n_buffers > 0 || !is_gathered);
+            }
+        }
+
+        /// Blocks are disjoint and cover all positions; those of several folds are small enough.
+        fn check_blocks(&self, mut blocks: Vec<Range<usize>>, block_rows: usize) {
+            blocks.sort_by_key(|block| block.start);
+            let mut end = 0;
+            for block in blocks {
+                assert_eq!(block.start, end);
+                end = block.end;
+                let is_fold = self
+                    .folds
+                    .starts()
+                    .windows(2)
+                    .any(|fold| fold == [block.start, end]);
+                assert!(is_fold || block.len() <= block_rows.max(LeafBlock::MAX_ROWS));
+            }
+            assert_eq!(end, N_ROWS);
+        }
+    }
+
+    /// Learners with their data: one with a closed form for leaf blocks, one that averages, one whose
+    /// rows change one vector of several, one that merges.
+    fn for_every_learner(check: impl Fn(&dyn Learner, &Dataset<'_>)) {
+        let x = Array2::from_shape_fn((N_ROWS, N_FEATURES), |(row, feature)| {
+            let i = row * N_FEATURES + feature;
+            ((i * i) as f64).sin()
+        });
+        let dense = Dataset::dense(x.view()).expect("valid");
+        let classes: Array1<u32> = x.column(0).mapv(|value| u32::from(value > 0.1));
+        let weights: Array1<f64> = (0..N_ROWS).map(|row| (row % 4) as f64 / 2.0).collect();
+        let weighted = dense.with_weights(weights.view()).expect("valid");
+        let values = Array2::from_shape_fn((N_ROWS, 1), |(row, _)| (row as f64).cos());
+        let n_stored = i64::try_from(x.len()).expect("small");
+        let indptr: Vec<i64> = (0..=n_stored).step_by(N_FEATURES).collect();
+        let indices: Vec<i64> = (0..n_stored).map(|i| i % 7).collect();
+        let stored = x.as_slice().expect("contiguous");
+        let csr = Csr::new(&indptr, &indices, stored, N_FEATURES).expect("valid");
+        let csr = Dataset::new(Rows::Csr64(csr));
+
+        let options = PegasosOptions {
+            alpha: 0.1,
+            fit_intercept: true,
+            ..PegasosOptions::default()
+        };
+        let learner = Pegasos::new(options, N_FEATURES, 2).expect("valid");
+        check(
+            &learner,
+            &dense.with_classes(classes.view(), 2).expect("valid"),
+        );
+        let learner = LeastSquaresSgd::new(LeastSquaresOptions::default(), N_FEATURES, 1);
+        let data = weighted.with_values(values.view()).expect("valid");
+        check(&learner.expect("valid"), &data);
+        let learner = OnlineKMeans::new(KMeansOptions { n_clusters: 3 }, N_FEATURES);
+        check(&learner.expect("valid"), &csr);
+        let learner = GaussianNb::new(GaussianNbOptions::default(), N_FEATURES, 2);
+        let data = csr.with_classes(classes.view(), 2).expect("valid");
+        check(&learner.expect("valid"), &data);
+    }
+
+    fn threads(n: usize) -> Threads {
+        ThreadPoolBuilder::new()
+            .num_threads(n)
+            .build()
+            .expect("threads")
+    }
+
+    #[test]
+    fn the_size_of_blocks_changes_no_bit() {
+        let threads = [1, 2, 5].map(threads);
+        for_every_learner(|learner, data| {
+            for n_folds in [5, 64, N_ROWS] {
+                let folds = Folds::shuffled(N_ROWS, n_folds, 1).expect("valid");
+                for order in [Order::Fixed, Order::Random { seed: 3 }] {
+                    for strategy in STRATEGIES {
+                        for threads in &threads {
+                            let is_alone = threads.current_num_threads() == 1;
+                            let problem = Problem {
+                                learner,
+                                data,
+                                folds: &folds,
+                                tree: Tree { strategy, order },
+                                keeps_models: n_folds == 64,
+                                thread_from: if is_alone { f64::INFINITY } else { 20.0 },
+                            };
+                            problem.check(threads);
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// On one thread at most one model per level of blocks is deferred.
+    #[test]
+    fn models_in_memory_are_as_many_as_levels() {
+        for_every_learner(|learner, data| {
+            let folds = Folds::contiguous(N_ROWS, N_ROWS).expect("valid");
+            for strategy in STRATEGIES {
+                let problem = Problem {
+                    learner,
+                    data,
+                    folds: &folds,
+                    tree: Tree {
+                        strategy,
+                        ..Tree::default()
+                    },
+                    keeps_models: false,
+                    thread_from: f64::INFINITY,
+                };
+                let rows = folds.rows(0..N_ROWS);
+                let found = problem.run(Some((&InMemory { data, rows }, 20)));
+                // 300 rows are halved nine times.
+                assert!(found.2.peak_models <= 10, "{:?}", found.2);
+            }
+        });
+    }
+
+    #[test]
+    fn shuffled_rows_are_random_access_and_stratified_ones_are_not() {
+        let runs: Vec<usize> = (0..1000).collect();
+        let fifth: Vec<usize> = (0..10_000).filter(|i| i * i % 10_007 < 2_000).collect();
+        let two_classes: Vec<usize> = (0..500).chain(9000..9500).collect();
+        let scattered: Vec<usize> = (0..1000).map(|i| i * 7919 % 10_007).collect();
+        assert!(!is_random_access(&[]) && !is_random_access(&[5]));
+        assert!(!is_random_access(&runs) && !is_random_access(&two_classes));
+        assert!(is_random_access(&scattered) && is_random_access(&fifth));
+    }
 }
