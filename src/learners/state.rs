@@ -188,3 +188,114 @@ impl Clone for State {
         self.fork()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn state() -> State {
+        State::new([vec![1.0, 2.0], vec![3.0], vec![]], vec![4.0])
+    }
+
+    fn shared(a: &State, b: &State) -> Vec<usize> {
+        (0..a.n_vectors()).filter(|&v| a.shares(b, v)).collect()
+    }
+
+    #[test]
+    fn the_first_write_copies_one_vector() {
+        let mut one = state();
+        assert_eq!((one.n_vectors(), one.len(), one.is_empty()), (3, 4, false));
+        assert!(State::default().is_empty());
+        let mut other = one.clone();
+        assert_eq!(shared(&one, &other), [0, 1, 2]);
+        assert_eq!(other.take_bytes_copied(), 0);
+        assert!(other.unshared_mut(0).is_none());
+
+        other.vector_mut(0)[1] = 9.0;
+        other.scalars_mut()[0] = 8.0;
+        assert_eq!(shared(&one, &other), [1, 2]);
+        assert_eq!(other.to_vec(), [1.0, 9.0, 3.0, 8.0]);
+        assert_eq!(one.to_vec(), [1.0, 2.0, 3.0, 4.0]);
+        // What is not shared is written in place, by either handle.
+        let address = other.vector(0).as_ptr();
+        other.parts_mut(0).0[0] = 7.0;
+        assert_eq!(other.vector(0).as_ptr(), address);
+        assert_eq!(one.unshared_mut(0), Some(&mut [1.0, 2.0][..]));
+        one.vector_mut(0)[0] = 6.0;
+        assert_eq!(
+            (one.take_bytes_copied(), other.take_bytes_copied()),
+            (0, 16)
+        );
+        assert_eq!(other.take_bytes_copied(), 0);
+        // The last handle of a vector owns it.
+        drop(one);
+        other.vector_mut(1)[0] = 5.0;
+        assert_eq!(other.take_bytes_copied(), 0);
+        assert_eq!(other.to_vec(), [7.0, 9.0, 5.0, 8.0]);
+    }
+
+    #[test]
+    fn a_copy_shares_nothing_and_keeps_its_memory() {
+        let source = state();
+        let mut copy = source.fork();
+        copy.copy_from(&source);
+        assert_eq!(copy.to_vec(), source.to_vec());
+        assert_eq!(shared(&copy, &source), []);
+        assert_eq!(copy.take_bytes_copied(), 24);
+        let address = copy.vector(0).as_ptr();
+        copy.assign(&[0.0; 4]);
+        copy.copy_from(&source);
+        assert_eq!(copy.vector(0).as_ptr(), address);
+        assert_eq!(copy.to_vec(), source.to_vec());
+        // A third handle of what is copied over stays as it is.
+        copy.assign(&[5.0, 6.0, 7.0, 8.0]);
+        let third = copy.fork();
+        copy.copy_from(&source);
+        assert_eq!(third.to_vec(), [5.0, 6.0, 7.0, 8.0]);
+        assert_eq!(shared(&copy, &third), []);
+    }
+
+    #[test]
+    fn reverting_one_handle_leaves_others_alone() {
+        let mut one = state();
+        let mut log = UndoLog::default();
+        one.save(&mut log);
+        one.assign(&[5.0, 6.0, 7.0, 8.0]);
+        let mark = log.len();
+        log.save_all(0, 1, &one.vector(0)[1..]);
+        one.vector_mut(0)[1] = 9.0;
+        let other = one.fork();
+        one.revert(&mut log, mark);
+        assert_eq!(one.to_vec(), [5.0, 6.0, 7.0, 8.0]);
+        assert_eq!(shared(&one, &other), [1, 2]);
+        one.revert(&mut log, 0);
+        assert_eq!(one.to_vec(), [1.0, 2.0, 3.0, 4.0]);
+        // Nothing is reverted in a vector without elements.
+        assert_eq!(shared(&one, &other), [2]);
+        assert_eq!(other.to_vec(), [5.0, 9.0, 7.0, 8.0]);
+    }
+
+    #[test]
+    fn handles_are_independent_on_several_threads() {
+        let parent = State::new((0..8).map(|v| vec![f64::from(v); 100]), vec![0.0]);
+        let before = parent.to_vec();
+        thread::scope(|scope| {
+            for thread in 1..5 {
+                let parent = &parent;
+                scope.spawn(move || {
+                    let mut child = parent.fork();
+                    for (vector, element) in (0..8).flat_map(|v| (0..100).map(move |e| (v, e))) {
+                        child.vector_mut(vector)[element] += f64::from(thread);
+                        assert_eq!(parent.vector(vector)[element], vector as f64);
+                    }
+                    let expected = parent.to_vec().into_iter().map(|v| v + f64::from(thread));
+                    assert!(child.to_vec()[..800].iter().copied().eq(expected.take(800)));
+                    assert_eq!(child.take_bytes_copied(), 6400);
+                });
+            }
+        });
+        assert_eq!(parent.to_vec(), before);
+    }
+}
