@@ -54,7 +54,12 @@ fn smo(criterion: &mut Criterion) {
         lower: [zeros.clone(), vec![-10.0; half]].concat(),
         upper: [vec![10.0; half], zeros].concat(),
     };
-    let pairs = Options::new(1e-12, Some(ITERATIONS), false).expect("valid");
+    let pairs = Options {
+        tolerance: 1e-12,
+        max_iterations: ITERATIONS,
+        shrinking: false,
+        conjugate: false,
+    };
     let conjugate = Options {
         conjugate: true,
         ..pairs

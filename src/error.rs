@@ -91,5 +91,13 @@ pub enum Error {
     Interrupted,
 }
 
+impl Error {
+    /// [`Error::Parameter`] with a value that can be displayed.
+    pub(crate) fn parameter(name: &'static str, rule: &'static str, value: impl ToString) -> Self {
+        let value = value.to_string();
+        Self::Parameter { name, rule, value }
+    }
+}
+
 /// The result of everything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

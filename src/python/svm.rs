@@ -13,7 +13,7 @@ use crate::svm::kernel::Kernel;
 use crate::svm::memory::Budget;
 use crate::svm::model::{self, Predictor};
 use crate::svm::smo::Options;
-use crate::svm::{Candidate, Penalty, Seeded, multiclass};
+use crate::svm::{Candidate, Seeded, multiclass};
 use crate::{Error, OutOfFold, Result};
 
 /// The attributes of the facade's `Settings`.
@@ -64,16 +64,19 @@ impl Settings<'_> {
         }
     }
 
-    fn candidate(&self) -> PyResult<Candidate> {
-        let mut penalty = Penalty::new(self.c)?;
-        if let Some(class_weights) = &self.class_weights {
-            penalty = penalty.with_class_weights(class_weights.as_array())?;
-        }
+    fn candidate(&self) -> Result<Candidate> {
+        let class_weights = self.class_weights.as_ref();
         Ok(Candidate {
             kernels: self.kernels()?,
-            penalty,
+            c: self.c,
+            class_weights: class_weights.map(|weights| weights.as_array().to_owned()),
             epsilon: self.epsilon,
-            options: Options::new(self.tol, self.max_iter, self.shrinking)?,
+            options: Options {
+                tolerance: self.tol,
+                max_iterations: self.max_iter.unwrap_or(u64::MAX),
+                shrinking: self.shrinking,
+                ..Options::default()
+            },
         })
     }
 }
@@ -157,7 +160,7 @@ pub(super) fn svm_kfold<'py>(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let candidates = candidates.iter().map(Settings::candidate);
-    let candidates = candidates.collect::<PyResult<Vec<_>>>()?;
+    let candidates = candidates.collect::<Result<Vec<_>>>()?;
     let candidates: Vec<&Candidate> = candidates.iter().collect();
     let engine = Seeded {
         seeding: effort.seeding.parse()?,

@@ -30,11 +30,7 @@ impl Budget {
             Some(size) if size > 0.0 && size.is_finite() => {
                 Ok(Self::of((size * 1_048_576.0) as u64))
             }
-            Some(size) => Err(Error::Parameter {
-                name: "memory_mb",
-                rule: "positive and finite",
-                value: size.to_string(),
-            }),
+            Some(size) => Err(Error::parameter("memory_mb", "positive and finite", size)),
         }
     }
 

@@ -3,14 +3,14 @@
 //! ```
 //! use ndarray::Array2;
 //! use onefold::svm::kernel::Kernel;
-//! use onefold::svm::{Candidate, Penalty, Seeded};
+//! use onefold::svm::{Candidate, Seeded};
 //! use onefold::{Dataset, Engine, Folds};
 //!
 //! let x = Array2::from_shape_fn((200, 2), |(i, j)| (i as f64 * (j + 2) as f64).sin());
 //! let y = x.map_axis(ndarray::Axis(1), |row| u32::from(row.dot(&row) > 1.0));
 //! let data = Dataset::dense(x.view())?.with_classes(y.view(), 2)?;
 //! let kernels = vec![Kernel::Rbf { gamma: 2.0 }];
-//! let candidate = Candidate { kernels, penalty: Penalty::new(10.0)?, ..Default::default() };
+//! let candidate = Candidate { kernels, c: 10.0, ..Default::default() };
 //! let folds = Folds::shuffled(200, 10, 0)?;
 //! let found = Seeded::default().cross_validate(&candidate, &data, &folds)?.by_sample(&folds);
 //! // Positive for the first class of the pair.
@@ -55,5 +55,5 @@ mod row_cache;
 pub mod seeding;
 pub mod smo;
 
-pub use self::candidate::{Candidate, Penalty};
+pub use self::candidate::Candidate;
 pub use self::cv::Seeded;

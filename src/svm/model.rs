@@ -43,6 +43,7 @@ pub fn fit(
     budget: Budget,
     monitor: &Monitor,
 ) -> Result<Model> {
+    candidate.check(0)?;
     let binary = BinaryProblems::new(data.targets(), candidate.epsilon)?;
     monitor.expect(binary.problems.len() as u64);
     let solutions = with_layout!(data, |examples| {
@@ -61,8 +62,7 @@ fn solve<R: Layout + Debug>(
     let (rows, row_of_sample) = (examples.rows(), &binary.row_of_sample);
     let gram = Gram::new(rows, row_of_sample, candidate.kernels[0], budget, monitor)?;
     let once = vec![1.0; rows.n_rows()];
-    let penalty = &candidate.penalty;
-    let costs = penalty.per_sample(examples, row_of_sample, 0, &once);
+    let costs = candidate.sample_costs(examples, row_of_sample, 0, &once);
     let solutions = binary.problems.par_iter().map(|problem| {
         let dual = problem.dual(&gram);
         let bounds = problem.bounds(&costs);
@@ -140,11 +140,11 @@ impl Predictor<'_> {
             (Rows::Dense(rows), Rows::Dense(support)) => self.evaluate(&rows, &support, monitor),
             (Rows::Csr32(rows), Rows::Csr32(support)) => self.evaluate(&rows, &support, monitor),
             (Rows::Csr64(rows), Rows::Csr64(support)) => self.evaluate(&rows, &support, monitor),
-            _ => Err(Error::Parameter {
-                name: "X",
-                rule: "in the layout of the support vectors",
-                value: "another".into(),
-            }),
+            _ => Err(Error::parameter(
+                "X",
+                "in the layout of the support vectors",
+                "another",
+            )),
         }
     }
 

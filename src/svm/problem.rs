@@ -47,12 +47,10 @@ impl BinaryProblem {
     pub(super) fn variable(&self, sample: usize) -> Option<usize> {
         let [first, second] = &self.ranges;
         if first.contains(&sample) {
-            Some(sample - first.start)
-        } else if second.contains(&sample) {
-            Some(first.len() + sample - second.start)
-        } else {
-            None
+            return Some(sample - first.start);
         }
+        let is_second = second.contains(&sample);
+        is_second.then(|| first.len() + sample - second.start)
     }
 }
 
@@ -79,7 +77,11 @@ impl BinaryProblems {
             Targets::Values { n_outputs, .. } => format!("{n_outputs} numbers a sample"),
             Targets::None => "nothing".into(),
         };
-        refuse("y", "a class or a number for each sample", value)
+        Err(Error::parameter(
+            "y",
+            "a class or a number for each sample",
+            value,
+        ))
     }
 
     fn one_vs_one(codes: &[u32], n_classes: usize) -> Result<Self> {
@@ -89,10 +91,14 @@ impl BinaryProblems {
         }
         if let Some(empty) = class_starts[1..].iter().position(|&count| count == 0) {
             let value = format!("none of class {empty}");
-            return refuse("y", "at least one sample of every class", value);
+            return Err(Error::parameter(
+                "y",
+                "at least one sample of every class",
+                value,
+            ));
         }
         if n_classes < 2 {
-            return refuse("y", "of two classes or more", n_classes.to_string());
+            return Err(Error::parameter("y", "of two classes or more", n_classes));
         }
         for class in 0..n_classes {
             class_starts[class + 1] += class_starts[class];
@@ -113,7 +119,11 @@ impl BinaryProblems {
 
     fn regression(values: &[f64], epsilon: f64) -> Result<Self> {
         if !(epsilon >= 0.0 && epsilon.is_finite()) {
-            return refuse("epsilon", "finite and not negative", epsilon.to_string());
+            return Err(Error::parameter(
+                "epsilon",
+                "finite and not negative",
+                epsilon,
+            ));
         }
         let n = values.len();
         let above = values.iter().map(|y| y - epsilon);
@@ -136,10 +146,6 @@ impl BinaryProblems {
         }
         sample_of_row
     }
-}
-
-fn refuse<T>(name: &'static str, rule: &'static str, value: String) -> Result<T> {
-    Err(Error::Parameter { name, rule, value })
 }
 
 #[cfg(test)]

@@ -82,7 +82,11 @@ fn solved(
     tolerance: f64,
     shrinking: bool,
 ) -> Solution {
-    let options = Options::new(tolerance, None, shrinking).expect("valid");
+    let options = Options {
+        tolerance,
+        shrinking,
+        ..Options::default()
+    };
     solve(dual, bounds, start, &options, &Monitor::new()).expect("runs")
 }
 
@@ -100,8 +104,10 @@ fn limited(
     limit: u64,
 ) -> Solution {
     let options = Options {
+        tolerance,
+        max_iterations: limit,
+        shrinking,
         conjugate,
-        ..Options::new(tolerance, Some(limit), shrinking).expect("valid")
     };
     let start = Start::cold(dual);
     solve(dual, bounds, start, &options, &Monitor::new()).expect("runs")
@@ -287,6 +293,41 @@ pub(crate) fn clouds(n: usize) -> Small {
     }
 }
 
+/// Rows of a whole matrix, half of which is mirrored, against rows computed one by one.
+#[test]
+fn a_mirrored_matrix_has_the_bits_of_its_rows() {
+    let problem = clouds(53);
+    let rows = problem.rows();
+    let order: Vec<usize> = (0..53).rev().collect();
+    for kernel in [
+        Kernel::Linear,
+        Kernel::Rbf { gamma: 0.3 },
+        Kernel::SquaredDistance,
+    ] {
+        let (whole, cache) = (
+            gram(&rows, &order, kernel, 1.0),
+            gram(&rows, &order, kernel, 0.005),
+        );
+        assert!(whole.is_full() && !cache.is_full());
+        for i in 0..53 {
+            assert_eq!(*whole.row(i), *cache.row(i), "{kernel:?}, row {i}");
+        }
+    }
+}
+
+#[test]
+fn a_precomputed_matrix_need_not_be_symmetric() {
+    let values = Array2::from_shape_fn((53, 53), |(i, j)| ((53 * i + j) as f64 * 0.7).sin());
+    let rows = Dense::new(values.view()).expect("contiguous");
+    let order = order(53);
+    let gram = gram(&rows, &order, Kernel::Precomputed, 1.0);
+    for (i, row) in values.rows().into_iter().enumerate() {
+        #[allow(clippy::cast_possible_truncation)] // as the matrix rounds
+        let expected: Vec<f32> = row.iter().map(|&value| value as f32).collect();
+        assert_eq!(*gram.row(i), *expected);
+    }
+}
+
 #[test]
 fn shrinking_changes_nothing() {
     let problem = clouds(700);
@@ -353,7 +394,10 @@ fn iterations_run_out_with_the_gap_in_the_solution() {
     let gram = gram(&rows, &order, Kernel::Linear, 1.0);
     let dual = problem.dual(&gram);
     let bounds = problem.bounds(|_| false);
-    let options = Options::new(1e-3, Some(5), true).expect("valid");
+    let options = Options {
+        max_iterations: 5,
+        ..Options::default()
+    };
     let found = solve(
         &dual,
         &bounds,

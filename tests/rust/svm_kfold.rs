@@ -1,13 +1,13 @@
 //! Cross-validation of one candidate and of grids: threads, memory and shared work.
 
-use ndarray::Array1;
+use ndarray::{Array1, Axis, array};
 use onefold::folds::Folds;
 use onefold::svm::cv::Outcome;
 use onefold::svm::kernel::Kernel;
 use onefold::svm::memory::Budget;
 use onefold::svm::seeding::Seeding;
 use onefold::svm::smo::Options;
-use onefold::svm::{Candidate, Penalty, Seeded, multiclass};
+use onefold::svm::{Candidate, Seeded, multiclass};
 use onefold::{Dataset, Engine, Monitor};
 
 use crate::svm::{Small, clouds};
@@ -16,8 +16,11 @@ use crate::svm::{Small, clouds};
 fn candidate(c: f64, kernels: &[Kernel]) -> Candidate {
     Candidate {
         kernels: kernels.to_vec(),
-        penalty: Penalty::new(c).expect("valid"),
-        options: Options::new(1e-4, None, true).expect("valid"),
+        c,
+        options: Options {
+            tolerance: 1e-4,
+            ..Options::default()
+        },
         ..Candidate::default()
     }
 }
@@ -154,7 +157,10 @@ fn the_engine_returns_what_it_reports() {
     let folds = five_folds(&problem);
     let converged = candidate(3.0, &[rbf(0.5)]);
     let limited = Candidate {
-        options: Options::new(1e-4, Some(2), true).expect("valid"),
+        options: Options {
+            max_iterations: 2,
+            ..converged.options
+        },
         ..converged.clone()
     };
     let reported = outcomes(
@@ -184,4 +190,61 @@ fn the_engine_returns_what_it_reports() {
     assert!(hits.count() > 45, "better than chance");
     let other = Folds::contiguous(80, 5).expect("valid");
     assert!(engine.cross_validate(&converged, &data, &other).is_err());
+}
+
+#[test]
+fn parameters_outside_their_domain_are_refused() {
+    let problem = clouds(30);
+    let data = Dataset::dense(problem.values.view()).expect("contiguous");
+    let y = problem.values.column(0).insert_axis(Axis(1)).to_owned();
+    let data = data.with_values(y.view()).expect("valid");
+    let good = Candidate::default();
+    let with_kernel = |kernel| Candidate {
+        kernels: vec![kernel],
+        ..Candidate::default()
+    };
+    let (gamma, coef0) = (1.0, f64::NAN);
+    let poly = Kernel::Poly {
+        gamma,
+        coef0: 0.0,
+        degree: -2,
+    };
+    let mut cases = vec![
+        (
+            with_kernel(rbf(-1.0)),
+            "gamma must be finite and not negative, got -1",
+        ),
+        (
+            with_kernel(Kernel::Sigmoid { gamma, coef0 }),
+            "coef0 must be finite, got NaN",
+        ),
+        (with_kernel(poly), "degree must be at least 0, got -2"),
+    ];
+    let mut refuse = |change: &dyn Fn(&mut Candidate), message| {
+        let mut candidate = good.clone();
+        change(&mut candidate);
+        cases.push((candidate, message));
+    };
+    refuse(&|one| one.c = 0.0, "C must be positive and finite, got 0");
+    refuse(
+        &|one| one.epsilon = -1.0,
+        "epsilon must be finite and not negative",
+    );
+    refuse(
+        &|one| one.options.tolerance = 0.0,
+        "tol must be positive and finite, got 0",
+    );
+    refuse(
+        &|one| one.class_weights = Some(array![[1.0, -1.0]]),
+        "class_weight must be finite",
+    );
+    refuse(
+        &|one| one.kernels = vec![rbf(1.0); 5],
+        "kernels: expected length 6, got 5",
+    );
+    for (candidate, expected) in cases {
+        let found = Seeded::default().cross_validate(&candidate, &data, &five_folds(&problem));
+        let message = found.expect_err("refused").to_string();
+        assert!(message.starts_with(expected), "{message}");
+    }
 }

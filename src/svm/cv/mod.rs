@@ -24,12 +24,13 @@ mod plan;
 mod start;
 
 use std::fmt::Debug;
+use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
 pub use self::path::Outcome;
-use self::path::{CvContext, GramRef, PathSolver, Prepared};
+use self::path::{CvContext, PathSolver, Prepared};
 use self::plan::Plan;
 use super::candidate::Candidate;
 use super::definite::is_definite;
@@ -83,6 +84,9 @@ impl Seeded {
         finished: &mut Finished<'_>,
     ) -> Result<()> {
         data.check_samples(folds.n_samples())?;
+        for candidate in candidates {
+            candidate.check(folds.n_splits())?;
+        }
         let candidates = candidates.iter().map(|candidate| {
             let binary = BinaryProblems::new(data.targets(), candidate.epsilon)?;
             Ok(Prepared { candidate, binary })
@@ -134,13 +138,11 @@ fn families<'a>(candidates: &'a [Prepared<'a>]) -> Vec<KernelFamily<'a>> {
         let kernels = &prepared.candidate.kernels;
         let base = kernels[0].base();
         let at = families.iter().position(|family| family.base == base);
-        let at = at.unwrap_or_else(|| {
-            families.push(KernelFamily {
-                base,
-                paths: vec![],
-            });
-            families.len() - 1
-        });
+        let at = at.unwrap_or(families.len());
+        if at == families.len() {
+            let paths = vec![];
+            families.push(KernelFamily { base, paths });
+        }
         let paths = &mut families[at].paths;
         let same = |path: &&mut CPath<'_>| path[0].1.candidate.kernels == *kernels;
         match paths.iter_mut().find(same) {
@@ -148,7 +150,7 @@ fn families<'a>(candidates: &'a [Prepared<'a>]) -> Vec<KernelFamily<'a>> {
             None => paths.push(vec![(number, prepared)]),
         }
     }
-    let c = |(_, prepared): &(usize, &Prepared<'_>)| prepared.candidate.penalty.c();
+    let c = |(_, prepared): &(usize, &Prepared<'_>)| prepared.candidate.c;
     for path in families.iter_mut().flat_map(|family| &mut family.paths) {
         path.sort_by(|a, b| c(a).total_cmp(&c(b)));
     }
@@ -174,27 +176,21 @@ impl KernelFamily<'_> {
             [path] if kernels(path).len() == 1 => Some(kernels(path)[0]),
             _ => None,
         };
-        let memory = MemoryPlan::new(&self.paths, budget, row_of_sample.len());
-        let (kernel, share) = only.map_or((self.base, memory.share), |kernel| (kernel, budget));
+        let (share, n_parallel) = memory_plan(&self.paths, budget, row_of_sample.len());
+        let (kernel, share) = only.map_or((self.base, share), |kernel| (kernel, budget));
         let (rows, monitor) = (context.examples.rows(), context.monitor);
         let gram = Gram::new(rows, row_of_sample, kernel, share, monitor)?;
-        let derive = |kernel| {
-            let gram = Gram::derive(&gram, kernel, share, monitor)?;
-            Ok(GramRef::Owned(Box::new(gram)))
-        };
+        let derive = |kernel| Gram::derive(&gram, kernel, share, monitor).map(Box::new);
         let finished = Mutex::new(finished);
         let run = |(at, path): (usize, &CPath<'_>)| -> Result<()> {
             // The rows of the base are counted for the first path.
             let before = if at == 0 { 0 } else { gram.rows_computed() };
             let candidates: Vec<&Prepared<'_>> = path.iter().map(|(_, one)| *one).collect();
             let outcomes = match kernels(path) {
-                _ if only.is_some() => {
-                    run_path(context, plan, &candidates, |_| Ok(GramRef::Shared(&gram)))?
-                }
+                _ if only.is_some() => run_path(context, plan, &candidates, |_| Ok(&gram))?,
                 &[kernel] => {
                     let own = derive(kernel)?;
-                    let shared = |_| Ok(GramRef::Shared(own.gram()));
-                    run_path(context, plan, &candidates, shared)?
+                    run_path(context, plan, &candidates, |_| Ok(&*own))?
                 }
                 kernels => run_path(context, plan, &candidates, |set| derive(kernels[set]))?,
             };
@@ -209,7 +205,7 @@ impl KernelFamily<'_> {
             Ok(())
         };
         let paths: Vec<_> = self.paths.iter().enumerate().collect();
-        for paths in paths.chunks(memory.n_parallel) {
+        for paths in paths.chunks(n_parallel) {
             paths.par_iter().copied().try_for_each(run)?;
         }
         Ok(())
@@ -218,18 +214,18 @@ impl KernelFamily<'_> {
 
 /// Cross-validates the candidates of a path; `grams(set)` is the kernel matrix of all samples (0) or of
 /// a fold (fold + 1).
-fn run_path<'g, R: Layout + Debug>(
+fn run_path<'g, R: Layout + Debug, K: Deref<Target = Gram<'g>> + Sync>(
     context: &CvContext<'_, R>,
     plan: &Plan,
     path: &[&Prepared<'_>],
-    grams: impl Fn(usize) -> Result<GramRef<'g>> + Sync,
+    grams: impl Fn(usize) -> Result<K> + Sync,
 ) -> Result<Vec<Outcome>> {
     let mut plan = *plan;
     let kernels = &path[0].candidate.kernels;
     let is_auto = plan.rule == Seeding::Auto;
     if is_auto
         && !kernels.iter().all(|kernel| kernel.is_definite())
-        && !is_definite(grams(0)?.gram(), context.monitor)?
+        && !is_definite(&*grams(0)?, context.monitor)?
     {
         let solves = |plan| n_solves(path.iter().copied(), plan, context.folds);
         let cold = Plan::new(Seeding::Cold, context.folds.n_splits());
@@ -246,26 +242,16 @@ fn run_path<'g, R: Layout + Debug>(
     solver.run()
 }
 
-/// The shares of a budget of the matrices of the base and of the paths.
-struct MemoryPlan {
-    /// Budget of each matrix.
-    share: Budget,
-    /// Paths that run at the same time: as many as fit with whole matrices.
-    n_parallel: usize,
-}
-
-impl MemoryPlan {
-    fn new(paths: &[CPath<'_>], budget: Budget, n: usize) -> Self {
-        let n_matrices = |path: &CPath<'_>| match kernels(path) {
-            [_] => 1,
-            _ => rayon::current_num_threads(),
-        };
-        let per_path = paths.iter().map(n_matrices).max().unwrap_or(1);
-        let n_fit = budget.rows(n) / n.max(1);
-        let n_parallel = (n_fit.saturating_sub(1) / per_path).clamp(1, paths.len());
-        Self {
-            share: budget.share(1 + (n_parallel * per_path) as u64),
-            n_parallel,
-        }
-    }
+/// The budget of each matrix, and how many paths run at the same time: as many as fit with whole
+/// matrices beside that of the base.
+fn memory_plan(paths: &[CPath<'_>], budget: Budget, n: usize) -> (Budget, usize) {
+    let n_matrices = |path: &CPath<'_>| match kernels(path) {
+        [_] => 1,
+        _ => rayon::current_num_threads(),
+    };
+    let per_path = paths.iter().map(n_matrices).max().unwrap_or(1);
+    let n_fit = budget.rows(n) / n.max(1);
+    let n_parallel = (n_fit.saturating_sub(1) / per_path).clamp(1, paths.len());
+    let share = budget.share(1 + (n_parallel * per_path) as u64);
+    (share, n_parallel)
 }

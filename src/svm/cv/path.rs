@@ -8,22 +8,21 @@
 //! a binary problem take one pass over its support vectors.
 
 use std::fmt::Debug;
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use ndarray::{Array1, Array2};
 use rayon::prelude::*;
 
 use super::plan::{Anchor, Plan, Seed};
-use super::start::{PreviousC, Solved, Unsolved};
+use super::start::{Solved, Unsolved};
 use crate::data::{Examples, Layout};
 use crate::engine::OutOfFold;
 use crate::folds::Resampling;
 use crate::svm::candidate::Candidate;
-use crate::svm::dual::{Bounds, Dual, Solution, Start, rounding_error};
 use crate::svm::gram::Gram;
 use crate::svm::problem::{BinaryProblem, BinaryProblems};
-use crate::svm::seeding::{self, SeededStart, Seeding};
-use crate::svm::smo::{self, Options};
+use crate::svm::seeding::{self, CPathSeed, SeededStart, Seeding};
 use crate::{Cost, Monitor, Result};
 
 /// The result of one candidate, with diagnostics of the solver.
@@ -51,21 +50,6 @@ pub(super) struct Prepared<'a> {
     pub(super) binary: BinaryProblems,
 }
 
-/// A kernel matrix, shared by training sets or owned by one.
-pub(super) enum GramRef<'a> {
-    Shared(&'a Gram<'a>),
-    Owned(Box<Gram<'a>>),
-}
-
-impl<'a> GramRef<'a> {
-    pub(super) fn gram(&'a self) -> &'a Gram<'a> {
-        match self {
-            Self::Shared(gram) => gram,
-            Self::Owned(gram) => gram,
-        }
-    }
-}
-
 /// What all candidates have in common.
 pub(super) struct CvContext<'a, R> {
     pub(super) examples: &'a Examples<'a, R>,
@@ -75,8 +59,8 @@ pub(super) struct CvContext<'a, R> {
 }
 
 /// A training set: its kernel matrix, and the C of every sample for each candidate of the path.
-struct TrainingSet<'g> {
-    gram: GramRef<'g>,
+struct TrainingSet<K> {
+    gram: K,
     costs: Vec<Vec<f64>>,
 }
 
@@ -86,6 +70,7 @@ type PathSolutions = Vec<Solved>;
 /// The solved anchors, each with its solutions by binary problem.
 type Anchors = Vec<(Anchor, Vec<PathSolutions>)>;
 
+/// The solutions of an anchor, if the plan has it.
 fn find(anchors: &Anchors, wanted: Anchor) -> Option<&Vec<PathSolutions>> {
     let found = anchors.iter().find(|(anchor, _)| *anchor == wanted);
     found.map(|(_, solutions)| solutions)
@@ -101,7 +86,8 @@ struct FoldResult {
     seeding_time: Duration,
 }
 
-/// Solves a C path. `grams(set)` is the kernel matrix of all samples (0) or of a fold (fold + 1).
+/// Solves a C path. `grams(set)` is the kernel matrix of all samples (0) or of a fold (fold + 1), shared
+/// or owned.
 pub(super) struct PathSolver<'a, R, G> {
     pub(super) context: &'a CvContext<'a, R>,
     pub(super) path: &'a [&'a Prepared<'a>],
@@ -109,10 +95,11 @@ pub(super) struct PathSolver<'a, R, G> {
     pub(super) grams: &'a G,
 }
 
-impl<'g, R, G> PathSolver<'_, R, G>
+impl<'g, R, G, K> PathSolver<'_, R, G>
 where
     R: Layout + Debug,
-    G: Fn(usize) -> Result<GramRef<'g>> + Sync,
+    G: Fn(usize) -> Result<K> + Sync,
+    K: Deref<Target = Gram<'g>> + Sync,
 {
     /// Solves the anchors, then all folds; returns one outcome per candidate of the path.
     pub(super) fn run(&self) -> Result<Vec<Outcome>> {
@@ -122,9 +109,10 @@ where
             anchors.push((anchor, solutions));
         }
         let folds = (0..self.context.folds.n_splits()).into_par_iter();
-        let folds = folds.map(|fold| self.fold(fold, &anchors));
+        let folds = folds.map(|fold| self.solve_fold(fold, &anchors));
         let folds = folds.collect::<Result<Vec<_>>>()?;
-        Ok((0..self.path.len())
+        let candidates = 0..self.path.len();
+        Ok(candidates
             .map(|at| self.outcome(at, &folds, &anchors))
             .collect())
     }
@@ -140,131 +128,99 @@ where
             Anchor::AllSamples | Anchor::Merged => None,
         })?;
         let problems = (0..self.n_problems()).into_par_iter();
-        let solutions = problems.map(|problem| match anchor {
-            Anchor::Merged => self.merge(&set, problem, anchors),
-            _ => self.solve_path(&set, problem, seeds, anchors),
+        let solutions = problems.map(|at| match anchor {
+            Anchor::Merged => self.merge(&set, at, anchors),
+            _ => self.solve_path(&set, at, seeds, anchors),
         });
         solutions.collect()
     }
 
     /// All binary problems of a fold, by problem and candidate.
-    fn fold(&self, fold: usize, anchors: &Anchors) -> Result<Vec<Vec<FoldResult>>> {
+    fn solve_fold(&self, fold: usize, anchors: &Anchors) -> Result<Vec<Vec<FoldResult>>> {
         let set = self.training_set(Some(fold))?;
-        let results = |problem: usize, solutions: &PathSolutions| -> Vec<FoldResult> {
-            let solutions = self.path.iter().zip(solutions);
-            let results = solutions.map(|(prepared, solved)| {
-                let problem = &prepared.binary.problems[problem];
-                self.fold_result(&set, problem, solved, fold)
+        let results = |at: usize, solutions: &PathSolutions| {
+            let results = self.path.iter().zip(solutions).map(|(prepared, solved)| {
+                let problem = &prepared.binary.problems[at];
+                self.context.fold_result(&set.gram, problem, solved, fold)
             });
-            results.collect()
+            Ok(results.collect())
         };
         let anchor = find(anchors, Anchor::Fold(fold));
         let problems = (0..self.n_problems()).into_par_iter();
-        let problems = problems.map(|problem| {
-            if let Some(solutions) = anchor {
-                return Ok(results(problem, &solutions[problem]));
-            }
-            let solutions = self.solve_path(&set, problem, self.plan.seeds, anchors)?;
-            Ok(results(problem, &solutions))
+        let problems = problems.map(|at| match anchor {
+            Some(solutions) => results(at, &solutions[at]),
+            None => results(at, &self.solve_path(&set, at, self.plan.seeds, anchors)?),
         });
         problems.collect()
     }
 
-    /// Solves one binary problem for one candidate after the other.
+    /// Solves binary problem `at` for one candidate after the other.
     fn solve_path(
         &self,
-        set: &TrainingSet<'_>,
+        set: &TrainingSet<K>,
         at: usize,
         seeds: &[Seed],
         anchors: &Anchors,
     ) -> Result<PathSolutions> {
-        let monitor = self.context.monitor;
         let has_same_kernel = self.path[0].candidate.kernels.len() == 1;
         let mut path: PathSolutions = vec![];
-        for (step, prepared) in self.path.iter().enumerate() {
-            let problem = &prepared.binary.problems[at];
-            let options = &prepared.candidate.options;
-            let dual = problem.dual(set.gram.gram());
-            let bounds = problem.bounds(&set.costs[step]);
+        for step in 0..self.path.len() {
+            let unsolved = self.unsolved(set, at, step);
             let clock = Instant::now();
-            let unsolved = Unsolved {
-                dual: &dual,
-                bounds: &bounds,
-                tolerance: options.tolerance,
-                monitor,
-            };
-            let plan_seed = |seed: &Seed| match *seed {
-                Seed::Zero => Ok(SeededStart::cold(&dual)),
-                Seed::From(anchor, rule) => match find(anchors, anchor) {
-                    Some(solved) => unsolved.seed(rule, &solved[at][step], has_same_kernel),
-                    None => Ok(SeededStart::cold(&dual)),
-                },
+            let plan_seed = |seed: &Seed| {
+                let from = match *seed {
+                    Seed::Zero => None,
+                    Seed::From(anchor, rule) => find(anchors, anchor).zip(Some(rule)),
+                };
+                from.map_or_else(
+                    || Ok(SeededStart::cold(&unsolved.dual)),
+                    |(solved, rule)| unsolved.seed(rule, &solved[at][step], has_same_kernel),
+                )
             };
             let previous = path.last().filter(|_| self.plan.follows_c_path());
-            let previous = previous.map(|solved| PreviousC {
-                solved,
-                linear: &self.path[step - 1].binary.problems[at].linear,
-                ratio: self.c(step) / self.c(step - 1),
+            let previous = previous.map(|solved: &Solved| {
+                let seed = CPathSeed {
+                    dual: &unsolved.dual,
+                    solution: &solved.solution,
+                    linear: &self.path[step - 1].binary.problems[at].linear,
+                    old_bounds: &solved.bounds,
+                    new_bounds: &unsolved.bounds,
+                    monitor: self.context.monitor,
+                };
+                let [old_c, new_c] = [step - 1, step].map(|at| self.path[at].candidate.c);
+                (seed, new_c / old_c)
             });
             let start = unsolved.choose(previous, || seeds.iter().map(plan_seed).collect())?;
             let seeding_time = clock.elapsed();
-            let solution = self.solve(&dual, &bounds, start, options)?;
-            monitor.advance(1)?;
+            let solution = unsolved.solve(start, self.plan.is_conjugate())?;
+            self.context.monitor.advance(1)?;
             path.push(Solved {
                 solution,
-                bounds,
+                bounds: unsolved.bounds,
                 seeding_time,
             });
         }
         Ok(path)
     }
 
-    /// Solves a binary problem from a start. If its intercept is not unique, the problem is solved again
-    /// as a fit would solve it, because the intercept then depends on the path of the solver.
-    fn solve(
-        &self,
-        dual: &Dual<'_>,
-        bounds: &Bounds,
-        seed: SeededStart,
-        fit_options: &Options,
-    ) -> Result<Solution> {
-        let monitor = self.context.monitor;
-        let options = Options {
-            conjugate: self.plan.is_conjugate(),
-            ..*fit_options
-        };
-        let is_fit = seed.is_cold() && !options.conjugate;
-        let start_error = rounding_error(&seed.start.beta);
-        let mut solution = smo::solve(dual, bounds, seed.start, &options, monitor)?;
-        solution.rows_read += seed.rows_read;
-        if is_fit || solution.intercept_slack(bounds, start_error) <= options.tolerance {
-            return Ok(solution);
-        }
-        let fit = smo::solve(dual, bounds, Start::cold(dual), fit_options, monitor)?;
-        Ok(Solution {
-            iterations: solution.iterations + fit.iterations,
-            rows_read: solution.rows_read + fit.rows_read,
-            ..fit
-        })
-    }
-
     /// Approximates the solutions of all samples by those of folds 0 and 1.
-    fn merge(&self, set: &TrainingSet<'_>, at: usize, anchors: &Anchors) -> Result<PathSolutions> {
+    fn merge(&self, set: &TrainingSet<K>, at: usize, anchors: &Anchors) -> Result<PathSolutions> {
         let folds = [0, 1].map(|fold| find(anchors, Anchor::Fold(fold)));
         let [Some(first), Some(second)] = folds else {
             return Ok(vec![]);
         };
-        let pairs = first[at].iter().zip(&second[at]);
-        let merged = self.path.iter().zip(&set.costs).zip(pairs);
-        let merged = merged.map(|((prepared, costs), (first, second))| {
+        let merged = (0..self.path.len()).map(|step| {
             let clock = Instant::now();
-            let problem = &prepared.binary.problems[at];
-            let dual = problem.dual(set.gram.gram());
-            let [first, second] = [first, second].map(|solved| (&solved.solution, &solved.bounds));
-            let solution = seeding::merge(&dual, first, second, self.context.monitor)?;
+            let Unsolved { dual, bounds, .. } = self.unsolved(set, at, step);
+            let [first, second] = [first, second].map(|solved| {
+                let Solved {
+                    solution, bounds, ..
+                } = &solved[at][step];
+                (solution, bounds)
+            });
             Ok(Solved {
-                solution,
-                bounds: problem.bounds(costs),
+                solution: seeding::merge(&dual, first, second, self.context.monitor)?,
+                bounds,
                 seeding_time: clock.elapsed(),
             })
         });
@@ -275,19 +231,27 @@ where
         self.path[0].binary.problems.len()
     }
 
-    fn c(&self, step: usize) -> f64 {
-        self.path[step].candidate.penalty.c()
+    /// Binary problem `at` of candidate `step` of the path.
+    fn unsolved<'s>(&'s self, set: &'s TrainingSet<K>, at: usize, step: usize) -> Unsolved<'s>
+    where
+        'g: 's,
+    {
+        let Prepared { candidate, binary } = self.path[step];
+        Unsolved {
+            dual: binary.problems[at].dual(&set.gram),
+            bounds: binary.problems[at].bounds(&set.costs[step]),
+            options: &candidate.options,
+            monitor: self.context.monitor,
+        }
     }
 
     /// The training set of a fold, or all samples.
-    fn training_set(&self, fold: Option<usize>) -> Result<TrainingSet<'g>> {
+    fn training_set(&self, fold: Option<usize>) -> Result<TrainingSet<K>> {
         let set = fold.map_or(0, |fold| fold + 1);
         let counts = self.context.row_counts(fold);
-        let costs = |prepared: &&Prepared<'_>| {
-            let Prepared { candidate, binary } = prepared;
-            let row_of_sample = &binary.row_of_sample;
-            let penalty = &candidate.penalty;
-            penalty.per_sample(self.context.examples, row_of_sample, set, &counts)
+        let costs = |Prepared { candidate, binary }: &&Prepared<'_>| {
+            let (examples, row_of_sample) = (self.context.examples, &binary.row_of_sample);
+            candidate.sample_costs(examples, row_of_sample, set, &counts)
         };
         Ok(TrainingSet {
             gram: (self.grams)(set)?,
@@ -295,38 +259,17 @@ where
         })
     }
 
-    fn fold_result(
-        &self,
-        set: &TrainingSet<'_>,
-        problem: &BinaryProblem,
-        solved: &Solved,
-        fold: usize,
-    ) -> FoldResult {
-        let dual = problem.dual(set.gram.gram());
-        let solution = &solved.solution;
-        let (decision_values, rows_read) =
-            (self.context).decision_values(problem, &dual, solution, fold);
-        FoldResult {
-            decision_values,
-            iterations: solution.iterations,
-            rows_read: solution.rows_read + rows_read,
-            gap: solution.gap,
-            seeding_time: solved.seeding_time,
-        }
-    }
-
     /// The outcome of candidate `at`; `folds` are by fold, binary problem and candidate.
     fn outcome(&self, at: usize, folds: &[Vec<Vec<FoldResult>>], anchors: &Anchors) -> Outcome {
-        let context = self.context;
-        let held_out = (0..folds.len()).flat_map(|fold| {
-            let n_rows = context.folds.held_out(fold).len();
+        let held_out = folds.iter().flat_map(|fold| {
+            let n_rows = fold[0][at].decision_values.len();
             (0..n_rows).map(move |row| (fold, row))
         });
-        let held_out: Vec<(usize, usize)> = held_out.collect();
+        let held_out: Vec<_> = held_out.collect();
         let shape = (held_out.len(), self.n_problems());
-        let outputs = Array2::from_shape_fn(shape, |(at_row, problem)| {
-            let (fold, row) = held_out[at_row];
-            folds[fold][problem][at].decision_values[row]
+        let outputs = Array2::from_shape_fn(shape, |(position, problem)| {
+            let (fold, row) = held_out[position];
+            fold[problem][at].decision_values[row]
         });
         let total = |fold: &Vec<Vec<FoldResult>>| fold.iter().map(|p| p[at].iterations).sum();
         let iterations: Array1<u64> = folds.iter().map(total).collect();
@@ -379,36 +322,46 @@ impl<R: Layout + Debug> CvContext<'_, R> {
         counts
     }
 
-    /// Decision values of a fold's test samples, and the number of kernel rows read for them.
-    fn decision_values(
+    /// Decision values of a fold's test samples.
+    fn fold_result(
         &self,
+        gram: &Gram<'_>,
         problem: &BinaryProblem,
-        dual: &Dual<'_>,
-        solution: &Solution,
+        Solved {
+            solution,
+            seeding_time,
+            ..
+        }: &Solved,
         fold: usize,
-    ) -> (Vec<f64>, u64) {
+    ) -> FoldResult {
+        let dual = problem.dual(gram);
         let held_out = self.folds.held_out(fold);
-        let mut values = vec![solution.intercept; held_out.len()];
+        let mut decision_values = vec![solution.intercept; held_out.len()];
         let mut other_classes = vec![];
-        for (value, &row) in values.iter_mut().zip(held_out) {
+        for (value, &row) in decision_values.iter_mut().zip(held_out) {
             let sample = self.sample_of_row[row];
             match problem.variable(sample) {
-                Some(variable) => *value = solution.decision_value(dual, variable),
+                Some(variable) => *value = solution.decision_value(&dual, variable),
                 None => other_classes.push((value, sample)),
             }
         }
-        if other_classes.is_empty() {
-            return (values, 0);
-        }
-        let mut rows_read = 0;
-        let support = solution.beta.iter().enumerate().filter(|(_, b)| **b != 0.0);
-        for (variable, &beta) in support {
-            let row = dual.gram().row(dual.sample(variable));
-            rows_read += 1;
-            for (value, sample) in &mut other_classes {
-                **value += beta * f64::from(row[*sample]);
+        let mut rows_read = solution.rows_read;
+        if !other_classes.is_empty() {
+            let support = solution.beta.iter().enumerate().filter(|(_, b)| **b != 0.0);
+            for (variable, &beta) in support {
+                let row = dual.gram().row(dual.sample(variable));
+                rows_read += 1;
+                for (value, sample) in &mut other_classes {
+                    **value += beta * f64::from(row[*sample]);
+                }
             }
         }
-        (values, rows_read)
+        FoldResult {
+            decision_values,
+            iterations: solution.iterations,
+            rows_read,
+            gap: solution.gap,
+            seeding_time: *seeding_time,
+        }
     }
 }

@@ -1,8 +1,21 @@
-//! The start of a binary problem: makes the seeds of a [plan](super::plan) and chooses between them.
+//! One binary problem of one candidate on one training set: makes the seeds of a [plan](super::plan),
+//! chooses between them, and solves.
 
-use crate::svm::dual::{Bounds, Dual, Solution};
+use std::time::Duration;
+
+use crate::svm::dual::{Bounds, Dual, Solution, Start, rounding_error};
 use crate::svm::seeding::{self, CPathSeed, SeededStart, Seeding, Transition};
+use crate::svm::smo::{self, Options};
 use crate::{Monitor, Result};
+
+/// A binary problem to be solved.
+#[derive(Debug)]
+pub(super) struct Unsolved<'a> {
+    pub(super) dual: Dual<'a>,
+    pub(super) bounds: Bounds,
+    pub(super) options: &'a Options,
+    pub(super) monitor: &'a Monitor,
+}
 
 /// A solved binary problem.
 #[derive(Debug)]
@@ -10,33 +23,10 @@ pub(super) struct Solved {
     pub(super) solution: Solution,
     pub(super) bounds: Bounds,
     /// Time spent on its start.
-    pub(super) seeding_time: std::time::Duration,
+    pub(super) seeding_time: Duration,
 }
 
-/// A binary problem to be solved.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unsolved<'a> {
-    pub(super) dual: &'a Dual<'a>,
-    pub(super) bounds: &'a Bounds,
-    pub(super) tolerance: f64,
-    pub(super) monitor: &'a Monitor,
-}
-
-/// The solution of the same problem for the previous C.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PreviousC<'a> {
-    pub(super) solved: &'a Solved,
-    /// The linear term of its problem.
-    pub(super) linear: &'a [f64],
-    /// The new C divided by the previous one.
-    pub(super) ratio: f64,
-}
-
-impl<'a> Unsolved<'a> {
-    fn n_violators(&self, seed: &SeededStart) -> usize {
-        seed.n_violators(self.bounds, self.tolerance)
-    }
-
+impl Unsolved<'_> {
     /// The start that a rule makes from the solution of another training set. If that has another
     /// kernel, its gradient is computed anew.
     pub(super) fn seed(
@@ -45,46 +35,34 @@ impl<'a> Unsolved<'a> {
         from: &Solved,
         has_same_kernel: bool,
     ) -> Result<SeededStart> {
-        let Self {
-            dual,
-            bounds,
-            monitor,
-            ..
-        } = *self;
+        let (dual, monitor) = (&self.dual, self.monitor);
         let converted = || from.solution.with_kernel_of(dual, &from.bounds, monitor);
         let converted = (!has_same_kernel).then(converted).transpose()?;
         let change = Transition {
             dual,
             previous: converted.as_ref().unwrap_or(&from.solution),
             old_bounds: &from.bounds,
-            new_bounds: bounds,
+            new_bounds: &self.bounds,
             monitor,
         };
         seeding::seed(rule, &change)
     }
 
-    /// Chooses between the seeds of the plan and those from the previous C. The result counts the
-    /// kernel rows of all of them.
+    /// Chooses between the seeds of the plan and those from the solution for the previous C, which is
+    /// the new one divided by `ratio`. The result counts the kernel rows of all seeds.
     pub(super) fn choose(
         &self,
-        previous: Option<PreviousC<'a>>,
+        previous: Option<(CPathSeed<'_>, f64)>,
         plan_seeds: impl FnOnce() -> Result<Vec<SeededStart>>,
     ) -> Result<SeededStart> {
-        let c_path = previous.map(|previous| CPathSeed {
-            dual: self.dual,
-            solution: &previous.solved.solution,
-            linear: previous.linear,
-            old_bounds: &previous.solved.bounds,
-            new_bounds: self.bounds,
-            monitor: self.monitor,
-        });
         let mut rows_read = 0;
         let mut count = |seed: SeededStart| {
             rows_read += seed.rows_read;
-            (self.n_violators(&seed), seed)
+            let n_violators = seed.n_violators(&self.bounds, self.options.tolerance);
+            (n_violators, seed)
         };
         let mut carried = vec![];
-        if let Some(c_path) = &c_path {
+        if let Some((c_path, _)) = &previous {
             carried.push(count(c_path.scaled(1.0)?));
             carried.extend(c_path.bounds_moved()?.map(&mut count));
         }
@@ -94,22 +72,44 @@ impl<'a> Unsolved<'a> {
         }
         let seeds = plan_seeds()?.into_iter().map(&mut count);
         let fewest = seeds.min_by_key(|(violators, _)| *violators);
-        let (mut fewest, mut chosen) = fewest.unwrap_or((usize::MAX, SeededStart::cold(self.dual)));
+        let cold = || (usize::MAX, SeededStart::cold(&self.dual));
+        let (mut fewest, mut chosen) = fewest.unwrap_or_else(cold);
         for (violators, seed) in carried {
             if 2 * violators < fewest {
                 (fewest, chosen) = (violators, seed);
             }
         }
-        if let Some((c_path, previous)) = c_path.zip(previous) {
-            let scaled = c_path.scaled(previous.ratio)?;
+        if let Some((c_path, ratio)) = previous {
+            let scaled = c_path.scaled(ratio)?;
             rows_read += scaled.rows_read;
-            if scaled.objective(self.dual) > chosen.objective(self.dual) {
+            if scaled.objective(&self.dual) > chosen.objective(&self.dual) {
                 chosen = scaled;
             }
         }
-        Ok(SeededStart {
-            rows_read,
-            ..chosen
+        chosen.rows_read = rows_read;
+        Ok(chosen)
+    }
+
+    /// Solves from a start. If the intercept is not unique, solves again as a fit would, because the
+    /// intercept then depends on the path of the solver.
+    pub(super) fn solve(&self, seed: SeededStart, conjugate: bool) -> Result<Solution> {
+        let (dual, bounds, fit_options) = (&self.dual, &self.bounds, self.options);
+        let options = Options {
+            conjugate,
+            ..*fit_options
+        };
+        let is_fit = seed.is_cold() && !conjugate;
+        let start_error = rounding_error(&seed.start.beta);
+        let mut solution = smo::solve(dual, bounds, seed.start, &options, self.monitor)?;
+        solution.rows_read += seed.rows_read;
+        if is_fit || solution.intercept_slack(bounds, start_error) <= options.tolerance {
+            return Ok(solution);
+        }
+        let fit = smo::solve(dual, bounds, Start::cold(dual), fit_options, self.monitor)?;
+        Ok(Solution {
+            iterations: solution.iterations + fit.iterations,
+            rows_read: solution.rows_read + fit.rows_read,
+            ..fit
         })
     }
 }

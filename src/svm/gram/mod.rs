@@ -243,11 +243,9 @@ impl<'a> Gram<'a> {
         } else if capacity >= MIN_CACHED_ROWS {
             self.store = Store::Cached(Mutex::new(RowCache::new(self.n, capacity)));
         } else {
-            return Err(Error::Parameter {
-                name: "memory_mb",
-                rule: "enough for eight rows of each kernel matrix",
-                value: format!("{}, with rows of {} samples", budget.described(), self.n),
-            });
+            let rule = "enough for eight rows of each kernel matrix";
+            let value = format!("{}, with rows of {} samples", budget.described(), self.n);
+            return Err(Error::parameter("memory_mb", rule, value));
         }
         Ok(self)
     }
@@ -307,10 +305,6 @@ impl<'a> Gram<'a> {
         }
     }
 
-    fn buffers(&self) -> &Buffers {
-        self.base_buffers.unwrap_or(&self.own_buffers)
-    }
-
     /// The quantised rows, if decoding them is as fast as reading f32.
     pub(super) fn fast_lookup(&self) -> Option<&LookupKernel> {
         self.lookup.as_deref().filter(|lookup| lookup.is_fast())
@@ -350,11 +344,8 @@ fn scale(largest: f64) -> f64 {
 }
 
 fn too_large(what: &str, value: f64) -> Error {
-    Error::Parameter {
-        name: "X",
-        rule: "small enough for finite kernel values; scale the features",
-        value: format!("{value:e} in {what}"),
-    }
+    let rule = "small enough for finite kernel values; scale the features";
+    Error::parameter("X", rule, format!("{value:e} in {what}"))
 }
 
 /// A kernel computed from the matrix of its base.
@@ -446,12 +437,8 @@ impl<'a> KernelRows for &'a Gram<'a> {
         stored
     }
 
-    fn acquire_buffer(self) -> Vec<f32> {
-        self.buffers().gathered.acquire().unwrap_or_default()
-    }
-
-    fn release_buffer(self, buffer: Vec<f32>) {
-        self.buffers().gathered.release(buffer);
+    fn buffers(&self) -> &BufferPool<Vec<f32>> {
+        &self.base_buffers.unwrap_or(&self.own_buffers).gathered
     }
 }
 

@@ -171,11 +171,7 @@ impl<'a> KernelRows for &'a LookupKernel {
         values
     }
 
-    fn acquire_buffer(self) -> Vec<u8> {
-        self.gathered.acquire().unwrap_or_default()
-    }
-
-    fn release_buffer(self, buffer: Vec<u8>) {
-        self.gathered.release(buffer);
+    fn buffers(&self) -> &BufferPool<Vec<u8>> {
+        &self.gathered
     }
 }

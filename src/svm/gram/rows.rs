@@ -7,6 +7,8 @@
 use std::fmt::Debug;
 use std::ops::Deref;
 
+use crate::runtime::buffers::BufferPool;
+
 /// Values per block: 2 KB of f32.
 pub(in crate::svm) const BLOCK: usize = 512;
 
@@ -34,11 +36,8 @@ pub(in crate::svm) trait KernelRows: Copy + Debug {
     fn decode<'r>(self, stored: &'r [Self::Value], buffer: &'r mut Self::DecodeBuffer)
     -> &'r [f32];
 
-    /// A buffer for gathered rows, with arbitrary content.
-    fn acquire_buffer(self) -> Vec<Self::Value>;
-
-    /// Returns a buffer for reuse.
-    fn release_buffer(self, buffer: Vec<Self::Value>);
+    /// Idle buffers for gathered rows.
+    fn buffers(&self) -> &BufferPool<Vec<Self::Value>>;
 }
 
 /// Copies the listed columns of a row to `out`.

@@ -1,4 +1,4 @@
-//! Whole, cached and quantised matrices hold the same values.
+//! Quantised matrices and reused buffers.
 
 use ndarray::ArrayView2;
 
@@ -30,23 +30,6 @@ fn budget(rows: usize) -> Budget {
     #[allow(clippy::cast_precision_loss)] // small
     let megabytes = (4 * N * rows) as f64 / 1e6;
     Budget::new(Some(megabytes + 1e-6)).expect("positive")
-}
-
-/// Rows of a whole matrix, half of which is mirrored, against rows computed one by one.
-#[test]
-fn a_mirrored_matrix_has_the_bits_of_its_rows() {
-    let values = numbers(N * 4);
-    let rows = dense(&values, 4);
-    let order: Vec<usize> = (0..N).rev().collect();
-    let monitor = Monitor::new();
-    for kernel in KERNELS {
-        let make = |budget| Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
-        let (whole, cache) = (make(budget(N)), make(budget(N / 2)));
-        assert!(whole.is_full() && !cache.is_full());
-        for i in 0..N {
-            assert_eq!(*whole.row(i), *cache.row(i), "{kernel:?}, row {i}");
-        }
-    }
 }
 
 /// A budget that bytes fit and f32 do not, against a whole matrix.
@@ -107,19 +90,4 @@ fn a_reused_buffer_leaves_no_trace() {
     let used = derive(2.0);
     assert!(base.own_buffers.matrices.acquire().is_none());
     assert!((0..N).all(|i| *fresh.row(i) == *used.row(i)));
-}
-
-#[test]
-fn a_precomputed_matrix_need_not_be_symmetric() {
-    let values = numbers(N * N);
-    let rows = dense(&values, N);
-    let order: Vec<usize> = (0..N).collect();
-    let monitor = Monitor::new();
-    let gram = Gram::new(&rows, &order, Kernel::Precomputed, budget(N), &monitor);
-    let gram = gram.expect("fits");
-    for i in 0..N {
-        #[allow(clippy::cast_possible_truncation)] // as the matrix rounds
-        let expected: Vec<f32> = rows.row(i).iter().map(|&value| value as f32).collect();
-        assert_eq!(*gram.row(i), *expected);
-    }
 }

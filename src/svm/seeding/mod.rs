@@ -7,7 +7,7 @@
 //!
 //! | rule | starts from | what becomes of the β that leaves |
 //! |---|---|---|
-//! | [`cold`] | nothing | |
+//! | `cold` | nothing | |
 //! | [`avg`] | all samples | distributed evenly over the free variables |
 //! | [`top`] | all samples | to the most similar free variables |
 //! | [`withdraw`] | all samples | to similar variables of the same side, or dropped |
@@ -28,7 +28,6 @@
 mod ato;
 mod avg;
 mod c_path;
-mod cold;
 mod feasible;
 mod least_squares;
 mod merge;
@@ -93,20 +92,17 @@ impl FromStr for Seeding {
 
     fn from_str(name: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
-        found
-            .map(|(_, rule)| *rule)
-            .ok_or_else(|| Error::Parameter {
-                name: "seeding",
-                rule: "one of auto, cold, avg, top, ato, mir, sir, withdraw",
-                value: format!("{name:?}"),
-            })
+        found.map(|(_, rule)| *rule).ok_or_else(|| {
+            let rules = "one of auto, cold, avg, top, ato, mir, sir, withdraw";
+            Error::parameter("seeding", rules, format!("{name:?}"))
+        })
     }
 }
 
 /// The start of a rule, feasible and with its gradient.
 pub fn seed(rule: Seeding, change: &Transition<'_>) -> Result<SeededStart> {
     let mut beta = match rule {
-        Seeding::Cold => cold::start(change),
+        Seeding::Cold => vec![0.0; change.dual.len()],
         Seeding::Avg => avg::start(change),
         Seeding::Top => top::start(change),
         Seeding::Ato => ato::start(change)?,

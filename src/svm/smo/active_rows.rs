@@ -112,20 +112,11 @@ mod tests {
         assert!(rows.n_slots == 5 && written > 5 && written < 500);
 
         let positions: Vec<usize> = (1..40).step_by(3).collect();
-        let mut rows = rows.shrink_further(&positions);
+        let rows = rows.shrink_further(&positions);
         let cached = (0..positions.len()).filter(|&at| !rows.get(at).is_empty());
         let cached: Vec<usize> = cached.collect();
         assert!(!cached.is_empty() && cached.len() == rows.n_slots);
-        for &at in &cached {
-            assert_eq!(rows.get(at), row(positions[at], &positions));
-        }
-        let new = (0..positions.len())
-            .find(|at| !cached.contains(at))
-            .expect("missing");
-        rows.ensure(new, |out| {
-            out.copy_from_slice(&row(positions[new], &positions));
-        });
-        for at in cached.into_iter().chain([new]) {
+        for at in cached {
             assert_eq!(rows.get(at), row(positions[at], &positions));
         }
     }

@@ -31,7 +31,7 @@ use self::shrinking::{ActiveSet, Shrunk, active_rows};
 use super::dual::{Bounds, Dual, Solution, Start, intercept};
 use super::gram::{BLOCK, KernelRows};
 use crate::runtime::simd;
-use crate::{Error, Monitor, Result};
+use crate::{Monitor, Result};
 
 /// Iterations between two polls of the monitor.
 const POLL_INTERVAL: u64 = 64;
@@ -48,7 +48,7 @@ const GATHER_COST: f64 = 1.0;
 /// Options of the solver.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The gap at which the solver stops.
+    /// The gap at which the solver stops; positive.
     pub tolerance: f64,
     /// Limit on the number of iterations.
     pub max_iterations: u64,
@@ -67,25 +67,6 @@ impl Default for Options {
             shrinking: true,
             conjugate: false,
         }
-    }
-}
-
-impl Options {
-    /// Checks the options; `None` iterations mean no limit. Steps are LIBSVM's.
-    pub fn new(tolerance: f64, max_iterations: Option<u64>, shrinking: bool) -> Result<Self> {
-        if !(tolerance > 0.0 && tolerance.is_finite()) {
-            return Err(Error::Parameter {
-                name: "tol",
-                rule: "positive and finite",
-                value: tolerance.to_string(),
-            });
-        }
-        Ok(Self {
-            tolerance,
-            max_iterations: max_iterations.unwrap_or(u64::MAX),
-            shrinking,
-            ..Self::default()
-        })
     }
 }
 
@@ -313,7 +294,7 @@ impl<'a, K: KernelRows> Solver<'a, K> {
         active.find_g_max();
         let direction = active.direction.iter_mut();
         direction.for_each(ConjugateDirection::clear);
-        self.kernel.release_buffer(shrunk.rows.into_buffer());
+        self.kernel.buffers().release(shrunk.rows.into_buffer());
         // All gradients are exact now: the best time to shrink again.
         self.countdown = 0;
         Ok(true)

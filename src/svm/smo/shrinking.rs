@@ -136,11 +136,12 @@ impl<K: KernelRows> Shrunk<K> {
         all: ActiveSet,
         beta: Vec<f64>,
     ) -> Self {
+        let buffer = kernel.buffers().acquire();
         Self {
             samples: variables.iter().map(|&v| dual.sample(v) as u32).collect(),
             all,
             beta,
-            rows: ActiveRows::new(variables.len(), kernel.acquire_buffer()),
+            rows: ActiveRows::new(variables.len(), buffer.unwrap_or_default()),
             variables,
         }
     }
