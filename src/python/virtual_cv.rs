@@ -7,10 +7,10 @@ use numpy::{
 use pyo3::prelude::*;
 
 use super::convert::{RowsArg, with_rows};
-use super::folds::{PyFolds, PySplits};
+use super::incremental::ResamplingArg;
 use super::run::run;
 use crate::data::Layout;
-use crate::virtual_cv::{self, Cv, Errors, KernelProblem, Model, Problem, Scaler};
+use crate::virtual_cv::{self, Errors, KernelProblem, Model, Problem, Scaler};
 
 /// Least squares: penalties, an intercept or none, a scaler in front or none.
 #[pyclass(frozen, module = "onefold._core", name = "LeastSquares")]
@@ -25,29 +25,16 @@ impl PyLeastSquares {
     fn new(alphas: Vec<f64>, intercept: bool, scaler: Option<(bool, bool)>) -> Self {
         Self(Model {
             alphas,
-            intercept,
-            scaler: scaler.map(|(mean, deviation)| Scaler { mean, deviation }),
+            fit_intercept: intercept,
+            scaler: scaler.map(|(with_mean, with_std)| Scaler {
+                with_mean,
+                with_std,
+            }),
         })
     }
 
     fn __repr__(&self) -> String {
         format!("LeastSquares({} penalties)", self.0.alphas.len())
-    }
-}
-
-/// `Folds` or `Splits`.
-#[derive(FromPyObject)]
-pub(super) enum CvArg<'py> {
-    Folds(Bound<'py, PyFolds>),
-    Splits(Bound<'py, PySplits>),
-}
-
-impl CvArg<'_> {
-    fn get(&self) -> Cv<'_> {
-        match self {
-            Self::Folds(folds) => Cv::Folds(&folds.get().0),
-            Self::Splits(splits) => Cv::Splits(&splits.get().0),
-        }
     }
 }
 
@@ -82,7 +69,7 @@ pub(super) fn virtual_predict<'py>(
     X: RowsArg<'py>,
     y: PyReadonlyArray2<'py, f64>,
     weights: Weights<'py>,
-    cv: CvArg<'py>,
+    cv: ResamplingArg<'py>,
     model: &PyLeastSquares,
     coefficients: bool,
     n_jobs: usize,
@@ -92,7 +79,7 @@ pub(super) fn virtual_predict<'py>(
     let (targets, weights) = (y.as_slice()?, slice(&weights)?);
     with_rows!(&X, |rows| {
         let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-            let problem = Problem::new(&rows, targets, q, weights)?;
+            let problem = Problem::new(rows, targets, q, weights)?;
             if coefficients {
                 virtual_cv::predict_with_coefficients(&problem, model, cv, monitor)
             } else {
@@ -125,7 +112,7 @@ pub(super) fn virtual_errors<'py>(
     X: RowsArg<'py>,
     y: PyReadonlyArray2<'py, f64>,
     weights: Weights<'py>,
-    cv: CvArg<'py>,
+    cv: ResamplingArg<'py>,
     model: &PyLeastSquares,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
@@ -134,7 +121,7 @@ pub(super) fn virtual_errors<'py>(
     let (targets, weights) = (y.as_slice()?, slice(&weights)?);
     with_rows!(&X, |rows| {
         let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-            let problem = Problem::new(&rows, targets, q, weights)?;
+            let problem = Problem::new(rows, targets, q, weights)?;
             virtual_cv::errors(&problem, model, cv, monitor)
         })?;
         to_arrays(py, found, q)
@@ -163,7 +150,7 @@ pub(super) fn virtual_kernel_predict<'py>(
     K: PyReadonlyArray2<'py, f64>,
     y: PyReadonlyArray2<'py, f64>,
     weights: Weights<'py>,
-    cv: CvArg<'py>,
+    cv: ResamplingArg<'py>,
     alphas: Vec<f64>,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
@@ -187,7 +174,7 @@ pub(super) fn virtual_kernel_errors<'py>(
     K: PyReadonlyArray2<'py, f64>,
     y: PyReadonlyArray2<'py, f64>,
     weights: Weights<'py>,
-    cv: CvArg<'py>,
+    cv: ResamplingArg<'py>,
     alphas: Vec<f64>,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
@@ -218,7 +205,7 @@ pub(super) fn virtual_diagnostics<'py>(
     let (targets, weights) = (y.as_slice()?, slice(&weights)?);
     let found = with_rows!(&X, |rows| {
         run(py, n_jobs, progress.as_ref(), |monitor| {
-            let problem = Problem::new(&rows, targets, q, weights)?;
+            let problem = Problem::new(rows, targets, q, weights)?;
             virtual_cv::diagnostics(&problem, model, monitor)
         })?
     });

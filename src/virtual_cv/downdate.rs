@@ -1,39 +1,40 @@
-//! Folds larger than the model: a system of the model's own size a fold.
+//! Folds larger than the model: one system of the size of the model per fold.
 //!
 //! In coordinates z the penalised system of all rows is diag(1/g); without the rows D it is
-//! diag(1/g) − M_D, M_D = Σ_D w·zzᵀ. Divided by √g on both sides that is I − B, whose eigenvalues
-//! are those of I − H_DD: the same test tells whether enough digits are left.
+//! diag(1/g) − M_D, M_D = Σ_D w·zzᵀ. Scaled by √g on both sides that is I − B, which has the same
+//! smallest eigenvalue as I − H_DD, so the same bound on its pivots decides whether enough digits are
+//! left.
 
-use super::direct::Fitted;
-use super::eliminate::HARD;
-use super::moments::{BLOCK, sum};
+use super::eliminate::MIN_PIVOT;
+use super::held_out::{HeldOut, training_rows};
+use super::moments::{PANEL_ROWS, par_sum};
 use super::primal::Primal;
-use super::problem::{Cv, Held};
+use super::refit::Fitted;
 use crate::data::Layout;
 use crate::linalg::{self, Cholesky, Mat};
-use crate::{Monitor, Result};
+use crate::{Monitor, Resampling, Result};
 
-/// The part of a sum of squared errors that must be left when all that cancels has cancelled: about
-/// ten digits of it are right then.
-const LEFT: f64 = 1e-5;
+/// The smallest sum of squared errors relative to the terms that cancel in it: about ten of its
+/// digits are right then.
+const MIN_KEPT_FRACTION: f64 = 1e-5;
 
-/// The fits of one fold, a column a λ and output.
+/// The fits of one fold: one column per λ and output.
 pub(super) struct Downdated {
     pub(super) fitted: Fitted,
     theta: Mat<f64>,
-    /// Σ bbᵀ over the test rows with b = (z, 1, y − level), where they are what was removed and
-    /// have no weights.
-    held_out: Option<Mat<f64>>,
+    /// Σ bbᵀ over the test rows with b = (z, 1, y − ȳ), if these are the removed rows and there are
+    /// no weights.
+    test_moments: Option<Mat<f64>>,
 }
 
 impl Downdated {
-    /// Squared errors of the held-out predictions, summed, from the sums alone: y − level − θᵀ(z, 1)
-    /// is uᵀb with u = (−θ, 1), so its squares are uᵀ(Σ bbᵀ)u. `None` where that cannot be told, or
-    /// would lose too many digits.
+    /// The sums of squared errors of the test rows, from their moments: y − ȳ − θᵀ(z, 1) is uᵀb with
+    /// u = (−θ, 1), so the sum of its squares is uᵀ(Σ bbᵀ)u. `None` if there are no moments, or if
+    /// too many digits cancel.
     pub(super) fn squared_errors(&self) -> Option<Vec<f64>> {
-        let sums = self.held_out.as_ref()?;
+        let moments = self.test_moments.as_ref()?;
         let n = self.theta.nrows();
-        let q = sums.nrows() - n;
+        let q = moments.nrows() - n;
         let u = Mat::from_fn(n + q, self.theta.ncols(), |i, c| {
             if i < n {
                 -self.theta[(i, c)]
@@ -41,61 +42,63 @@ impl Downdated {
                 f64::from(i - n == c % q)
             }
         });
-        let along = linalg::product(sums.as_ref(), u.as_ref());
+        let mu = linalg::product(moments.as_ref(), u.as_ref());
         (0..u.ncols())
             .map(|c| {
-                let (u, along) = (u.col(c), along.col(c));
-                let total: f64 = u.iter().zip(along.iter()).map(|(u, a)| u * a).sum();
-                // The terms come to at most (Σ |u_i|·√M_ii)² together.
-                let root: f64 = (0..n + q).map(|i| u[i].abs() * sums[(i, i)].sqrt()).sum();
-                (total > LEFT * root * root).then_some(total)
+                let (u, mu) = (u.col(c), mu.col(c));
+                let total: f64 = u.iter().zip(mu.iter()).map(|(u, mu)| u * mu).sum();
+                // (Σ |u_i|·√M_ii)² bounds the sum of the absolute terms.
+                let root: f64 = (0..n + q)
+                    .map(|i| u[i].abs() * moments[(i, i)].sqrt())
+                    .sum();
+                (total > MIN_KEPT_FRACTION * root * root).then_some(total)
             })
             .collect()
     }
 }
 
 impl<R: Layout> Primal<'_, R> {
-    /// Fits one fold for every λ; `None` where it must be fitted by itself.
+    /// Fits one fold for every λ; `None` if it has to be refitted.
     pub(super) fn downdate(
         &self,
-        cv: Cv<'_>,
-        held: &Held<'_>,
+        folds: &dyn Resampling,
         fold: usize,
         monitor: &Monitor,
     ) -> Result<Option<Downdated>> {
-        // Sum over the removed rows or over the training rows, whichever are fewer.
-        let is_removed = held.repeated.is_none() && 2 * held.removed.len() <= cv.n_samples();
-        let sums = match self.sums.folds.get(fold) {
-            Some(sums) if self.is_from_gram && is_removed => self.rotate(sums),
-            _ if is_removed => self.fold_sums(&held.removed, monitor)?,
-            _ => self.fold_sums(&cv.train(fold), monitor)?,
+        let held_out = HeldOut::new(folds, fold);
+        // The moments of the removed rows or of the training rows, whichever are fewer.
+        let is_removed = !held_out.has_repeats && 2 * held_out.removed.len() <= folds.n_samples();
+        let moments = match self.moments.folds.get(fold) {
+            Some(moments) if self.is_from_gram && is_removed => self.rotate(moments),
+            _ if is_removed => self.coord_moments(&held_out.removed, monitor)?,
+            _ => self.coord_moments(&training_rows(folds, fold), monitor)?,
         };
         let n = self.n_coordinates();
-        let (gains, q) = (&self.gains, self.level.len());
+        let (g, q) = (&self.g, self.target_mean.len());
         let mut theta = Mat::zeros(n, self.alphas.len() * q);
         for (l, &alpha) in self.alphas.iter().enumerate() {
-            let root = |i: usize| gains[(i, l)].sqrt();
+            let root = |i: usize| g[(i, l)].sqrt();
             let penalty = |i: usize| {
-                if i < self.spectrum.values.len() {
+                if i < self.spectrum.d.len() {
                     alpha
                 } else {
                     0.0
                 }
             };
             let system = Mat::from_fn(n, n, |i, j| {
-                let inner = root(i) * sums[(i.max(j), i.min(j))] * root(j);
+                let inner = root(i) * moments[(i.max(j), i.min(j))] * root(j);
                 let diagonal = f64::from(i == j);
                 if is_removed {
                     diagonal - inner
                 } else {
-                    inner + diagonal * penalty(i) * gains[(i, l)]
+                    inner + diagonal * penalty(i) * g[(i, l)]
                 }
             });
-            let Some(factor) = Cholesky::new(&system, HARD) else {
+            let Some(factor) = Cholesky::new(&system, MIN_PIVOT) else {
                 return Ok(None);
             };
             let mut b = Mat::from_fn(n, q, |i, o| {
-                let own = sums[(n + o, i)];
+                let own = moments[(n + o, i)];
                 let all = self.spectrum.products.col(o);
                 let rest = if !is_removed {
                     own
@@ -113,37 +116,39 @@ impl<R: Layout> Primal<'_, R> {
                 }
             }
         }
-        let is_test = matches!(cv, Cv::Folds(_)) && self.problem.root_weights.is_none();
+        let is_test = folds.partition().is_some() && !self.problem.targets.is_weighted();
         Ok(Some(Downdated {
-            fitted: Fitted::new(self.sums.frame.shift.clone(), self.coefficients(&theta)),
+            fitted: self.to_fitted(&theta),
             theta,
-            held_out: (is_removed && is_test).then(|| linalg::mirror_lower(sums)),
+            test_moments: (is_removed && is_test).then(|| linalg::mirror_lower(moments)),
         }))
     }
 
-    /// Σ w·bbᵀ with b = (z, 1, y), from the same sum with (x, y, 1).
-    fn rotate(&self, sums: &Mat<f64>) -> Mat<f64> {
-        let sums = linalg::mirror_lower(sums.clone());
-        let to = self.to_coordinates();
-        let half = linalg::product(to.as_ref(), sums.as_ref());
-        linalg::product(half.as_ref(), to.transpose())
+    /// Σ w·bbᵀ with b = (z, 1, y − ȳ), from Σ w·aaᵀ with a = (x − shift, y, 1).
+    fn rotate(&self, moments: &Mat<f64>) -> Mat<f64> {
+        let moments = linalg::mirror_lower(moments.clone());
+        let map = self.coordinate_map();
+        let half = linalg::product(map.as_ref(), moments.as_ref());
+        linalg::product(half.as_ref(), map.transpose())
     }
 
-    /// The same from the rows.
-    fn fold_sums(&self, rows: &[usize], monitor: &Monitor) -> Result<Mat<f64>> {
+    /// Σ w·bbᵀ over `rows`.
+    fn coord_moments(&self, rows: &[usize], monitor: &Monitor) -> Result<Mat<f64>> {
         if self.is_from_gram {
-            return Ok(self.rotate(&self.problem.moments(&self.sums.frame, rows, monitor)?));
+            let frame = &self.moments.frame;
+            return Ok(self.rotate(&self.problem.second_moments(frame, rows, monitor)?));
         }
-        let (n, q) = (self.n_coordinates(), self.level.len());
-        sum(rows, n + q, monitor, &|rows, total| {
-            for block in rows.chunks(BLOCK) {
-                let z = self.coordinates(block, |row| self.problem.root_weight(row));
-                let b = Mat::from_fn(n + q, block.len(), |i, c| {
+        let (n, q) = (self.n_coordinates(), self.target_mean.len());
+        let targets = &self.problem.targets;
+        par_sum(rows, n + q, monitor, &|rows, total| {
+            for rows in rows.chunks(PANEL_ROWS) {
+                let z = self.scaled_coords(rows, |row| targets.root_weight(row));
+                let b = Mat::from_fn(n + q, rows.len(), |i, c| {
                     if i < n {
                         return z[(i, c)];
                     }
-                    let y = self.problem.target(block[c])[i - n] - self.level[i - n];
-                    y * self.problem.root_weight(block[c])
+                    let y = targets.row(rows[c])[i - n] - self.target_mean[i - n];
+                    y * targets.root_weight(rows[c])
                 });
                 linalg::add_outer(total.as_mut(), b.as_ref());
             }

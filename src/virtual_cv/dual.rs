@@ -1,79 +1,52 @@
-//! No fewer features than rows, or a kernel: everything from the n × n Gram K.
+//! At least as many features as rows, or a kernel: everything from the n × n Gram K.
 //!
-//! With K = QBQᵀ, B a band (`reduce`), C = (K + λI)⁻¹ = Q(B + λI)⁻¹Qᵀ and c = Cy, rows D that are
-//! left out have residuals C_DD⁻¹ c_D: no 1 − h that could cancel, though here h may be close to 1
-//! for every row. With B + λI = LDLᵀ, C_DD is that of the columns L⁻¹Q_Dᵀ, so that eigenvectors are
-//! not needed for any λ. An intercept is the direction √w, along which C is zero: Q leaves it out,
-//! and that also centres K.
+//! **Method.** With K = QBQᵀ, B a band matrix, C = (K + λI)⁻¹ = Q(B + λI)⁻¹Qᵀ and c = Cy, the rows D
+//! that are left out have residuals C_DD⁻¹ c_D. No 1 − h cancels, although h may be close to 1 for
+//! every row. C_DD = Q_D(B + λI)⁻¹Q_Dᵀ follows from a factor of the band, so eigenvectors are not
+//! needed for any λ. An intercept is the direction √w, along which C is zero: Q spans its orthogonal
+//! complement, which also centres K.
 
 use rayon::prelude::*;
 
 use super::eliminate::Hat;
-use super::moments::{Frame, is_sparse};
-use super::problem::{Model, Problem};
+use super::moments::{AffineFrame, is_sparse};
+use super::problem::{Model, Problem, WeightedTargets};
 use crate::data::{Layout, Row};
 use crate::linalg::{self, BandFactor, BandForm, Mat, MatMut, MatRef, TILE_COLUMNS, par_tiles};
 use crate::{Monitor, Result};
 
-/// (d_max + λ)/(d_min + λ) above which C has too few digits.
-const WORST: f64 = 1e7;
+/// The condition number (d_max + λ)/(d_min + λ) above which C has too few digits.
+const MAX_CONDITION: f64 = 1e7;
 
-/// λ in units of K beyond which nothing but the intercept is left of a prediction.
-const ENDLESS: f64 = 1e100;
+/// λ in units of K from which predictions are the intercept.
+const MAX_ALPHA: f64 = 1e100;
 
-/// Features that are copied and multiplied at a time: no power of two, which would crowd the rows
-/// of a tile into a few lines of the cache.
-const FEATURES: usize = 1000;
+/// Features that are copied and multiplied at a time. Not a power of two, which would map the rows of
+/// a tile to a few cache sets.
+const BLOCK_FEATURES: usize = 1000;
 
-/// How much larger inner products may be before centring than after it.
-const FAR: f64 = 1e3;
+/// The largest ratio of the traces of K before and after centring.
+const MAX_CENTRING_RATIO: f64 = 1e3;
 
-/// The targets and weights of a dual problem.
-#[derive(Clone, Copy)]
-pub(super) struct Targets<'a> {
-    pub(super) values: &'a [f64],
-    pub(super) n_outputs: usize,
-    pub(super) root_weights: Option<&'a [f64]>,
-}
-
-impl Targets<'_> {
-    fn root_weight(&self, row: usize) -> f64 {
-        self.root_weights.map_or(1.0, |w| w[row])
-    }
-
-    /// The weighted means, if there is an intercept to take them up.
-    fn level(&self, intercept: bool) -> Vec<f64> {
-        let q = self.n_outputs;
-        let weights = (0..self.values.len() / q).map(|row| self.root_weight(row).powi(2));
-        let weight: f64 = weights.clone().sum();
-        let mean = |o: usize| {
-            let sum = weights.clone().zip(self.values[o..].iter().step_by(q));
-            sum.map(|(w, y)| w * y).sum::<f64>() / weight
-        };
-        (0..q)
-            .map(|o| if intercept { mean(o) } else { 0.0 })
-            .collect()
-    }
-}
-
-/// The fit to all rows, in coordinates in which √w·K·√w is a band.
+/// The fit to all rows, in coordinates in which √w·K·√w is a band matrix.
 pub(super) struct Dual<'a> {
-    targets: Targets<'a>,
-    /// Qᵀ: a column a row of the data.
-    vectors: Mat<f64>,
-    /// Of B + λI for every λ, all in units of K.
+    targets: &'a WeightedTargets<'a>,
+    /// Qᵀ: one column per row of the data.
+    q_transposed: Mat<f64>,
+    /// Factors of B + λI for every λ, in units of K.
     factors: Vec<BandFactor>,
     alphas: Vec<f64>,
     theta: Mat<f64>,
-    level: Vec<f64>,
+    /// ȳ; 0 without an intercept.
+    target_mean: Vec<f64>,
 }
 
 impl<'a> Dual<'a> {
-    /// From the lower triangle of K. `None` where K has too few digits for the smallest λ; then
-    /// folds must be fitted one by one.
+    /// From the lower triangle of K. `None` if K is too badly conditioned for the smallest λ; then
+    /// folds have to be refitted.
     pub(super) fn new(
         mut gram: Mat<f64>,
-        targets: Targets<'a>,
+        targets: &'a WeightedTargets<'a>,
         model: &Model,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
@@ -85,39 +58,54 @@ impl<'a> Dual<'a> {
         let alphas: Vec<f64> = model
             .alphas
             .iter()
-            .map(|a| (a / unit).min(ENDLESS))
+            .map(|a| (a / unit).min(MAX_ALPHA))
             .collect();
         let trace: f64 = (0..n).map(|i| gram[(i, i)]).sum();
-        let axis = model.intercept.then(|| roots.clone());
-        let reduced = BandForm::new(gram, axis, monitor)?;
-        let is_far = model.intercept && reduced.band.trace() * FAR < trace;
-        let Some((reduced, factors)) = (!is_far).then(|| factors(reduced, &alphas)).flatten()
+        let axis = model.fit_intercept.then(|| roots.clone());
+        let form = BandForm::new(gram, axis, monitor)?;
+        let is_far_from_mean =
+            model.fit_intercept && form.band.trace() * MAX_CENTRING_RATIO < trace;
+        let Some((form, factors)) = (!is_far_from_mean)
+            .then(|| factors(form, &alphas))
+            .flatten()
         else {
             return Ok(None);
         };
-        let level = targets.level(model.intercept);
+        let target_mean = target_mean(targets, n, model.fit_intercept);
         let q = targets.n_outputs;
         let weighted = Mat::from_fn(n, q, |i, o| {
-            roots[(i, 0)] * (targets.values[i * q + o] - level[o])
+            roots[(i, 0)] * (targets.row(i)[o] - target_mean[o])
         });
-        let along = linalg::product(reduced.q_transposed.as_ref(), weighted.as_ref());
+        let along = linalg::product(form.q_transposed.as_ref(), weighted.as_ref());
         let mut theta = Mat::from_fn(along.nrows(), alphas.len() * q, |i, c| along[(i, c % q)]);
         for (alpha, factor) in factors.iter().enumerate() {
-            gain(factor, theta.get_mut(.., alpha * q..(alpha + 1) * q));
+            apply_g(factor, theta.get_mut(.., alpha * q..(alpha + 1) * q));
         }
         Ok(Some(Self {
             targets,
-            vectors: reduced.q_transposed,
+            q_transposed: form.q_transposed,
             factors,
             alphas,
             theta,
-            level,
+            target_mean,
         }))
     }
 }
 
+/// The weighted means of the targets; 0 without an intercept.
+fn target_mean(targets: &WeightedTargets<'_>, n_rows: usize, fit_intercept: bool) -> Vec<f64> {
+    let weight: f64 = (0..n_rows).map(|row| targets.weight(row)).sum();
+    let mean = |o: usize| {
+        let terms = (0..n_rows).map(|row| targets.weight(row) * targets.row(row)[o]);
+        terms.sum::<f64>() / weight
+    };
+    (0..targets.n_outputs)
+        .map(|o| if fit_intercept { mean(o) } else { 0.0 })
+        .collect()
+}
+
 /// A ← −(B + λI)⁻¹A.
-fn gain(factor: &BandFactor, mut a: MatMut<'_, f64>) {
+fn apply_g(factor: &BandFactor, mut a: MatMut<'_, f64>) {
     for j in 0..a.ncols() {
         let mut x: Vec<f64> = a.as_ref().col(j).iter().map(|a| -a).collect();
         factor.solve(&mut x);
@@ -127,8 +115,8 @@ fn gain(factor: &BandFactor, mut a: MatMut<'_, f64>) {
     }
 }
 
-/// K ← √w·K·√w in units, powers of two, in which it is neither huge nor tiny; `None` where some
-/// weight is zero or some value not finite.
+/// K ← √w·K·√w, divided by the power of two that is returned, so that it neither overflows nor
+/// underflows; `None` if some weight is zero or some value not finite.
 fn weigh(gram: &mut Mat<f64>, roots: &[f64]) -> Option<f64> {
     let n = gram.nrows();
     let mut largest = 0.0_f64;
@@ -158,34 +146,34 @@ fn weigh(gram: &mut Mat<f64>, roots: &[f64]) -> Option<f64> {
     Some(unit)
 }
 
-/// A factor for every λ, with a diagonal band if that of K is not definite; `None` where they have
-/// too few digits.
-fn factors(reduced: BandForm, alphas: &[f64]) -> Option<(BandForm, Vec<BandFactor>)> {
-    let factor = |reduced: &BandForm| -> Vec<BandFactor> {
+/// A factor for every λ, of the diagonal form if the band is not definite; `None` if they are too
+/// badly conditioned.
+fn factors(form: BandForm, alphas: &[f64]) -> Option<(BandForm, Vec<BandFactor>)> {
+    let factor = |form: &BandForm| -> Vec<BandFactor> {
         let alphas = alphas.par_iter();
-        alphas.map(|&alpha| reduced.band.factor(alpha)).collect()
+        alphas.map(|&alpha| form.band.factor(alpha)).collect()
     };
-    let found = factor(&reduced);
+    let found = factor(&form);
     if found.iter().all(BandFactor::is_definite) {
-        let hardest = (0..alphas.len()).min_by(|&i, &j| alphas[i].total_cmp(&alphas[j]))?;
-        let condition = reduced.band.condition(alphas[hardest], &found[hardest]);
-        return (condition <= WORST).then_some((reduced, found));
+        let smallest = (0..alphas.len()).min_by(|&i, &j| alphas[i].total_cmp(&alphas[j]))?;
+        let condition = form.band.condition(alphas[smallest], &found[smallest]);
+        return (condition <= MAX_CONDITION).then_some((form, found));
     }
-    // Without pivoting an indefinite band has no stable factor, but a diagonal has.
-    let (values, reduced) = reduced.diagonalize()?;
+    // Without pivoting the factor of an indefinite band matrix is unstable; that of a diagonal is not.
+    let (values, form) = form.diagonalize()?;
     let is_safe = |alpha: &f64| {
         let sizes = values.iter().map(|d| (d + alpha).abs());
         let largest = sizes.clone().fold(0.0, f64::max);
-        sizes.fold(f64::INFINITY, f64::min) * WORST >= largest && largest.is_finite()
+        sizes.fold(f64::INFINITY, f64::min) * MAX_CONDITION >= largest && largest.is_finite()
     };
     alphas.iter().all(is_safe).then(|| {
-        let found = factor(&reduced);
-        (reduced, found)
+        let found = factor(&form);
+        (form, found)
     })
 }
 
 impl Hat for Dual<'_> {
-    fn identity(&self) -> f64 {
+    fn epsilon(&self) -> f64 {
         0.0
     }
     fn n_alphas(&self) -> usize {
@@ -197,71 +185,62 @@ impl Hat for Dual<'_> {
     fn residual_scale(&self, alpha: usize) -> f64 {
         self.alphas[alpha]
     }
-    fn weighted(&self, rows: &[usize]) -> Mat<f64> {
-        let mut out = Mat::zeros(self.vectors.nrows(), rows.len());
+    fn weighted_coords(&self, rows: &[usize]) -> Mat<f64> {
+        let mut out = Mat::zeros(self.q_transposed.nrows(), rows.len());
         for (c, &row) in rows.iter().enumerate() {
             out.col_as_slice_mut(c)
-                .copy_from_slice(self.vectors.col_as_slice(row));
+                .copy_from_slice(self.q_transposed.col_as_slice(row));
         }
         out
     }
-    fn plain(&self, rows: &[usize]) -> Mat<f64> {
-        self.weighted(rows)
+    fn coords(&self, rows: &[usize]) -> Mat<f64> {
+        self.weighted_coords(rows)
     }
-    fn root_weight(&self, row: usize) -> f64 {
-        self.targets.root_weight(row)
+    fn targets(&self) -> &WeightedTargets<'_> {
+        self.targets
     }
-    fn target(&self, row: usize) -> &[f64] {
-        let q = self.targets.n_outputs;
-        &self.targets.values[row * q..][..q]
-    }
-    fn level(&self) -> &[f64] {
-        &self.level
+    fn target_mean(&self) -> &[f64] {
+        &self.target_mean
     }
     fn coefficients(&self, _: &Mat<f64>) -> Mat<f64> {
         Mat::new()
     }
-    fn complements(&self, a: &Mat<f64>) -> Mat<f64> {
+    fn one_minus_h(&self, a: &Mat<f64>) -> Mat<f64> {
         linalg::quadratic_form_diagonals(&self.factors, a.as_ref())
     }
     fn system(&self, alpha: usize, a: MatRef<'_, f64>) -> Mat<f64> {
         self.factors[alpha].quadratic_form(a)
     }
-    fn gain(&self, alpha: usize, b: MatMut<'_, f64>) {
-        gain(&self.factors[alpha], b);
+    fn apply_g(&self, alpha: usize, b: MatMut<'_, f64>) {
+        apply_g(&self.factors[alpha], b);
     }
 }
 
 impl<R: Layout> Problem<'_, R> {
-    /// The fit to all rows; `None` where its digits do not suffice.
+    /// The fit to all rows; `None` if it is too badly conditioned.
     pub(super) fn dual(&self, model: &Model, monitor: &Monitor) -> Result<Option<Dual<'_>>> {
-        let targets = Targets {
-            values: self.targets,
-            n_outputs: self.n_outputs,
-            root_weights: self.root_weights.as_deref(),
-        };
-        let frame = if model.intercept {
-            Frame::near_mean(self.rows)
+        let frame = if model.fit_intercept {
+            AffineFrame::near_mean(&self.rows)
         } else {
-            Frame::plain(self.rows.n_features())
+            AffineFrame::identity(self.rows.n_features())
         };
         let gram = self.inner_products(&frame, monitor)?;
-        Dual::new(gram, targets, model, monitor)
+        Dual::new(gram, &self.targets, model, monitor)
     }
 
     /// ⟨x_i, x_j⟩ of all rows, the lower triangle.
-    fn inner_products(&self, frame: &Frame, monitor: &Monitor) -> Result<Mat<f64>> {
+    fn inner_products(&self, frame: &AffineFrame, monitor: &Monitor) -> Result<Mat<f64>> {
         let (n, p) = (self.n_rows(), self.rows.n_features());
         let mut gram = Mat::zeros(n, n);
-        if frame.is_plain() && is_sparse(self.rows) {
+        if frame.is_identity() && is_sparse(&self.rows) {
             par_tiles(0, gram.as_mut(), &|first, columns| {
                 self.fill_sparse(first, columns, monitor);
             });
             monitor.check()?;
             return Ok(gram);
         }
-        for first in (0..p).step_by(FEATURES) {
-            let mut x = Mat::zeros(FEATURES.min(p - first), n);
+        for first in (0..p).step_by(BLOCK_FEATURES) {
+            let mut x = Mat::zeros(BLOCK_FEATURES.min(p - first), n);
             par_tiles(0, x.as_mut(), &|row, columns| {
                 for (row, column) in (row..).zip(columns.col_iter_mut()) {
                     let column = column.try_as_col_major_mut();
@@ -277,25 +256,25 @@ impl<R: Layout> Problem<'_, R> {
         Ok(gram)
     }
 
-    /// The columns from `first` on, on and below the diagonal, from stored values alone.
+    /// Fills the columns of the Gram from `first` on, on and below the diagonal, from stored values.
     fn fill_sparse(&self, first: usize, mut columns: MatMut<'_, f64>, monitor: &Monitor) {
-        let mut scattered = vec![0.0; self.rows.n_features()];
+        let mut dense = vec![0.0; self.rows.n_features()];
         for j in 0..columns.ncols() {
             if monitor.check().is_err() {
                 return;
             }
             let column = self.rows.row(first + j);
-            column.entries().for_each(|(f, v)| scattered[f] = v);
+            column.entries().for_each(|(f, v)| dense[f] = v);
             for i in first + j..self.n_rows() {
                 let row = self.rows.row(i).entries();
-                columns[(i, j)] = row.map(|(f, v)| v * scattered[f]).sum();
+                columns[(i, j)] = row.map(|(f, v)| v * dense[f]).sum();
             }
-            column.entries().for_each(|(f, _)| scattered[f] = 0.0);
+            column.entries().for_each(|(f, _)| dense[f] = 0.0);
         }
     }
 }
 
-/// Adds XᵀX to the columns of a Gram from `first` on, on and below the tile of the diagonal.
+/// Adds XᵀX to the columns of the Gram from `first` on, on and below the tile of the diagonal.
 fn add_products(first: usize, columns: MatMut<'_, f64>, x: MatRef<'_, f64>, monitor: &Monitor) {
     let own = x.get(.., first..first + columns.ncols());
     let mut columns = columns;

@@ -1,163 +1,171 @@
-//! Folds smaller than the model: an l × l system a fold.
+//! Folds smaller than the model: one l × l system per fold.
 //!
-//! With coordinates a_i = √w_i·z_i, gains G and residuals r of the fit to all rows, the residuals
-//! that rows D have when D is left out are
+//! With coordinates a_i = √w_i·z_i, a diagonal or band G and residuals r of the fit to all rows, the
+//! residuals of the rows D in the fit without D are
 //!
 //! ```text
 //! r_D⁽⁻ᴰ⁾ = (I − H_DD)⁻¹ r_D,   H_DD = A_D G A_Dᵀ
 //! ```
 //!
-//! which is what the recursion (6)–(7) of Alippi and Roveri computes one sample at a time; for one
-//! row it is r/(1 − h), their equation (2). In the dual form, with C = (K + λI)⁻¹ and c = Cy, the
-//! same is C_DD⁻¹ c_D: that is E = εI − AGAᵀ and e = ε·y − Aθ with ε = 0, A = Q, G = −(B + λI)⁻¹ and
-//! θ = GQᵀy. So both have one body.
+//! which the recursion (6)–(7) of Alippi and Roveri computes one sample at a time; for one row it is
+//! r/(1 − h), their equation (2). In the dual form, with C = (K + λI)⁻¹ and c = Cy, the same is
+//! C_DD⁻¹ c_D: that is E = εI − AGAᵀ and e = ε·y − Aθ with ε = 0, A = Q, G = −(B + λI)⁻¹ and
+//! θ = GQᵀy. So one implementation serves both.
 
 use std::ops::Range;
 
-use super::problem::{Cv, Held};
-use super::sink::Sink;
+use super::collect::{Collector, par_folds};
+use super::held_out::{HeldOut, n_removed};
+use super::problem::WeightedTargets;
 use crate::linalg::{self, Cholesky, Mat, MatMut, MatRef};
-use crate::{Monitor, Result};
+use crate::{Monitor, Resampling, Result};
 
 /// Rows whose coordinates are formed at a time.
-pub(super) const GROUP: usize = 512;
-/// 1 − h below this, and too few digits are left: the fold is fitted by itself.
-pub(super) const HARD: f64 = 1e-5;
+pub(super) const GROUP_ROWS: usize = 512;
+/// The smallest 1 − h, or pivot of I − H_DD, that leaves enough digits; below it a fold is refitted.
+pub(super) const MIN_PIVOT: f64 = 1e-5;
 
-/// The fit to all rows, as far as leaving some out needs it.
+/// The fit to all rows, as far as leaving out rows requires it.
 pub(super) trait Hat: Sync {
     /// ε: 1 in the primal form, 0 in the dual.
-    fn identity(&self) -> f64;
-    /// How many λ there are.
+    fn epsilon(&self) -> f64;
+    /// The number of λ.
     fn n_alphas(&self) -> usize;
-    /// θ, a column a λ and output.
+    /// θ: one column per λ and output.
     fn theta(&self) -> &Mat<f64>;
-    /// What e is multiplied by to be a residual of the full fit: 1, or λ in the dual form.
+    /// The factor that turns e into a residual of the full fit: 1, or λ in the dual form.
     fn residual_scale(&self, alpha: usize) -> f64;
     /// a of each of `rows`, as columns.
-    fn weighted(&self, rows: &[usize]) -> Mat<f64>;
-    /// z of each of `rows`, as columns: a row without weight has no other coordinates.
-    fn plain(&self, rows: &[usize]) -> Mat<f64>;
-    /// √w.
-    fn root_weight(&self, row: usize) -> f64;
-    /// y.
-    fn target(&self, row: usize) -> &[f64];
-    /// What targets are measured from.
-    fn level(&self) -> &[f64];
-    /// Coefficients from θ, if there are any.
+    fn weighted_coords(&self, rows: &[usize]) -> Mat<f64>;
+    /// z of each of `rows`, as columns; in the dual form a, as all weights are positive there.
+    fn coords(&self, rows: &[usize]) -> Mat<f64>;
+    /// y and √w.
+    fn targets(&self) -> &WeightedTargets<'_>;
+    /// ȳ, which is subtracted from the targets; 0 without an intercept.
+    fn target_mean(&self) -> &[f64];
+    /// Coefficients from θ; empty in the dual form.
     fn coefficients(&self, theta: &Mat<f64>) -> Mat<f64>;
 
-    /// The diagonal of E of rows with coordinates `a`: 1 − h, a column a row, a row a λ.
-    fn complements(&self, a: &Mat<f64>) -> Mat<f64>;
-    /// E = εI − AGAᵀ of rows with coordinates `a`, for one λ.
+    /// The diagonal of E for rows with coordinates `a`: 1 − h, one column per row, one row per λ.
+    fn one_minus_h(&self, a: &Mat<f64>) -> Mat<f64>;
+    /// E = εI − AGAᵀ for rows with coordinates `a` and one λ.
     fn system(&self, alpha: usize, a: MatRef<'_, f64>) -> Mat<f64>;
     /// B ← GB, for one λ.
-    fn gain(&self, alpha: usize, b: MatMut<'_, f64>);
+    fn apply_g(&self, alpha: usize, b: MatMut<'_, f64>);
 
-    /// ε·y − Aθ of rows with coordinates `a`: a column a row.
+    /// e = ε·y − Aθ for rows with coordinates `a`: one column per row.
     fn residuals(&self, rows: &[usize], a: MatRef<'_, f64>) -> Mat<f64> {
-        let (theta, level, epsilon) = (self.theta(), self.level(), self.identity());
+        let (theta, mean, epsilon) = (self.theta(), self.target_mean(), self.epsilon());
         let mut e = linalg::product(theta.transpose(), a);
         for (c, &row) in rows.iter().enumerate() {
-            let (root, target) = (epsilon * self.root_weight(row), self.target(row));
+            let root = epsilon * self.targets().root_weight(row);
+            let target = self.targets().row(row);
             for (i, e) in e.col_as_slice_mut(c).iter_mut().enumerate() {
-                let o = i % level.len();
-                *e = root * (target[o] - level[o]) - *e;
+                let o = i % mean.len();
+                *e = root * (target[o] - mean[o]) - *e;
             }
         }
         e
     }
 
-    /// The smallest pivot of E that can be trusted.
-    fn floor(&self) -> f64 {
-        HARD * self.identity()
+    /// The smallest pivot of E that leaves enough digits.
+    fn min_pivot(&self) -> f64 {
+        MIN_PIVOT * self.epsilon()
     }
 }
 
-/// Predicts a run of folds; those that `hard` must fit by themselves are handed to it.
-pub(super) fn folds<S: Sink>(
+/// Predicts all folds by elimination, some hundred rows at a time. `refit_fold` predicts those that
+/// are too badly conditioned.
+pub(super) fn eliminate_all<S: Collector>(
     hat: &impl Hat,
-    cv: Cv<'_>,
-    folds: Range<usize>,
-    sink: &mut S,
-    hard: &impl Fn(usize, &mut S) -> Result<()>,
+    folds: &dyn Resampling,
+    collector: S,
+    refit_fold: &(impl Fn(usize, &mut S) -> Result<()> + Sync),
+    monitor: &Monitor,
+) -> Result<S> {
+    let k = folds.n_splits();
+    let n_removed: usize = (0..k).map(|fold| n_removed(folds, fold)).sum();
+    let grain = (GROUP_ROWS * k / n_removed.max(1)).clamp(1, GROUP_ROWS);
+    par_folds(0..k, grain, collector, monitor, &|span, collector| {
+        eliminate(hat, folds, span, collector, refit_fold, monitor)
+    })
+}
+
+/// Predicts a span of folds by elimination.
+pub(super) fn eliminate<S: Collector>(
+    hat: &impl Hat,
+    folds: &dyn Resampling,
+    span: Range<usize>,
+    collector: &mut S,
+    refit_fold: &impl Fn(usize, &mut S) -> Result<()>,
     monitor: &Monitor,
 ) -> Result<()> {
-    let held: Vec<Held<'_>> = folds.clone().map(|fold| cv.held(fold)).collect();
-    let removed: Vec<Vec<usize>> = held
+    let held_out: Vec<_> = span.clone().map(|fold| HeldOut::new(folds, fold)).collect();
+    let has_weight = |row: &&usize| hat.targets().root_weight(**row) > 0.0;
+    let removed: Vec<Vec<usize>> = held_out
         .iter()
-        .map(|h| {
-            let has_weight = |row: &&usize| hat.root_weight(**row) > 0.0;
-            h.removed.iter().filter(has_weight).copied().collect()
-        })
+        .map(|h| h.removed.iter().filter(has_weight).copied().collect())
         .collect();
     let rows = removed.concat();
-    let a = hat.weighted(&rows);
+    let a = hat.weighted_coords(&rows);
     let mut e = hat.residuals(&rows, a.as_ref());
     let n_alphas = hat.n_alphas();
-    let single = removed
-        .iter()
-        .all(|r| r.len() == 1)
-        .then(|| hat.complements(&a));
+    let is_leave_one_out = removed.iter().all(|r| r.len() == 1);
+    let one_minus_h = is_leave_one_out.then(|| hat.one_minus_h(&a));
     let mut start = 0;
-    for ((fold, held), removed) in folds.zip(&held).zip(&removed) {
+    for ((fold, held_out), removed) in span.zip(&held_out).zip(&removed) {
         let range = start..start + removed.len();
         start = range.end;
-        let is_solved = held.repeated.is_none()
-            && match &single {
-                Some(h) => divide(h, &mut e, range.start, n_alphas, hat.floor()),
-                None => eliminate(
-                    hat,
-                    a.get(.., range.clone()),
-                    &mut e,
-                    range.clone(),
-                    monitor,
-                )?,
+        let own = a.get(.., range.clone());
+        let is_solved = !held_out.has_repeats
+            && match &one_minus_h {
+                Some(h) => divide(h, &mut e, range.start, n_alphas, hat.min_pivot()),
+                None => solve(hat, own, &mut e, range.clone(), monitor)?,
             };
         if !is_solved {
-            hard(fold, sink)?;
+            refit_fold(fold, collector)?;
             continue;
         }
-        let left = Left {
+        let left_out = LeftOut {
             rows: removed,
-            a: a.get(.., range.clone()),
+            a: own,
             residuals: e.get(.., range.clone()),
         };
-        if sink.wants_coefficients() {
-            sink.take_coefficients(fold, &hat.coefficients(&left.theta(hat)));
+        if collector.needs_coefficients() {
+            collector.add_coefficients(fold, &hat.coefficients(&left_out.theta(hat)));
         }
-        if held.test == removed {
-            to_predictions(hat, removed, e.get_mut(.., range.clone()));
-            sink.take(fold, e.get(.., range));
+        if held_out.test == removed {
+            to_predictions(hat.targets(), removed, e.get_mut(.., range.clone()));
+            collector.add(fold, e.get(.., range));
         } else {
-            sink.take(fold, left.predict(hat, held.test).as_ref());
+            collector.add(fold, left_out.predict(hat, held_out.test).as_ref());
         }
     }
     Ok(())
 }
 
-/// y − r/√w, in place of r: the predictions of exactly the rows that were left out.
-fn to_predictions(hat: &impl Hat, rows: &[usize], residuals: MatMut<'_, f64>) {
+/// r ← y − r/√w: the predictions of the rows that were left out.
+fn to_predictions(targets: &WeightedTargets<'_>, rows: &[usize], residuals: MatMut<'_, f64>) {
     for (&row, column) in rows.iter().zip(residuals.col_iter_mut()) {
-        let (root, target) = (hat.root_weight(row), hat.target(row));
-        for (r, y) in column.iter_mut().zip(target.iter().cycle()) {
+        let root = targets.root_weight(row);
+        for (r, y) in column.iter_mut().zip(targets.row(row).iter().cycle()) {
             *r = y - *r / root;
         }
     }
 }
 
-/// e ← e/(1 − h) for one row; whether 1 − h is far enough from zero for every λ.
-fn divide(h: &Mat<f64>, e: &mut Mat<f64>, row: usize, n_alphas: usize, floor: f64) -> bool {
+/// e ← e/(1 − h) for one row; returns false if 1 − h is too close to zero for some λ.
+fn divide(h: &Mat<f64>, e: &mut Mat<f64>, row: usize, n_alphas: usize, min_pivot: f64) -> bool {
     let q = e.nrows() / n_alphas;
     let h = h.col_as_slice(row);
     for (i, e) in e.col_as_slice_mut(row).iter_mut().enumerate() {
         *e /= h[i / q];
     }
-    h.iter().all(|&h| h > floor)
+    h.iter().all(|&h| h > min_pivot)
 }
 
-/// e ← E⁻¹e for the rows in `range`; whether E can be trusted for every λ.
-fn eliminate(
+/// e ← E⁻¹e for the rows in `range`; returns false if E is too badly conditioned for some λ.
+fn solve(
     hat: &impl Hat,
     a: MatRef<'_, f64>,
     e: &mut Mat<f64>,
@@ -172,7 +180,7 @@ fn eliminate(
     }
     for alpha in 0..n_alphas {
         monitor.check()?;
-        let Some(factor) = Cholesky::new(&hat.system(alpha, a), hat.floor()) else {
+        let Some(factor) = Cholesky::new(&hat.system(alpha, a), hat.min_pivot()) else {
             return Ok(false);
         };
         let mut b = Mat::from_fn(l, q, |i, o| e[(alpha * q + o, range.start + i)]);
@@ -186,26 +194,26 @@ fn eliminate(
     Ok(true)
 }
 
-/// Rows left out, and the residuals they then have.
-struct Left<'a> {
+/// The rows D, and their residuals in the fit without D.
+struct LeftOut<'a> {
     rows: &'a [usize],
     a: MatRef<'a, f64>,
     residuals: MatRef<'a, f64>,
 }
 
-impl Left<'_> {
-    /// Predictions of `test`: a column a row.
+impl LeftOut<'_> {
+    /// Predictions of `test`: one column per row.
     fn predict(&self, hat: &impl Hat, test: &[usize]) -> Mat<f64> {
         let mut out = Mat::zeros(self.residuals.nrows(), test.len());
         let mut others = vec![];
         for (c, row) in test.iter().enumerate() {
-            let Ok(place) = self.rows.binary_search(row) else {
+            let Ok(position) = self.rows.binary_search(row) else {
                 others.push(c);
                 continue;
             };
-            let root = hat.root_weight(*row);
-            let target = hat.target(*row);
-            let r = self.residuals.col(place);
+            let root = hat.targets().root_weight(*row);
+            let target = hat.targets().row(*row);
+            let r = self.residuals.col(position);
             for (i, out) in out.col_as_slice_mut(c).iter_mut().enumerate() {
                 *out = target[i % target.len()] - r[i] / root;
             }
@@ -216,26 +224,26 @@ impl Left<'_> {
         out
     }
 
-    /// Rows of the test set that were not left out: those the fold learns from, or learns nothing
-    /// from because they have no weight.
-    fn predict_others(&self, hat: &impl Hat, test: &[usize], at: &[usize], out: &mut Mat<f64>) {
-        let rows: Vec<usize> = at.iter().map(|&c| test[c]).collect();
-        let is_primal = hat.identity() == 1.0;
-        let z = if is_primal {
-            hat.plain(&rows)
-        } else {
-            hat.weighted(&rows)
-        };
+    /// Predicts the test rows at `columns`, which are not in D: training rows, or rows of zero weight.
+    fn predict_others(
+        &self,
+        hat: &impl Hat,
+        test: &[usize],
+        columns: &[usize],
+        out: &mut Mat<f64>,
+    ) {
+        let rows: Vec<usize> = columns.iter().map(|&c| test[c]).collect();
+        let z = hat.coords(&rows);
         let fitted = linalg::product(self.theta(hat).transpose(), z.as_ref());
-        let level = hat.level();
-        let q = level.len();
-        for (j, (&c, &row)) in at.iter().zip(&rows).enumerate() {
+        let (targets, mean) = (hat.targets(), hat.target_mean());
+        let q = mean.len();
+        for (j, (&c, &row)) in columns.iter().zip(&rows).enumerate() {
             for i in 0..fitted.nrows() {
-                out[(i, c)] = if is_primal {
-                    level[i % q] + fitted[(i, j)]
+                out[(i, c)] = if hat.epsilon() == 1.0 {
+                    mean[i % q] + fitted[(i, j)]
                 } else {
-                    let scale = hat.residual_scale(i / q) / hat.root_weight(row);
-                    hat.target(row)[i % q] + scale * fitted[(i, j)]
+                    let scale = hat.residual_scale(i / q) / targets.root_weight(row);
+                    targets.row(row)[i % q] + scale * fitted[(i, j)]
                 };
             }
         }
@@ -244,10 +252,10 @@ impl Left<'_> {
     /// θ⁽⁻ᴰ⁾ = θ − G A_Dᵀ r_D⁽⁻ᴰ⁾: equation (8).
     fn theta(&self, hat: &impl Hat) -> Mat<f64> {
         let q = self.residuals.nrows() / hat.n_alphas();
-        let mut pull = linalg::product(self.a, self.residuals.transpose());
+        let mut change = linalg::product(self.a, self.residuals.transpose());
         for alpha in 0..hat.n_alphas() {
-            hat.gain(alpha, pull.get_mut(.., alpha * q..(alpha + 1) * q));
+            hat.apply_g(alpha, change.get_mut(.., alpha * q..(alpha + 1) * q));
         }
-        hat.theta() - pull
+        hat.theta() - change
     }
 }

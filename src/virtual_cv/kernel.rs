@@ -1,36 +1,35 @@
-//! Kernel ridge: the dual form with a kernel matrix that the caller made.
+//! Kernel ridge: the dual form with a precomputed kernel matrix.
 
-use super::dual::{Dual, Targets};
-use super::problem::{Cv, Model, check, roots};
-use super::sink::{Sink, walk};
-use super::{Foldable, eliminate_all};
+use super::collect::{Collector, par_each};
+use super::dual::Dual;
+use super::eliminate::eliminate_all;
+use super::held_out::training_rows;
+use super::problem::{LooProblem, Model, WeightedTargets};
 use crate::linalg::{self, Mat};
-use crate::{Error, Monitor, Result};
+use crate::{Error, Monitor, Resampling, Result};
 
-/// Largest over smallest |d + λ| for which a fold's own system still gives six digits.
-const WORST: f64 = 1e10;
+/// The condition number of K + λI, max |d + λ| / min |d + λ|, that leaves six digits in a refit.
+const MAX_CONDITION: f64 = 1e10;
 
 /// A kernel matrix, targets and weights.
 #[derive(Debug)]
 pub struct KernelProblem<'a> {
     gram: &'a [f64],
     n_rows: usize,
-    targets: &'a [f64],
-    n_outputs: usize,
-    root_weights: Option<Vec<f64>>,
+    targets: WeightedTargets<'a>,
 }
 
 /// A ridge model without intercept or scaler.
 pub(super) fn model(alphas: &[f64]) -> Model {
     Model {
         alphas: alphas.to_vec(),
-        intercept: false,
+        fit_intercept: false,
         scaler: None,
     }
 }
 
 impl<'a> KernelProblem<'a> {
-    /// `gram` holds K(x_i, x_j), row after row; `targets` `n_outputs` values a row.
+    /// `gram` holds K(x_i, x_j), row by row; `targets` `n_outputs` values per row.
     pub fn new(
         gram: &'a [f64],
         targets: &'a [f64],
@@ -38,7 +37,7 @@ impl<'a> KernelProblem<'a> {
         weights: Option<&[f64]>,
     ) -> Result<Self> {
         let n_rows = targets.len() / n_outputs.max(1);
-        check(n_rows, targets, n_outputs)?;
+        let targets = WeightedTargets::new(n_rows, targets, n_outputs, weights)?;
         if gram.len() != n_rows * n_rows {
             return Err(Error::Shape {
                 what: "K",
@@ -57,28 +56,22 @@ impl<'a> KernelProblem<'a> {
             gram,
             n_rows,
             targets,
-            n_outputs,
-            root_weights: weights.map(|w| roots(n_rows, w)).transpose()?,
         })
     }
 
-    fn root_weight(&self, row: usize) -> f64 {
-        self.root_weights.as_ref().map_or(1.0, |w| w[row])
-    }
-
-    /// Fits one fold by itself: predictions of `test`, a column a row.
-    fn fit(
+    /// Fits the training rows of one fold and predicts `test`: one column per row.
+    fn refit(
         &self,
         alphas: &[f64],
         train: &[usize],
         test: &[usize],
         fold: usize,
     ) -> Result<Mat<f64>> {
-        let has_weight = |row: &&usize| self.root_weight(**row) > 0.0;
+        let has_weight = |row: &&usize| self.targets.root_weight(**row) > 0.0;
         let train: Vec<usize> = train.iter().filter(has_weight).copied().collect();
-        let (n, q) = (train.len(), self.n_outputs);
+        let (n, q) = (train.len(), self.targets.n_outputs);
         let value = |i: usize, j: usize| self.gram[i * self.n_rows + j];
-        let root = |i: usize| self.root_weight(train[i]);
+        let root = |i: usize| self.targets.root_weight(train[i]);
         let gram = Mat::from_fn(n, n, |i, j| root(i) * root(j) * value(train[i], train[j]));
         let undetermined = || Error::Undetermined {
             fold,
@@ -90,11 +83,11 @@ impl<'a> KernelProblem<'a> {
         for alpha in alphas {
             let sizes = values.iter().map(|d| (d + alpha).abs());
             let largest = sizes.clone().fold(0.0, f64::max);
-            if sizes.fold(f64::INFINITY, f64::min) * WORST < largest {
+            if sizes.fold(f64::INFINITY, f64::min) * MAX_CONDITION < largest {
                 return Err(undetermined());
             }
         }
-        let weighted = Mat::from_fn(n, q, |i, o| root(i) * self.targets[train[i] * q + o]);
+        let weighted = Mat::from_fn(n, q, |i, o| root(i) * self.targets.row(train[i])[o]);
         let along = linalg::product(vectors.transpose(), weighted.as_ref());
         let scaled = Mat::from_fn(n, alphas.len() * q, |i, c| {
             along[(i, c % q)] / (values[i] + alphas[c / q])
@@ -105,37 +98,33 @@ impl<'a> KernelProblem<'a> {
     }
 }
 
-impl Foldable for KernelProblem<'_> {
+impl LooProblem for KernelProblem<'_> {
     fn n_rows(&self) -> usize {
         self.n_rows
     }
 
-    fn n_outputs(&self) -> usize {
-        self.n_outputs
+    fn targets(&self) -> &WeightedTargets<'_> {
+        &self.targets
     }
 
-    fn targets(&self) -> &[f64] {
-        self.targets
-    }
-
-    fn run<S: Sink>(&self, model: &Model, cv: Cv<'_>, sink: S, monitor: &Monitor) -> Result<S> {
-        monitor.expect(cv.n_folds() as u64);
-        let hard = |fold: usize, sink: &mut S| {
-            let found = self.fit(&model.alphas, &cv.train(fold), cv.test(fold), fold)?;
-            sink.take(fold, found.as_ref());
+    fn run<S: Collector>(
+        &self,
+        model: &Model,
+        folds: &dyn Resampling,
+        collector: S,
+        monitor: &Monitor,
+    ) -> Result<S> {
+        monitor.expect(folds.n_splits() as u64);
+        let refit_fold = |fold: usize, collector: &mut S| {
+            let (train, test) = (training_rows(folds, fold), folds.held_out(fold));
+            let found = self.refit(&model.alphas, &train, test, fold)?;
+            collector.add(fold, found.as_ref());
             Ok(())
         };
         let gram = linalg::row_major(self.gram, self.n_rows, self.n_rows).to_owned();
-        let targets = Targets {
-            values: self.targets,
-            n_outputs: self.n_outputs,
-            root_weights: self.root_weights.as_deref(),
-        };
-        match Dual::new(gram, targets, model, monitor)? {
-            Some(dual) => eliminate_all(&dual, cv, sink, &hard, monitor),
-            None => walk(0..cv.n_folds(), 1, sink, monitor, &|mut folds, sink| {
-                folds.try_for_each(|fold| hard(fold, sink))
-            }),
+        match Dual::new(gram, &self.targets, model, monitor)? {
+            Some(dual) => eliminate_all(&dual, folds, collector, &refit_fold, monitor),
+            None => par_each(folds.n_splits(), collector, monitor, &refit_fold),
         }
     }
 }

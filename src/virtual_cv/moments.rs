@@ -1,47 +1,56 @@
-//! Sums over rows: one symmetric matrix holds them all.
+//! Weighted second moments of rows and targets, as one symmetric matrix.
 //!
-//! With a = (x − s, y, 1), Σ w·aaᵀ holds the Gram, the products with the targets, the sums and the
-//! total weight. The shift s is near the mean of the columns, so that centring afterwards loses no
-//! digits. Rows are packed into dense blocks and multiplied at the speed of a matrix product, or,
-//! where few values are stored, added up entry by entry.
+//! **Problem.** With a = (x − s, y, 1), Σ w·aaᵀ holds the Gram, the products with the targets, the
+//! sums and the total weight. The shift s is near the mean of the columns, so that centring
+//! afterwards loses no digits.
+//!
+//! **Method.** Rows are packed into dense panels and multiplied as matrices; sparse rows are added
+//! entry by entry.
 
 use super::problem::Problem;
 use crate::data::{Layout, Row};
 use crate::linalg::{self, Mat, MatRef};
-use crate::{Monitor, Result};
+use crate::{Monitor, Resampling, Result};
 
 /// Rows that are packed and multiplied at a time.
-pub(super) const BLOCK: usize = 256;
+pub(super) const PANEL_ROWS: usize = 256;
 /// Rows below which work is not split between threads. Fixed, so that sums have one order.
-const LEAF: usize = 16 * BLOCK;
-/// A row with fewer stored values than this part of the features is worth sparse arithmetic.
-const SPARSE: usize = 8;
-/// Rows that are looked at for a first guess of the mean.
-const LOOK: usize = 1024;
+const MIN_SPLIT_ROWS: usize = 16 * PANEL_ROWS;
+/// Features per stored value from which sparse arithmetic is faster than dense.
+const MIN_SPARSITY: usize = 8;
+/// Rows that the first estimate of the mean is computed from.
+const MEAN_SAMPLE_ROWS: usize = 1024;
+/// Distance from the mean, in standard deviations, from which moments lose too many digits when
+/// they are centred.
+const MAX_MEAN_OFFSET: f64 = 10.0;
 
-/// The shift and scale of the columns: x becomes (x − shift)·scale.
+/// An affine map of the columns: x becomes (x − shift)·scale.
 #[derive(Clone, Debug)]
-pub(super) struct Frame {
+pub(super) struct AffineFrame {
     pub(super) shift: Vec<f64>,
     pub(super) scale: Vec<f64>,
 }
 
-impl Frame {
-    /// The columns as they are.
-    pub(super) fn plain(n_features: usize) -> Self {
+impl AffineFrame {
+    pub(super) fn identity(n_features: usize) -> Self {
+        Self::shifted(vec![0.0; n_features])
+    }
+
+    /// x − shift.
+    pub(super) fn shifted(shift: Vec<f64>) -> Self {
         Self {
-            shift: vec![0.0; n_features],
-            scale: vec![1.0; n_features],
+            scale: vec![1.0; shift.len()],
+            shift,
         }
     }
 
-    /// A shift near the mean, from rows spread over all the data. Sparse rows keep their zeros.
+    /// A shift near the mean, from a sample of rows spread over all. Sparse rows are not shifted.
     pub(super) fn near_mean<R: Layout>(rows: &R) -> Self {
-        let mut frame = Self::plain(rows.n_features());
+        let mut frame = Self::identity(rows.n_features());
         if is_sparse(rows) {
             return frame;
         }
-        let n = rows.n_rows().min(LOOK);
+        let n = rows.n_rows().min(MEAN_SAMPLE_ROWS);
         let part = (n as f64).recip();
         for i in 0..n {
             for (j, v) in rows.row(i * rows.n_rows() / n).entries() {
@@ -51,11 +60,11 @@ impl Frame {
         frame
     }
 
-    pub(super) fn is_plain(&self) -> bool {
+    pub(super) fn is_identity(&self) -> bool {
         self.shift.iter().all(|&s| s == 0.0) && self.scale.iter().all(|&s| s == 1.0)
     }
 
-    /// Writes some features of (x − shift)·scale, `first` and those after it.
+    /// Writes (x − shift)·scale of the features from `first` on, as many as `out` holds.
     pub(super) fn write_from<T: Row>(&self, first: usize, row: T, out: &mut [f64]) {
         let columns = self.shift[first..].iter().zip(&self.scale[first..]);
         if row.n_stored() == self.shift.len() {
@@ -74,7 +83,7 @@ impl Frame {
         }
     }
 
-    /// Writes (x − shift)·scale·factor to the front of `out`.
+    /// Writes (x − shift)·scale·factor to the start of `out`.
     pub(super) fn write<T: Row>(&self, row: T, factor: f64, out: &mut [f64]) {
         let columns = self.shift.iter().zip(&self.scale);
         if row.n_stored() == out.len() {
@@ -92,26 +101,26 @@ impl Frame {
     }
 }
 
-/// Whether arithmetic on the stored values alone beats packed blocks.
+/// Returns true if arithmetic on the stored values is faster than dense panels.
 pub(super) fn is_sparse<R: Layout>(rows: &R) -> bool {
-    rows.n_stored() * SPARSE < rows.n_rows() * rows.n_features()
+    rows.n_stored() * MIN_SPARSITY < rows.n_rows() * rows.n_features()
 }
 
-/// A packed block, a row of it a row of the data.
-pub(super) struct Packed {
+/// A dense copy of a few rows.
+pub(super) struct RowPanel {
     values: Vec<f64>,
     width: usize,
 }
 
-impl Packed {
+impl RowPanel {
     pub(super) fn new(width: usize) -> Self {
         Self {
-            values: vec![0.0; width * BLOCK],
+            values: vec![0.0; width * PANEL_ROWS],
             width,
         }
     }
 
-    /// Fills one row for each of `rows` and shows them as columns: width × |rows|.
+    /// Writes each of `rows` and returns them as columns: width × |rows|.
     pub(super) fn columns(
         &mut self,
         rows: &[usize],
@@ -125,48 +134,148 @@ impl Packed {
     }
 }
 
+/// Second moments of all rows and, if stored, of each fold.
+pub(super) struct Moments {
+    pub(super) frame: AffineFrame,
+    pub(super) all: Mat<f64>,
+    pub(super) folds: Vec<Mat<f64>>,
+}
+
+impl Moments {
+    /// Mean − shift of column `j`, in the frame's units.
+    pub(super) fn mean_offset(&self, j: usize) -> f64 {
+        let last = self.all.nrows() - 1;
+        self.all[(last, j)] / self.all[(last, last)]
+    }
+
+    /// Σ w.
+    pub(super) fn weight(&self) -> f64 {
+        let last = self.all.nrows() - 1;
+        self.all[(last, last)]
+    }
+
+    /// Returns true if centring column `j` would lose too many digits.
+    fn is_far_from_mean(&self, j: usize) -> bool {
+        let offset = self.mean_offset(j);
+        let correction = self.weight() * offset.powi(2);
+        // The offset of a constant column is rounding error; another round would not reduce it.
+        let shift = self.frame.shift[j] * self.frame.scale[j];
+        let is_rounding = offset.abs() <= 1e-12 * shift.abs();
+        let variation = self.all[(j, j)] - correction;
+        !is_rounding && correction > MAX_MEAN_OFFSET * MAX_MEAN_OFFSET * variation
+    }
+}
+
 impl<R: Layout> Problem<'_, R> {
+    /// Moments in a frame in which they can be centred; `None` if the columns have no common scale.
+    pub(super) fn moments(
+        &self,
+        is_centred: bool,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+    ) -> Result<Option<Moments>> {
+        let p = self.rows.n_features();
+        let rows: Vec<usize> = (0..self.n_rows()).collect();
+        let frame = if is_centred {
+            AffineFrame::near_mean(&self.rows)
+        } else {
+            AffineFrame::identity(p)
+        };
+        let mut moments = self.moments_in(frame, folds, &rows, monitor)?;
+        let is_in_range = |d: f64| d == 0.0 || (1e-200..1e200).contains(&d);
+        if !(0..p).all(|j| is_in_range(moments.all[(j, j)])) {
+            let Some((unit, _)) = self.unit(&moments.frame, &rows) else {
+                return Ok(None);
+            };
+            let frame = AffineFrame {
+                scale: vec![unit; p],
+                ..moments.frame
+            };
+            moments = self.moments_in(frame, folds, &rows, monitor)?;
+        }
+        if is_centred && (0..p).any(|j| moments.is_far_from_mean(j)) {
+            let mut frame = moments.frame.clone();
+            for j in 0..p {
+                frame.shift[j] += moments.mean_offset(j) / frame.scale[j];
+            }
+            moments = self.moments_in(frame, folds, &rows, monitor)?;
+        }
+        Ok(Some(moments))
+    }
+
+    fn moments_in(
+        &self,
+        frame: AffineFrame,
+        folds: &dyn Resampling,
+        rows: &[usize],
+        monitor: &Monitor,
+    ) -> Result<Moments> {
+        let width = self.width();
+        // Moments of folds are stored if they are small beside the rows, otherwise formed twice.
+        let are_small = folds.n_splits() * width * 8 < self.n_rows();
+        let Some(folds) = folds.partition().filter(|_| are_small) else {
+            let all = self.second_moments(&frame, rows, monitor)?;
+            return Ok(Moments {
+                frame,
+                all,
+                folds: vec![],
+            });
+        };
+        let mut all = Mat::zeros(width, width);
+        let mut each = vec![];
+        for fold in 0..folds.len() {
+            let own = self.second_moments(&frame, folds.rows(fold..fold + 1), monitor)?;
+            all += &own;
+            each.push(own);
+        }
+        Ok(Moments {
+            frame,
+            all,
+            folds: each,
+        })
+    }
+
     /// p + q + 1: the length of a.
     pub(super) fn width(&self) -> usize {
-        self.rows.n_features() + self.n_outputs + 1
+        self.rows.n_features() + self.targets.n_outputs + 1
     }
 
     /// √w·a.
-    fn write(&self, frame: &Frame, row: usize, out: &mut [f64]) {
+    fn write(&self, frame: &AffineFrame, row: usize, out: &mut [f64]) {
         let (x, rest) = out.split_at_mut(self.rows.n_features());
-        let weight = self.root_weight(row);
-        frame.write(self.rows.row(row), weight, x);
-        for (out, y) in rest.iter_mut().zip(self.target(row)) {
-            *out = y * weight;
+        let root = self.targets.root_weight(row);
+        frame.write(self.rows.row(row), root, x);
+        for (out, y) in rest.iter_mut().zip(self.targets.row(row)) {
+            *out = y * root;
         }
-        rest[self.n_outputs] = weight;
+        rest[self.targets.n_outputs] = root;
     }
 
     /// Σ w·aaᵀ over `rows`, lower triangle.
-    pub(super) fn moments(
+    pub(super) fn second_moments(
         &self,
-        frame: &Frame,
+        frame: &AffineFrame,
         rows: &[usize],
         monitor: &Monitor,
     ) -> Result<Mat<f64>> {
-        sum(rows, self.width(), monitor, &|rows, total| {
-            if frame.is_plain() && is_sparse(self.rows) {
+        par_sum(rows, self.width(), monitor, &|rows, total| {
+            if frame.is_identity() && is_sparse(&self.rows) {
                 for &row in rows {
                     self.add_sparse(row, total);
                 }
                 return;
             }
-            let mut packed = Packed::new(self.width());
-            for block in rows.chunks(BLOCK) {
-                let a = packed.columns(block, |row, out| self.write(frame, row, out));
+            let mut panel = RowPanel::new(self.width());
+            for rows in rows.chunks(PANEL_ROWS) {
+                let a = panel.columns(rows, |row, out| self.write(frame, row, out));
                 linalg::add_outer(total.as_mut(), a);
             }
         })
     }
 
     fn add_sparse(&self, row: usize, total: &mut Mat<f64>) {
-        let (p, w) = (self.rows.n_features(), self.root_weight(row).powi(2));
-        let rest = self.target(row).iter().copied().chain([1.0]);
+        let (p, w) = (self.rows.n_features(), self.targets.weight(row));
+        let rest = self.targets.row(row).iter().copied().chain([1.0]);
         let x = self.rows.row(row);
         for (k, u) in x.entries() {
             for (j, v) in x.entries().skip_while(|e| e.0 < k) {
@@ -184,24 +293,24 @@ impl<R: Layout> Problem<'_, R> {
     }
 }
 
-/// Adds up what `leaf` adds for `rows`, in an order that does not depend on the threads.
-pub(super) fn sum(
+/// The sum of what `leaf` adds for blocks of `rows`, in an order independent of the threads.
+pub(super) fn par_sum(
     rows: &[usize],
     width: usize,
     monitor: &Monitor,
     leaf: &(impl Fn(&[usize], &mut Mat<f64>) + Sync),
 ) -> Result<Mat<f64>> {
-    if rows.len() <= LEAF {
+    if rows.len() <= MIN_SPLIT_ROWS {
         let mut total = Mat::zeros(width, width);
         leaf(rows, &mut total);
         monitor.check()?;
         return Ok(total);
     }
-    let middle = (rows.len() / 2).next_multiple_of(BLOCK);
+    let middle = (rows.len() / 2).next_multiple_of(PANEL_ROWS);
     let (left, right) = rows.split_at(middle);
     let (left, right) = rayon::join(
-        || sum(left, width, monitor, leaf),
-        || sum(right, width, monitor, leaf),
+        || par_sum(left, width, monitor, leaf),
+        || par_sum(right, width, monitor, leaf),
     );
     let mut total = left?;
     total += right?;

@@ -1,32 +1,33 @@
-//! One fold, fitted from its own training rows.
+//! One fold, fitted to its training rows.
 //!
-//! Problem: a few folds take away what determined the model (1 − h ≈ 0), or nearly so. There the
-//! downdated system has no digits left.
+//! **Problem.** Without the rows of some folds the others determine the model badly or not at all
+//! (1 − h ≈ 0); the downdated system then has no correct digits.
 //!
-//! Method: QR of the training rows and the singular values of its triangular factor; where these
-//! do not determine the model, the solution of least norm, as scikit-learn's. The slow road, for
-//! the folds that need it: O(n·p²) each.
+//! **Method.** QR of the training rows and the singular values of R; if these do not determine the
+//! model, the minimum-norm solution, which is also scikit-learn's.
+//!
+//! **Cost.** O(n·p²) per fold.
 
-use super::moments::{BLOCK, Frame, Packed};
+use super::moments::{AffineFrame, PANEL_ROWS, RowPanel};
 use super::problem::{Model, Problem};
 use super::spectrum::Spectrum;
 use crate::data::{Layout, Row};
 use crate::linalg::{self, Mat};
 use crate::{Error, Monitor, Result};
 
-/// A centred column no larger than this part of its mean is constant up to rounding.
+/// A centred column no larger than this fraction of its mean is constant to rounding.
 pub(super) const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// The coefficients of a fitted fold, in the units of the rows.
 pub(super) struct Fitted {
-    centre: Frame,
-    /// A column a λ and output, the value at the centre last.
+    frame: AffineFrame,
+    /// One column per λ and output, the prediction at the shift last.
     coefficients: Mat<f64>,
 }
 
 impl<R: Layout> Problem<'_, R> {
-    /// Fits `train` (rows may repeat), which is fold `fold`'s, for every λ.
-    pub(super) fn fit(
+    /// Fits the training rows of fold `fold`, which may repeat, for every λ.
+    pub(super) fn refit(
         &self,
         model: &Model,
         train: &[usize],
@@ -37,81 +38,73 @@ impl<R: Layout> Problem<'_, R> {
             fold,
             reason: reason.into(),
         };
-        let weight: f64 = train.iter().map(|&i| self.root_weight(i).powi(2)).sum();
+        let weight: f64 = train.iter().map(|&i| self.targets.weight(i)).sum();
         if weight == 0.0 {
             return Err(undetermined("its training rows have no weight"));
         }
-        let (p, q) = (self.rows.n_features(), self.n_outputs);
-        let (centre, unit) = self
+        let (p, q) = (self.rows.n_features(), self.targets.n_outputs);
+        let (raw_frame, unit) = self
             .training_frame(model, train)
             .ok_or_else(|| undetermined("its columns differ in scale by more than 1e140"))?;
-        let frame = Frame {
-            scale: centre.scale.iter().map(|s| s * unit).collect(),
-            shift: centre.shift.clone(),
+        let frame = AffineFrame {
+            scale: raw_frame.scale.iter().map(|s| s * unit).collect(),
+            shift: raw_frame.shift,
         };
-        let level = self.level(model, train, weight);
+        let target_mean = self.target_mean(model, train, weight);
         let r = linalg::tsqr(train, p + q, monitor, &|row, out| {
-            let root = self.root_weight(row);
+            let root = self.targets.root_weight(row);
             frame.write(self.rows.row(row), root, &mut out[..p]);
-            for ((out, y), level) in out[p..].iter_mut().zip(self.target(row)).zip(&level) {
-                *out = root * (y - level);
+            let targets = self.targets.row(row).iter().zip(&target_mean);
+            for (out, (y, mean)) in out[p..].iter_mut().zip(targets) {
+                *out = root * (y - mean);
             }
         })?;
         let alphas: Vec<f64> = model.alphas.iter().map(|a| a * unit * unit).collect();
-        let smallest = alphas.iter().copied().fold(f64::INFINITY, f64::min);
-        let spectrum = Spectrum::of_triangle(&r, p, smallest, monitor)?.ok_or_else(|| {
+        let min_alpha = alphas.iter().copied().fold(f64::INFINITY, f64::min);
+        let spectrum = Spectrum::from_r_factor(&r, p, min_alpha, monitor)?.ok_or_else(|| {
             undetermined(
                 "its training rows are too nearly collinear to tell which coefficients they \
                  determine; drop columns that repeat others, or penalise (Ridge)",
             )
         })?;
         let theta = spectrum.solve(&alphas);
-        let beta = linalg::product(spectrum.axes.transpose(), theta.as_ref());
+        let beta = linalg::product(spectrum.vt.transpose(), theta.as_ref());
         let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
             if j < p {
                 beta[(j, c)] * frame.scale[j]
             } else {
-                level[c % q]
+                target_mean[c % q]
             }
         });
-        let centre = Frame {
-            scale: vec![1.0; p],
-            ..centre
-        };
-        Ok(Fitted {
-            centre,
-            coefficients,
-        })
+        Ok(Fitted::new(frame.shift, coefficients))
     }
 
-    /// Shift and scale of the columns as the model sees them in training, and a power of two that
-    /// brings the largest value near 1, so that no square overflows.
-    ///
-    /// `None` where no power of two does that for all columns.
-    fn training_frame(&self, model: &Model, train: &[usize]) -> Option<(Frame, f64)> {
+    /// The centring and scaling of the columns in training, and the unit of [`Self::unit`]; `None` if
+    /// there is no such unit.
+    fn training_frame(&self, model: &Model, train: &[usize]) -> Option<(AffineFrame, f64)> {
         let p = self.rows.n_features();
-        let mut frame = Frame::plain(p);
-        let scaler = model.scaler.filter(|s| s.mean || s.deviation);
+        let mut frame = AffineFrame::identity(p);
+        let scaler = model.scaler.filter(|s| s.with_mean || s.with_std);
         if let Some(scaler) = scaler {
             let mean = self.mean(train, |_| 1.0);
-            if scaler.deviation {
+            if scaler.with_std {
                 let variance = self.variance(train, &mean);
                 if variance.iter().any(|v| !v.is_finite()) {
                     return None;
                 }
                 let n = train.len() as f64;
                 frame.scale = (0..p)
-                    .map(|j| deviation(n, mean[j], variance[j]).recip())
+                    .map(|j| standard_deviation(n, mean[j], variance[j]).recip())
                     .collect();
             }
-            if scaler.mean {
+            if scaler.with_mean {
                 frame.shift = mean;
             }
         }
-        if model.intercept {
-            frame.shift = self.mean(train, |row| self.root_weight(row).powi(2));
+        if model.fit_intercept {
+            frame.shift = self.mean(train, |row| self.targets.weight(row));
         }
-        let is_centred = model.intercept || scaler.is_some_and(|s| s.mean);
+        let is_centred = model.fit_intercept || scaler.is_some_and(|s| s.with_mean);
         let (unit, sizes) = self.unit(&frame, train)?;
         for (j, size) in sizes.into_iter().enumerate() {
             if is_centred && size <= ROUNDING * frame.shift[j].abs() * frame.scale[j] {
@@ -121,10 +114,9 @@ impl<R: Layout> Problem<'_, R> {
         Some((frame, unit))
     }
 
-    /// A power of two that brings the largest value of `rows` near 1, or 1 where squares are
-    /// harmless anyway; and the largest value of every column. `None` where another column would
-    /// then vanish.
-    pub(super) fn unit(&self, frame: &Frame, rows: &[usize]) -> Option<(f64, Vec<f64>)> {
+    /// A power of two that brings the largest value of `rows` near 1, or 1 if no square overflows or
+    /// underflows; and the largest value of every column. `None` if other columns would underflow.
+    pub(super) fn unit(&self, frame: &AffineFrame, rows: &[usize]) -> Option<(f64, Vec<f64>)> {
         let mut values = vec![0.0; frame.shift.len()];
         let mut sizes = values.clone();
         for &row in rows {
@@ -149,7 +141,7 @@ impl<R: Layout> Problem<'_, R> {
         Some((unit, sizes))
     }
 
-    /// The weighted mean of the columns, corrected once.
+    /// The weighted means of the columns, with one step of iterative refinement.
     fn mean(&self, rows: &[usize], weight: impl Fn(usize) -> f64) -> Vec<f64> {
         let total: f64 = rows.iter().map(|&row| weight(row)).sum();
         let mut mean = vec![0.0; self.rows.n_features()];
@@ -170,9 +162,9 @@ impl<R: Layout> Problem<'_, R> {
         mean
     }
 
+    /// The variances of the columns about `mean`.
     fn variance(&self, rows: &[usize], mean: &[f64]) -> Vec<f64> {
-        let mut frame = Frame::plain(mean.len());
-        frame.shift.copy_from_slice(mean);
+        let frame = AffineFrame::shifted(mean.to_vec());
         let mut centred = vec![0.0; mean.len()];
         let mut variance = vec![0.0; mean.len()];
         for &row in rows {
@@ -184,57 +176,52 @@ impl<R: Layout> Problem<'_, R> {
         variance
     }
 
-    /// What the targets are measured from: their mean if there is an intercept.
-    pub(super) fn level(&self, model: &Model, rows: &[usize], weight: f64) -> Vec<f64> {
-        let mut level = vec![0.0; self.n_outputs];
-        if model.intercept {
+    /// The weighted means of the targets; 0 without an intercept.
+    fn target_mean(&self, model: &Model, rows: &[usize], weight: f64) -> Vec<f64> {
+        let mut mean = vec![0.0; self.targets.n_outputs];
+        if model.fit_intercept {
             for &row in rows {
-                let part = self.root_weight(row).powi(2) / weight;
-                level
-                    .iter_mut()
-                    .zip(self.target(row))
-                    .for_each(|(l, y)| *l += part * y);
+                let part = self.targets.weight(row) / weight;
+                for (mean, y) in mean.iter_mut().zip(self.targets.row(row)) {
+                    *mean += part * y;
+                }
             }
         }
-        level
+        mean
     }
 }
 
 impl Fitted {
-    /// The coefficients for shifted rows, and what is predicted at the shift.
+    /// From coefficients for x − shift, and the prediction at the shift.
     pub(super) fn new(shift: Vec<f64>, coefficients: Mat<f64>) -> Self {
-        let centre = Frame {
-            scale: vec![1.0; shift.len()],
-            shift,
-        };
         Self {
-            centre,
+            frame: AffineFrame::shifted(shift),
             coefficients,
         }
     }
 
-    /// Predictions of `rows`: a column a row.
+    /// Predictions of `rows`: one column per row.
     pub(super) fn predict<R: Layout>(&self, data: &R, rows: &[usize]) -> Mat<f64> {
         let p = data.n_features();
         let beta = self.coefficients.get(..p, ..);
         let mut out = Mat::from_fn(beta.ncols(), rows.len(), |c, _| self.coefficients[(p, c)]);
-        let mut packed = Packed::new(p);
+        let mut panel = RowPanel::new(p);
         let mut start = 0;
-        for block in rows.chunks(BLOCK) {
-            let x = packed.columns(block, |row, out| self.centre.write(data.row(row), 1.0, out));
-            let columns = out.get_mut(.., start..start + block.len());
+        for rows in rows.chunks(PANEL_ROWS) {
+            let x = panel.columns(rows, |row, out| self.frame.write(data.row(row), 1.0, out));
+            let columns = out.get_mut(.., start..start + rows.len());
             linalg::add_product(columns, beta.transpose(), x);
-            start += block.len();
+            start += rows.len();
         }
         out
     }
 
-    /// Coefficients and intercept for rows as they are.
-    pub(super) fn unshifted(&self) -> Mat<f64> {
+    /// Coefficients and intercepts for the rows without a shift.
+    pub(super) fn coefficients(&self) -> Mat<f64> {
         let mut coefficients = self.coefficients.clone();
-        let p = self.centre.shift.len();
+        let p = self.frame.shift.len();
         for c in 0..coefficients.ncols() {
-            for (j, shift) in self.centre.shift.iter().enumerate() {
+            for (j, shift) in self.frame.shift.iter().enumerate() {
                 coefficients[(p, c)] -= shift * self.coefficients[(j, c)];
             }
         }
@@ -242,8 +229,8 @@ impl Fitted {
     }
 }
 
-/// What `StandardScaler` divides a column by: 1 if rounding alone explains its variance.
-pub(super) fn deviation(n: f64, mean: f64, variance: f64) -> f64 {
+/// The divisor of `StandardScaler`: 1 for a column that is constant to rounding.
+pub(super) fn standard_deviation(n: f64, mean: f64, variance: f64) -> f64 {
     if is_constant(n, mean, variance) {
         1.0
     } else {
@@ -251,7 +238,7 @@ pub(super) fn deviation(n: f64, mean: f64, variance: f64) -> f64 {
     }
 }
 
-/// Whether rounding alone explains the variance of `n` values with this mean.
+/// Returns true if the variance of `n` values with this mean may be rounding error.
 pub(super) fn is_constant(n: f64, mean: f64, variance: f64) -> bool {
     variance <= n * f64::EPSILON * variance + (n * mean * f64::EPSILON).powi(2)
 }

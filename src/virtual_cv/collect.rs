@@ -1,80 +1,93 @@
-//! Where held-out predictions go: into an array, or into running sums of squared errors.
+//! Consumers of held-out predictions: an array of all, or running sums of squared errors.
 
 use std::ops::Range;
 
-use super::problem::Cv;
+use super::problem::WeightedTargets;
 use crate::linalg::{Mat, MatRef};
-use crate::{Monitor, Result};
+use crate::{Monitor, Resampling, Result};
 
-/// Receives the predictions of a run of consecutive folds.
-pub(super) trait Sink: Send + Sized {
-    /// The sink of the first `n_folds` folds, and that of the others.
+/// Consumes the predictions of consecutive folds.
+pub(super) trait Collector: Send + Sized {
+    /// The collectors of the first `n_folds` folds and of the others.
     fn split(self, n_folds: usize) -> (Self, Self);
 
-    /// What the sinks of two neighbouring runs hold together.
+    /// The collector of two neighbouring runs of folds.
     fn join(self, right: Self) -> Self;
 
-    /// Takes the predictions of one fold: a column a test row, in it λ after λ, output after output.
-    fn take(&mut self, fold: usize, predictions: MatRef<'_, f64>);
+    /// Adds the predictions of one fold: one column per test row, λ-major, then output.
+    fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>);
 
-    /// Whether sums of squared errors will do.
-    fn wants_errors_only(&self) -> bool {
+    /// Returns true if sums of squared errors suffice.
+    fn needs_errors_only(&self) -> bool {
         false
     }
 
-    /// Takes, in place of predictions, the sums of their squared errors: λ after λ, output after
-    /// output.
-    fn take_squared_errors(&mut self, _fold: usize, _squares: &[f64]) {}
+    /// Adds, in place of predictions, the sums of their squared errors: λ-major, then output.
+    fn add_squared_errors(&mut self, _fold: usize, _squares: &[f64]) {}
 
-    /// Whether coefficients are wanted too.
-    fn wants_coefficients(&self) -> bool {
+    /// Returns true if coefficients are collected, too.
+    fn needs_coefficients(&self) -> bool {
         false
     }
 
-    /// Takes the coefficients of one fold: a column a λ and output, the intercept last.
-    fn take_coefficients(&mut self, _fold: usize, _coefficients: &Mat<f64>) {}
+    /// Adds the coefficients of one fold: one column per λ and output, the intercept last.
+    fn add_coefficients(&mut self, _fold: usize, _coefficients: &Mat<f64>) {}
 }
 
-/// Calls `leaf` with runs of at most `grain` folds, in parallel, each with its part of `sink`.
-/// Once the work is cancelled, no run is begun.
-pub(super) fn walk<S: Sink>(
+/// Calls `leaf` for runs of at most `grain` folds, in parallel, each with its part of `collector`.
+/// After a cancellation no run is started.
+pub(super) fn par_folds<S: Collector>(
     folds: Range<usize>,
     grain: usize,
-    mut sink: S,
+    mut collector: S,
     monitor: &Monitor,
     leaf: &(impl Fn(Range<usize>, &mut S) -> Result<()> + Sync),
 ) -> Result<S> {
     if folds.len() <= grain {
         monitor.check()?;
         let n_folds = folds.len() as u64;
-        leaf(folds, &mut sink)?;
+        leaf(folds, &mut collector)?;
         monitor.advance(n_folds)?;
-        return Ok(sink);
+        return Ok(collector);
     }
     let half = (folds.len() / 2).next_multiple_of(grain);
     let middle = folds.start + half;
-    let (left, right) = sink.split(half);
+    let (left, right) = collector.split(half);
     let (left, right) = rayon::join(
-        || walk(folds.start..middle, grain, left, monitor, leaf),
-        || walk(middle..folds.end, grain, right, monitor, leaf),
+        || par_folds(folds.start..middle, grain, left, monitor, leaf),
+        || par_folds(middle..folds.end, grain, right, monitor, leaf),
     );
     Ok(left?.join(right?))
 }
 
-/// Predictions and, where asked for, coefficients, fold after fold.
-#[derive(Debug, Default)]
-pub(super) struct Store<'a> {
+/// Calls `predict` for every fold, in parallel, with its part of `collector`.
+pub(super) fn par_each<S: Collector>(
+    n_folds: usize,
+    collector: S,
+    monitor: &Monitor,
+    predict: &(impl Fn(usize, &mut S) -> Result<()> + Sync),
+) -> Result<S> {
+    par_folds(0..n_folds, 1, collector, monitor, &|mut span, collector| {
+        span.try_for_each(|fold| predict(fold, collector))
+    })
+}
+
+/// Writes predictions and, if needed, coefficients into arrays, in the order of the folds.
+#[derive(Default)]
+pub(super) struct Predictions<'a> {
+    /// The first test row of each fold, then their number.
     pub(super) offsets: &'a [usize],
-    /// Values a test row.
+    /// Values per test row.
     pub(super) width: usize,
-    /// Coefficients a fold; 0 when none are wanted.
+    /// Coefficients per fold; 0 if they are not needed.
     pub(super) n_coefficients: usize,
+    /// The first fold.
     pub(super) first: usize,
     pub(super) predictions: &'a mut [f64],
     pub(super) coefficients: &'a mut [f64],
 }
 
-impl Sink for Store<'_> {
+impl Collector for Predictions<'_> {
     fn split(self, n_folds: usize) -> (Self, Self) {
         let middle = self.first + n_folds;
         let n_rows = self.offsets[middle] - self.offsets[self.first];
@@ -98,11 +111,11 @@ impl Sink for Store<'_> {
     }
 
     fn join(self, _: Self) -> Self {
-        // Both halves have been written to where they belong.
+        // Both halves have been written to their slices.
         Self::default()
     }
 
-    fn take(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
+    fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
         let start = (self.offsets[fold] - self.offsets[self.first]) * self.width;
         let out = self.predictions[start..].chunks_exact_mut(self.width);
         for (out, column) in out.zip(predictions.col_iter()) {
@@ -112,11 +125,11 @@ impl Sink for Store<'_> {
         }
     }
 
-    fn wants_coefficients(&self) -> bool {
+    fn needs_coefficients(&self) -> bool {
         self.n_coefficients > 0
     }
 
-    fn take_coefficients(&mut self, fold: usize, coefficients: &Mat<f64>) {
+    fn add_coefficients(&mut self, fold: usize, coefficients: &Mat<f64>) {
         let out = &mut self.coefficients[(fold - self.first) * self.n_coefficients..];
         let n = coefficients.nrows();
         for (c, out) in out
@@ -132,13 +145,13 @@ impl Sink for Store<'_> {
 /// Mean squared errors over the folds, for every λ and output.
 #[derive(Clone, Debug)]
 pub struct Errors {
-    /// Folds so far.
+    /// Number of folds.
     n_folds: f64,
     /// The mean over the folds of each fold's mean squared error.
     pub mean: Vec<f64>,
     /// The sum of the squared deviations from that mean.
     spread: Vec<f64>,
-    /// The squared errors of all predictions, summed.
+    /// The sum of the squared errors of all predictions.
     pub total: Vec<f64>,
 }
 
@@ -165,7 +178,7 @@ impl Errors {
         }
     }
 
-    /// Chan's update: the mean and spread of two groups together.
+    /// Chan's update: the mean and spread of the union of two sets of folds.
     fn merge(&mut self, other: &Self) {
         let n = self.n_folds + other.n_folds;
         if n == 0.0 {
@@ -181,19 +194,21 @@ impl Errors {
     }
 }
 
-/// Sums squared errors; needs no memory for the predictions.
-#[derive(Debug)]
-pub(super) struct Sums<'a> {
-    pub(super) cv: Cv<'a>,
-    pub(super) targets: &'a [f64],
-    pub(super) n_outputs: usize,
+/// Accumulates squared errors; predictions are not stored.
+pub(super) struct MseAccumulator<'a> {
+    folds: &'a dyn Resampling,
+    targets: &'a WeightedTargets<'a>,
     pub(super) errors: Errors,
-    /// Those of the fold at hand.
+    /// Sums of squared errors of the current fold.
     squares: Vec<f64>,
 }
 
-impl<'a> Sums<'a> {
-    pub(super) fn new(cv: Cv<'a>, targets: &'a [f64], n_outputs: usize, width: usize) -> Self {
+impl<'a> MseAccumulator<'a> {
+    pub(super) fn new(
+        folds: &'a dyn Resampling,
+        targets: &'a WeightedTargets<'a>,
+        width: usize,
+    ) -> Self {
         let errors = Errors {
             n_folds: 0.0,
             mean: vec![0.0; width],
@@ -201,24 +216,18 @@ impl<'a> Sums<'a> {
             total: vec![0.0; width],
         };
         Self {
-            cv,
+            folds,
             targets,
-            n_outputs,
             errors,
             squares: vec![0.0; width],
         }
     }
 }
 
-impl Sink for Sums<'_> {
+impl Collector for MseAccumulator<'_> {
     fn split(self, _: usize) -> (Self, Self) {
-        let twin = Self::new(
-            self.cv,
-            self.targets,
-            self.n_outputs,
-            self.errors.mean.len(),
-        );
-        (self, twin)
+        let other = Self::new(self.folds, self.targets, self.squares.len());
+        (self, other)
     }
 
     fn join(mut self, right: Self) -> Self {
@@ -226,21 +235,22 @@ impl Sink for Sums<'_> {
         self
     }
 
-    fn wants_errors_only(&self) -> bool {
+    fn needs_errors_only(&self) -> bool {
         true
     }
 
-    fn take_squared_errors(&mut self, fold: usize, squares: &[f64]) {
-        self.errors.add(squares, self.cv.test(fold).len() as f64);
+    fn add_squared_errors(&mut self, fold: usize, squares: &[f64]) {
+        let n_rows = self.folds.held_out(fold).len() as f64;
+        self.errors.add(squares, n_rows);
     }
 
-    fn take(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
-        let rows = self.cv.test(fold);
+    fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
+        let rows = self.folds.held_out(fold);
         self.squares.fill(0.0);
         for (column, &row) in predictions.col_iter().zip(rows) {
-            let targets = &self.targets[row * self.n_outputs..][..self.n_outputs];
+            let targets = self.targets.row(row).iter().cycle();
             let sums = self.squares.iter_mut().zip(column.iter());
-            for ((sum, prediction), target) in sums.zip(targets.iter().cycle()) {
+            for ((sum, prediction), target) in sums.zip(targets) {
                 *sum += (target - prediction).powi(2);
             }
         }
@@ -256,31 +266,31 @@ mod tests {
 
     struct Nowhere;
 
-    impl Sink for Nowhere {
+    impl Collector for Nowhere {
         fn split(self, _: usize) -> (Self, Self) {
             (Self, Self)
         }
         fn join(self, _: Self) -> Self {
             self
         }
-        fn take(&mut self, _: usize, _: MatRef<'_, f64>) {}
+        fn add(&mut self, _: usize, _: MatRef<'_, f64>) {}
     }
 
     #[test]
-    fn no_run_is_begun_after_the_end() {
+    fn no_run_is_started_after_a_cancellation() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1);
         let pool = pool.build().expect("a thread");
         for last in [1, 3, 5] {
-            let (monitor, begun) = (Monitor::new(), AtomicUsize::new(0));
+            let (monitor, started) = (Monitor::new(), AtomicUsize::new(0));
             let leaf = |_, _: &mut Nowhere| {
-                if begun.fetch_add(1, Ordering::Relaxed) + 1 == last {
+                if started.fetch_add(1, Ordering::Relaxed) + 1 == last {
                     monitor.cancel();
                 }
                 Ok(())
             };
-            let ended = pool.install(|| walk(0..9, 2, Nowhere, &monitor, &leaf));
+            let ended = pool.install(|| par_folds(0..9, 2, Nowhere, &monitor, &leaf));
             assert!(ended.is_err());
-            assert_eq!(begun.into_inner(), last);
+            assert_eq!(started.into_inner(), last);
         }
     }
 }

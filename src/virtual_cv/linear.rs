@@ -1,0 +1,105 @@
+//! The choice of a method for linear models.
+
+use super::collect::{Collector, par_each};
+use super::eliminate::{eliminate, eliminate_all};
+use super::held_out::{n_removed, training_rows};
+use super::primal::Primal;
+use super::problem::{LooProblem, Model, Problem, WeightedTargets};
+use super::refit::Fitted;
+use super::scaled::Scaled;
+use crate::data::Layout;
+use crate::{Monitor, Resampling, Result};
+
+impl<R: Layout> LooProblem for Problem<'_, R> {
+    fn n_rows(&self) -> usize {
+        self.rows.n_rows()
+    }
+
+    fn targets(&self) -> &WeightedTargets<'_> {
+        &self.targets
+    }
+
+    fn run<S: Collector>(
+        &self,
+        model: &Model,
+        folds: &dyn Resampling,
+        collector: S,
+        monitor: &Monitor,
+    ) -> Result<S> {
+        let k = folds.n_splits();
+        monitor.expect(k as u64);
+        let refit_fold = |fold: usize, collector: &mut S| {
+            let fitted = self.refit(model, &training_rows(folds, fold), fold, monitor)?;
+            self.emit(&fitted, folds, fold, collector);
+            Ok(())
+        };
+        let (n, p) = (self.n_rows(), self.rows.n_features());
+        let is_dual = p >= n && !collector.needs_coefficients();
+        let has_zero_weights = self.targets.has_zero_weights();
+        // Rows of zero weight are predicted, and may lie outside the span of the others.
+        if let Some(scaler) = model.effective_scaler(p >= n || has_zero_weights) {
+            let scaled = if is_dual {
+                None
+            } else {
+                Scaled::new(self, scaler, model, folds, monitor)?
+            };
+            return par_each(k, collector, monitor, &|fold, collector| {
+                let fitted = match &scaled {
+                    Some(scaled) => scaled.fit(model, folds, fold, monitor)?,
+                    None => None,
+                };
+                let Some(fitted) = fitted else {
+                    return refit_fold(fold, collector);
+                };
+                self.emit(&fitted, folds, fold, collector);
+                Ok(())
+            });
+        }
+        if is_dual && !has_zero_weights {
+            return match self.dual(model, monitor)? {
+                Some(dual) => eliminate_all(&dual, folds, collector, &refit_fold, monitor),
+                None => par_each(k, collector, monitor, &refit_fold),
+            };
+        }
+        let Some(primal) = Primal::new(self, model, folds, monitor)? else {
+            return par_each(k, collector, monitor, &refit_fold);
+        };
+        let n_coordinates = primal.n_coordinates();
+        let max_removed = (0..k).map(|fold| n_removed(folds, fold)).max();
+        if max_removed.unwrap_or(0) < n_coordinates.max(2) {
+            return eliminate_all(&primal, folds, collector, &refit_fold, monitor);
+        }
+        par_each(k, collector, monitor, &|fold, collector| {
+            if n_removed(folds, fold) < n_coordinates {
+                let span = fold..fold + 1;
+                return eliminate(&primal, folds, span, collector, &refit_fold, monitor);
+            }
+            let Some(found) = primal.downdate(folds, fold, monitor)? else {
+                return refit_fold(fold, collector);
+            };
+            let are_summed = collector.needs_errors_only();
+            match are_summed.then(|| found.squared_errors()).flatten() {
+                Some(squares) => collector.add_squared_errors(fold, &squares),
+                None => self.emit(&found.fitted, folds, fold, collector),
+            }
+            Ok(())
+        })
+    }
+}
+
+impl<R: Layout> Problem<'_, R> {
+    /// Passes the predictions of a fitted fold, and its coefficients if needed, to `collector`.
+    fn emit<S: Collector>(
+        &self,
+        fitted: &Fitted,
+        folds: &dyn Resampling,
+        fold: usize,
+        collector: &mut S,
+    ) {
+        let predictions = fitted.predict(&self.rows, folds.held_out(fold));
+        collector.add(fold, predictions.as_ref());
+        if collector.needs_coefficients() {
+            collector.add_coefficients(fold, &fitted.coefficients());
+        }
+    }
+}
