@@ -41,6 +41,7 @@ use super::log_sum::LogSum;
 use super::priors::Priors;
 use super::state::State;
 use super::undo::Undo;
+use super::{HyperParameters, check_not_negative, check_positive, hyper_parameters};
 use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::{Error, Result};
@@ -58,31 +59,20 @@ pub enum EventModel {
     Bernoulli,
 }
 
-/// Hyper-parameters of [`DiscreteNaiveBayes`].
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct DiscreteNbOptions {
-    /// What is counted.
-    pub event_model: EventModel,
-    /// What is added to every count.
-    pub alpha: f64,
-    /// Priors of the classes; the complement event model does not use them.
-    pub priors: Priors,
-    /// Whether the terms of a class are normalised, by the complement event model.
-    pub norm: bool,
-    /// The threshold of the Bernoulli event model, not negative: a zero is no event.
-    pub binarize: f64,
-}
-
-impl Default for DiscreteNbOptions {
-    fn default() -> Self {
-        Self {
-            event_model: EventModel::Multinomial,
-            alpha: 1.0,
-            priors: Priors::Counted,
-            norm: false,
-            binarize: 0.0,
-        }
+hyper_parameters! {
+    /// Hyper-parameters of [`DiscreteNaiveBayes`].
+    #[derive(Clone, PartialEq)]
+    pub struct DiscreteNbOptions {
+        /// What is counted.
+        event_model: EventModel = EventModel::Multinomial;
+        /// What is added to every count.
+        alpha: f64 = 1.0, check_positive;
+        /// Priors of the classes; the complement event model does not use them.
+        priors: Priors = Priors::Counted;
+        /// Whether the terms of a class are normalised, by the complement event model.
+        norm: bool = false;
+        /// The threshold of the Bernoulli event model, not negative: a zero is no event.
+        binarize: f64 = 0.0, check_not_negative;
     }
 }
 
@@ -112,8 +102,7 @@ pub struct DiscreteNaiveBayes {
 impl DiscreteNaiveBayes {
     /// A model of `n_classes` classes that has learnt nothing.
     pub fn new(options: DiscreteNbOptions, n_features: usize, n_classes: usize) -> Result<Self> {
-        super::check_positive("alpha", options.alpha)?;
-        super::check_not_negative("binarize", options.binarize)?;
+        options.check()?;
         options.priors.check(n_classes)?;
         let vectors = (0..n_classes).map(|_| vec![0.0; n_features]);
         Ok(Self {

@@ -31,6 +31,7 @@ use super::moments::{self, DiagonalGaussians, Moments, TotalWeight};
 use super::scatter::{Centering, Scatter, densify};
 use super::state::State;
 use super::undo::Undo;
+use super::{HyperParameters, check_not_negative, hyper_parameters};
 use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::linalg::packed;
@@ -48,22 +49,14 @@ pub enum Covariance {
     Diagonal,
 }
 
-/// Hyper-parameters of [`GaussianDensity`].
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct GaussianDensityOptions {
-    /// The shape of the covariance.
-    pub covariance: Covariance,
-    /// What is added to every variance.
-    pub reg_covar: f64,
-}
-
-impl Default for GaussianDensityOptions {
-    fn default() -> Self {
-        Self {
-            covariance: Covariance::Full,
-            reg_covar: 1e-6,
-        }
+hyper_parameters! {
+    /// Hyper-parameters of [`GaussianDensity`].
+    #[derive(Clone, Copy, PartialEq)]
+    pub struct GaussianDensityOptions {
+        /// The shape of the covariance.
+        covariance: Covariance = Covariance::Full;
+        /// What is added to every variance.
+        reg_covar: f64 = 1e-6, check_not_negative;
     }
 }
 
@@ -81,7 +74,7 @@ pub struct GaussianDensity {
 impl GaussianDensity {
     /// A density without rows.
     pub fn new(options: GaussianDensityOptions, n_features: usize) -> Result<Self> {
-        super::check_not_negative("reg_covar", options.reg_covar)?;
+        options.check()?;
         let mut density = Self {
             options,
             n_features,

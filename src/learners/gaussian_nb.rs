@@ -21,33 +21,25 @@
 //! Outputs: one per class, its joint log likelihood; −∞ for a class without rows.
 
 use ndarray::{Array1, Array2};
-use serde::Deserialize;
 
 use super::learner::{CostModel, Fitted, Learner, same_type};
 use super::moments::{self, DiagonalGaussians, Moments, TotalWeight};
 use super::priors::Priors;
 use super::state::State;
 use super::undo::Undo;
+use super::{HyperParameters, check_not_negative, hyper_parameters};
 use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::{Error, Result};
 
-/// Hyper-parameters of [`GaussianNb`].
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct GaussianNbOptions {
-    /// What is added to every variance, as a fraction of the largest variance of a feature.
-    pub var_smoothing: f64,
-    /// Priors of the classes.
-    pub priors: Priors,
-}
-
-impl Default for GaussianNbOptions {
-    fn default() -> Self {
-        Self {
-            var_smoothing: 1e-9,
-            priors: Priors::Counted,
-        }
+hyper_parameters! {
+    /// Hyper-parameters of [`GaussianNb`].
+    #[derive(Clone, PartialEq)]
+    pub struct GaussianNbOptions {
+        /// What is added to every variance, as a fraction of the largest variance of a feature.
+        var_smoothing: f64 = 1e-9, check_not_negative;
+        /// Priors of the classes.
+        priors: Priors = Priors::Counted;
     }
 }
 
@@ -66,7 +58,7 @@ pub struct GaussianNb {
 impl GaussianNb {
     /// A model of `n_classes` classes that has learnt nothing.
     pub fn new(options: GaussianNbOptions, n_features: usize, n_classes: usize) -> Result<Self> {
-        super::check_not_negative("var_smoothing", options.var_smoothing)?;
+        options.check()?;
         options.priors.check(n_classes)?;
         let vectors = (0..=n_classes).map(|_| vec![0.0; 3 * n_features]);
         Ok(Self {

@@ -22,31 +22,22 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use super::learner::{CostModel, Learner};
 use super::state::State;
 use super::undo::Undo;
+use super::{HyperParameters, check_not_negative, hyper_parameters};
 use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::{Error, Result};
 
-/// Hyper-parameters of [`HistogramDensity`].
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct HistogramOptions {
-    /// Increasing edges of the bins of each feature.
-    pub edges: Vec<Vec<f64>>,
-    /// α, which is added to the weight of every bin.
-    pub smoothing: f64,
-}
-
-impl Default for HistogramOptions {
-    fn default() -> Self {
-        Self {
-            edges: Vec::new(),
-            smoothing: 1.0,
-        }
+hyper_parameters! {
+    /// Hyper-parameters of [`HistogramDensity`].
+    #[derive(Clone, PartialEq)]
+    pub struct HistogramOptions {
+        /// Increasing edges of the bins of each feature.
+        edges: Vec<Vec<f64>> = Vec::new();
+        /// α, which is added to the weight of every bin.
+        smoothing: f64 = 1.0, check_not_negative;
     }
 }
 
@@ -102,11 +93,8 @@ impl Bins {
 impl HistogramDensity {
     /// A density without rows; α is not negative.
     pub fn new(options: &HistogramOptions) -> Result<Self> {
-        let HistogramOptions {
-            ref edges,
-            smoothing,
-        } = *options;
-        super::check_not_negative("smoothing", smoothing)?;
+        options.check()?;
+        let edges = &options.edges;
         let mut start = 0;
         let mut grid = Vec::with_capacity(edges.len());
         for (feature, edges) in edges.iter().enumerate() {
@@ -124,7 +112,7 @@ impl HistogramDensity {
         }
         Ok(Self {
             grid: grid.into(),
-            smoothing,
+            smoothing: options.smoothing,
             state: State::new([vec![0.0; start]], vec![0.0]),
         })
     }

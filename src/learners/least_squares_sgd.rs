@@ -20,34 +20,22 @@
 //! A. Nemirovski, A. Juditsky, G. Lan, A. Shapiro, *Robust stochastic approximation approach to
 //! stochastic programming*, SIAM Journal on Optimization 19 (2009), equations 2.1, 2.18 and 2.19.
 
-use serde::Deserialize;
-
 use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
-use super::{check_domain, check_positive};
-use crate::Result;
+use super::{check_above_zero, check_positive, hyper_parameters};
 
 /// A linear regression.
 pub type LeastSquaresSgd = Linear<LeastSquaresOptions>;
 
-/// How [`LeastSquaresSgd`] learns.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct LeastSquaresOptions {
-    /// γ, the length of the steps.
-    pub step: f64,
-    /// R, the radius of the ball; may be infinite.
-    pub radius: f64,
-    /// Whether there is a constant feature. Its weight counts in ‖w‖.
-    pub fit_intercept: bool,
-}
-
-impl Default for LeastSquaresOptions {
-    fn default() -> Self {
-        Self {
-            step: 0.01,
-            radius: 1.0,
-            fit_intercept: false,
-        }
+hyper_parameters! {
+    /// How [`LeastSquaresSgd`] learns.
+    #[derive(Clone, Copy, PartialEq)]
+    pub struct LeastSquaresOptions {
+        /// γ, the length of the steps.
+        step: f64 = 0.01, check_positive;
+        /// R, the radius of the ball; may be infinite.
+        radius: f64 = 1.0, check_above_zero;
+        /// Whether there is a constant feature. Its weight counts in ‖w‖.
+        fit_intercept: bool = false;
     }
 }
 
@@ -60,11 +48,6 @@ impl UpdateRule for LeastSquaresOptions {
 
     const AVERAGES: bool = true;
     const CLASSIFIES: bool = false;
-
-    fn check(&self) -> Result<()> {
-        check_positive("step", self.step)?;
-        check_domain(self.radius > 0.0, "radius", "positive", self.radius)
-    }
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {

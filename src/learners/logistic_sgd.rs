@@ -16,34 +16,22 @@
 //! L. Bottou, *Stochastic gradient descent tricks*, in Neural Networks: Tricks of the Trade (2012),
 //! section 5.2, for the length of the steps.
 
-use serde::Deserialize;
-
 use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
-use super::{check_domain, check_positive};
-use crate::Result;
+use super::{check_not_negative, check_positive, hyper_parameters};
 
 /// A logistic regression.
 pub type LogisticSgd = Linear<LogisticOptions>;
 
-/// How [`LogisticSgd`] learns.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct LogisticOptions {
-    /// λ, the strength of the regularisation; may be 0.
-    pub alpha: f64,
-    /// η₀, the length of the first step.
-    pub eta0: f64,
-    /// Whether there is a constant feature.
-    pub fit_intercept: bool,
-}
-
-impl Default for LogisticOptions {
-    fn default() -> Self {
-        Self {
-            alpha: 1e-4,
-            eta0: 0.1,
-            fit_intercept: true,
-        }
+hyper_parameters! {
+    /// How [`LogisticSgd`] learns.
+    #[derive(Clone, Copy, PartialEq)]
+    pub struct LogisticOptions {
+        /// λ, the strength of the regularisation; may be 0.
+        alpha: f64 = 1e-4, check_not_negative;
+        /// η₀, the length of the first step.
+        eta0: f64 = 0.1, check_positive;
+        /// Whether there is a constant feature.
+        fit_intercept: bool = true;
     }
 }
 
@@ -58,12 +46,6 @@ impl LogisticOptions {
 impl UpdateRule for LogisticOptions {
     /// T.
     type Scalars = [f64; 1];
-
-    fn check(&self) -> Result<()> {
-        check_positive("eta0", self.eta0)?;
-        let valid = self.alpha.is_finite() && self.alpha >= 0.0;
-        check_domain(valid, "alpha", "finite and not negative", self.alpha)
-    }
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {

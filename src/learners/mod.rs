@@ -49,20 +49,37 @@ pub use least_squares_sgd::{LeastSquaresOptions, LeastSquaresSgd};
 pub use linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
 pub use logistic_sgd::{LogisticOptions, LogisticSgd};
 pub use online_kmeans::{KMeansOptions, OnlineKMeans};
-pub use parameters::{Parameter, Parameters};
+pub use parameters::{HyperParameters, Parameter, Parameters};
 pub use passive_aggressive::{PassiveAggressive, PassiveAggressiveOptions, Variant};
 pub use pegasos::{Pegasos, PegasosOptions};
 pub use perceptron::{Perceptron, PerceptronOptions};
 pub use priors::Priors;
 pub use recursive_least_squares::RecursiveLeastSquares;
-pub use registry::{LEARNERS, build, ignores_absent_features};
 pub use ridge_statistics::{RidgeOptions, RidgeStatistics};
 pub use state::State;
 pub use undo::{NoUndo, Undo, UndoLog};
 
 pub(crate) use batch::Batch;
 
+use parameters::hyper_parameters;
+use registry::registry;
+
 use crate::{Error, Result};
+
+registry! {
+    "discrete_nb" => DiscreteNaiveBayes,
+    "gaussian_density" => GaussianDensity,
+    "gaussian_nb" => GaussianNb,
+    "histogram_density" => HistogramDensity,
+    "least_squares_sgd" => LeastSquaresSgd,
+    "logistic_sgd" => LogisticSgd,
+    "online_kmeans" => OnlineKMeans,
+    "passive_aggressive" => PassiveAggressive,
+    "pegasos" => Pegasos,
+    "perceptron" => Perceptron,
+    "recursive_least_squares" => RecursiveLeastSquares,
+    "ridge_statistics" => RidgeStatistics,
+}
 
 /// Evaluates `$body` with `$undo` bound to an undo log, or to [`NoUndo`] where there is none.
 macro_rules! with_undo {
@@ -117,6 +134,11 @@ use update_method;
 fn check_positive(name: &'static str, value: f64) -> Result<()> {
     let valid = value.is_finite() && value > 0.0;
     check_domain(valid, name, "positive and finite", value)
+}
+
+/// [`Error::Parameter`] unless `value` is above 0; it may be infinite.
+fn check_above_zero(name: &'static str, value: f64) -> Result<()> {
+    check_domain(value > 0.0, name, "positive", value)
 }
 
 /// [`Error::Parameter`] unless `valid`.

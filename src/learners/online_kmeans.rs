@@ -30,8 +30,8 @@
 //! Berkeley Symposium (1967), section 3.
 
 use ndarray::Array2;
-use serde::Deserialize;
 
+use super::hyper_parameters;
 use super::learner::{CostModel, Fitted, Learner};
 use super::state::State;
 use super::undo::{Undo, UndoLog};
@@ -43,17 +43,12 @@ use crate::runtime::simd::{self, Simd, WithSimd};
 /// Rows whose squared distance is below this fraction of their squared norms are the same row.
 const MIN_RELATIVE_DISTANCE: f64 = 1e-12;
 
-/// Hyper-parameters of [`OnlineKMeans`].
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(default, deny_unknown_fields)]
-pub struct KMeansOptions {
-    /// The number of centres.
-    pub n_clusters: usize,
-}
-
-impl Default for KMeansOptions {
-    fn default() -> Self {
-        Self { n_clusters: 8 }
+hyper_parameters! {
+    /// Hyper-parameters of [`OnlineKMeans`].
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub struct KMeansOptions {
+        /// The number of centres.
+        n_clusters: usize = 8 ;
     }
 }
 

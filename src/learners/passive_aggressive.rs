@@ -14,11 +14,12 @@
 //! K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer, *Online passive-aggressive
 //! algorithms*, Journal of Machine Learning Research 7 (2006), figure 1.
 
-use super::check_positive;
+#![allow(non_snake_case)] // C of the paper
+
 use serde::Deserialize;
 
 use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
-use crate::Result;
+use super::{check_positive, hyper_parameters};
 
 /// A passive-aggressive classifier.
 pub type PassiveAggressive = Linear<PassiveAggressiveOptions>;
@@ -35,35 +36,21 @@ pub enum Variant {
     PaII,
 }
 
-/// How [`PassiveAggressive`] learns.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct PassiveAggressiveOptions {
-    /// The aggressiveness.
-    #[serde(rename = "C")]
-    pub c: f64,
-    /// How the size of a step is limited.
-    pub variant: Variant,
-    /// Whether there is a constant feature.
-    pub fit_intercept: bool,
-}
-
-impl Default for PassiveAggressiveOptions {
-    fn default() -> Self {
-        Self {
-            c: 1.0,
-            variant: Variant::PaI,
-            fit_intercept: true,
-        }
+hyper_parameters! {
+    /// How [`PassiveAggressive`] learns.
+    #[derive(Clone, Copy, PartialEq)]
+    pub struct PassiveAggressiveOptions {
+        /// The aggressiveness.
+        C: f64 = 1.0, check_positive;
+        /// How the size of a step is limited.
+        variant: Variant = Variant::PaI;
+        /// Whether there is a constant feature.
+        fit_intercept: bool = true;
     }
 }
 
 impl UpdateRule for PassiveAggressiveOptions {
     type Scalars = [f64; 0];
-
-    fn check(&self) -> Result<()> {
-        check_positive("C", self.c)
-    }
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {
@@ -81,7 +68,7 @@ impl UpdateRule for PassiveAggressiveOptions {
         if loss <= 0.0 {
             return None;
         }
-        let limit = self.c * row.weight;
+        let limit = self.C * row.weight;
         // A row of zeros, or a weight of 0, divides by 0: the infinity that follows is meant.
         let step = match self.variant {
             Variant::PaI => limit.min(loss / row.norm.squared()),

@@ -20,34 +20,22 @@
 //! S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter, *Pegasos: primal estimated sub-gradient
 //! solver for SVM*, Mathematical Programming 127 (2011), figure 1.
 
-use super::check_positive;
-use serde::Deserialize;
-
 use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
-use crate::Result;
+use super::{check_positive, hyper_parameters};
 
 /// A linear support vector machine.
 pub type Pegasos = Linear<PegasosOptions>;
 
-/// How [`Pegasos`] learns.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct PegasosOptions {
-    /// λ, the strength of the regularisation.
-    pub alpha: f64,
-    /// Whether every step ends with a projection on the ball of radius 1/√λ.
-    pub project: bool,
-    /// Whether there is a constant feature.
-    pub fit_intercept: bool,
-}
-
-impl Default for PegasosOptions {
-    fn default() -> Self {
-        Self {
-            alpha: 1e-4,
-            project: false,
-            fit_intercept: false,
-        }
+hyper_parameters! {
+    /// How [`Pegasos`] learns.
+    #[derive(Clone, Copy, PartialEq)]
+    pub struct PegasosOptions {
+        /// λ, the strength of the regularisation.
+        alpha: f64 = 1e-4, check_positive;
+        /// Whether every step ends with a projection on the ball of radius 1/√λ.
+        project: bool = false;
+        /// Whether there is a constant feature.
+        fit_intercept: bool = false;
     }
 }
 
@@ -59,10 +47,6 @@ impl UpdateRule for PegasosOptions {
     type Scalars = [f64; 3];
 
     const STEP_RATE: f64 = 0.25;
-
-    fn check(&self) -> Result<()> {
-        check_positive("alpha", self.alpha)
-    }
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {

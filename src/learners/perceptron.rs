@@ -6,27 +6,18 @@
 //! F. Rosenblatt, *The perceptron: a probabilistic model for information storage and organization
 //! in the brain*, Psychological Review 65 (1958).
 
-use serde::Deserialize;
-
+use super::hyper_parameters;
 use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
-use crate::Result;
 
 /// A perceptron.
 pub type Perceptron = Linear<PerceptronOptions>;
 
-/// How [`Perceptron`] learns.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct PerceptronOptions {
-    /// Whether there is a constant feature.
-    pub fit_intercept: bool,
-}
-
-impl Default for PerceptronOptions {
-    fn default() -> Self {
-        Self {
-            fit_intercept: true,
-        }
+hyper_parameters! {
+    /// How [`Perceptron`] learns.
+    #[derive(Clone, Copy, PartialEq)]
+    pub struct PerceptronOptions {
+        /// Whether there is a constant feature.
+        fit_intercept: bool = true;
     }
 }
 
@@ -34,10 +25,6 @@ impl UpdateRule for PerceptronOptions {
     type Scalars = [f64; 0];
 
     const STEP_RATE: f64 = 0.25;
-
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
 
     #[inline(always)]
     fn has_intercept(&self) -> bool {

@@ -2,14 +2,13 @@
 
 use super::parameters::Parameters;
 use super::{
-    DiscreteNaiveBayes, GaussianDensity, GaussianNb, HistogramDensity, Learner, LeastSquaresSgd,
-    Linear, LogisticSgd, OnlineKMeans, PassiveAggressive, Pegasos, Perceptron,
-    RecursiveLeastSquares, RidgeStatistics, UpdateRule,
+    DiscreteNaiveBayes, GaussianDensity, GaussianNb, HistogramDensity, Learner, Linear,
+    OnlineKMeans, RecursiveLeastSquares, RidgeStatistics, UpdateRule,
 };
 use crate::{Error, Result};
 
 /// A learner that is built from named hyper-parameters.
-trait FromParameters: Learner + Sized {
+pub(super) trait FromParameters: Learner + Sized {
     /// Whether features that are stored in no row can be left out without changing a bit of the
     /// outputs.
     const IGNORES_ABSENT_FEATURES: bool = false;
@@ -19,7 +18,7 @@ trait FromParameters: Learner + Sized {
     -> Result<Self>;
 }
 
-/// Declares the name of each learner.
+/// Declares the name of each learner, and functions that build learners by name.
 macro_rules! registry {
     ($($name:literal => $learner:ident),+ $(,)?) => {
         /// The names of all learners.
@@ -35,10 +34,10 @@ macro_rules! registry {
         ) -> Result<Box<dyn Learner>> {
             match name {
                 $($name => {
-                    let model = $learner::from_parameters(parameters, n_features, n_targets)?;
+                    let model = <$learner as $crate::learners::registry::FromParameters>::from_parameters(parameters, n_features, n_targets)?;
                     Ok(Box::new(model))
                 })+
-                _ => Err(unknown(name)),
+                _ => Err($crate::learners::registry::unknown(name)),
             }
         }
 
@@ -46,29 +45,15 @@ macro_rules! registry {
         /// changing a bit of its outputs.
         pub fn ignores_absent_features(name: &str) -> bool {
             match name {
-                $($name => <$learner as FromParameters>::IGNORES_ABSENT_FEATURES,)+
+                $($name => <$learner as $crate::learners::registry::FromParameters>::IGNORES_ABSENT_FEATURES,)+
                 _ => false,
             }
         }
     };
 }
+pub(super) use registry;
 
-registry! {
-    "discrete_nb" => DiscreteNaiveBayes,
-    "gaussian_density" => GaussianDensity,
-    "gaussian_nb" => GaussianNb,
-    "histogram_density" => HistogramDensity,
-    "least_squares_sgd" => LeastSquaresSgd,
-    "logistic_sgd" => LogisticSgd,
-    "online_kmeans" => OnlineKMeans,
-    "passive_aggressive" => PassiveAggressive,
-    "pegasos" => Pegasos,
-    "perceptron" => Perceptron,
-    "recursive_least_squares" => RecursiveLeastSquares,
-    "ridge_statistics" => RidgeStatistics,
-}
-
-fn unknown(name: &str) -> Error {
+pub(super) fn unknown(name: &str) -> Error {
     Error::Parameter {
         name: "learner",
         rule: "the name of a learner",

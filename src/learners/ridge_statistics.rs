@@ -22,8 +22,8 @@
 //! one row at a time; for leave-one-out, p³/6 per leaf is more than the closed forms need.
 
 use ndarray::Array1;
-use serde::Deserialize;
 
+use super::hyper_parameters;
 use super::learner::{CostModel, Fitted, Learner, same_type};
 use super::linear::linear_attributes;
 use super::scatter::{Centering, Scatter, densify};
@@ -35,22 +35,14 @@ use crate::linalg::packed;
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Result};
 
-/// Hyper-parameters of ridge regression.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
-pub struct RidgeOptions {
-    /// α, the strength of the regularisation.
-    pub alpha: f64,
-    /// Whether there is an intercept.
-    pub fit_intercept: bool,
-}
-
-impl Default for RidgeOptions {
-    fn default() -> Self {
-        Self {
-            alpha: 1.0,
-            fit_intercept: true,
-        }
+hyper_parameters! {
+    /// Hyper-parameters of ridge regression.
+    #[derive(Clone, Copy, PartialEq)]
+    pub struct RidgeOptions {
+        /// α, the strength of the regularisation.
+        alpha: f64 = 1.0;
+        /// Whether there is an intercept.
+        fit_intercept: bool = true;
     }
 }
 

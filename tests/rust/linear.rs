@@ -214,7 +214,7 @@ fn passive_aggressive_steps_are_the_published_ones() {
             (true, Variant::PaII),
         ] {
             let rule = PassiveAggressiveOptions {
-                c: 0.03,
+                C: 0.03,
                 variant,
                 fit_intercept,
             };
@@ -242,7 +242,7 @@ fn passive_aggressive_corrects_the_row_it_sees() {
     let set = Set::new(25, 40, 6, 2);
     let [dense, _] = set.classified();
     let rule = PassiveAggressiveOptions {
-        c: 1e9,
+        C: 1e9,
         ..PassiveAggressiveOptions::default()
     };
     let mut model = PassiveAggressive::new(rule, 6, 2).expect("valid");

@@ -30,10 +30,10 @@ mod vector;
 use std::fmt::Debug;
 
 use ndarray::{Array1, Array2};
-use serde::de::DeserializeOwned;
 
 use self::kernels::{Evaluate, Update, UpdatePair};
 use self::leaf_block::{LeaveOneOut, MAX_FEATURES};
+use super::HyperParameters;
 use super::learner::{CostModel, Fitted, LeafBlock, Learner};
 use super::state::State;
 use super::undo::UndoLog;
@@ -43,7 +43,7 @@ use crate::runtime::simd;
 use crate::{Error, Result};
 
 /// How a linear learner updates its weights with a row; its fields are the hyper-parameters.
-pub trait UpdateRule: Copy + Debug + DeserializeOwned + Send + Sync + 'static {
+pub trait UpdateRule: HyperParameters + Copy + Debug + Send + Sync + 'static {
     /// What an output keeps beside its vectors.
     type Scalars: Copy + AsRef<[f64]> + AsMut<[f64]>;
 
@@ -55,9 +55,6 @@ pub trait UpdateRule: Copy + Debug + DeserializeOwned + Send + Sync + 'static {
 
     /// The fraction of rows that make a step, roughly.
     const STEP_RATE: f64 = 1.0;
-
-    /// An error if a hyper-parameter is out of its domain.
-    fn check(&self) -> Result<()>;
 
     /// Whether there is a constant feature.
     fn has_intercept(&self) -> bool;
