@@ -91,7 +91,7 @@ fn closed_forms_equal_the_textbook_to_rounding() {
             let learner = Perceptron::new(rule, d, n_classes).expect("valid");
             check(&learner, &classes, is_closed);
             let rule = PassiveAggressiveOptions {
-                c: 0.5,
+                C: 0.5,
                 variant: Variant::PaII,
                 fit_intercept,
             };

@@ -3,9 +3,9 @@
 use ndarray::Array2;
 use onefold::Result;
 use onefold::learners::{
-    LazyNorm, Learner, LeastSquaresOptions, LeastSquaresSgd, Linear, LogisticOptions, LogisticSgd,
-    Observation, PassiveAggressive, PassiveAggressiveOptions, Perceptron, PerceptronOptions, Step,
-    UpdateRule, Variant,
+    HyperParameters, LazyNorm, Learner, LeastSquaresOptions, LeastSquaresSgd, Linear,
+    LogisticOptions, LogisticSgd, Observation, PassiveAggressive, PassiveAggressiveOptions,
+    Perceptron, PerceptronOptions, Step, UpdateRule, Variant,
 };
 use serde::Deserialize;
 
@@ -286,7 +286,7 @@ fn parameters_out_of_their_domain_are_named() {
     assert_eq!(found, "eta0 must be positive and finite, got NaN");
 
     let rule = PassiveAggressiveOptions {
-        c: -2.0,
+        C: -2.0,
         ..PassiveAggressiveOptions::default()
     };
     let found = PassiveAggressive::new(rule, 2, 2)
@@ -299,9 +299,15 @@ fn parameters_out_of_their_domain_are_named() {
 }
 
 /// A rule that the crate does not know: least mean squares (Widrow and Hoff).
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct LeastMeanSquares {
     step: f64,
+}
+
+impl HyperParameters for LeastMeanSquares {
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl UpdateRule for LeastMeanSquares {
@@ -309,10 +315,6 @@ impl UpdateRule for LeastMeanSquares {
     type Scalars = [f64; 1];
 
     const CLASSIFIES: bool = false;
-
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
 
     fn has_intercept(&self) -> bool {
         true
