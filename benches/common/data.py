@@ -20,7 +20,7 @@ try:
 except ImportError:  # a build without the reader
     load_libsvm = None
 
-__all__ = ["a9a", "covtype", "news20", "spread", "years"]
+__all__ = ["a9a", "covtype", "letter", "news20", "spread", "years"]
 
 OPENERS = {".xz": lzma.open, ".bz2": bz2.open}
 
@@ -38,11 +38,18 @@ def covtype(seed=0, *, centre=True, constant=True):
     return _scaled(X.toarray(), centre, constant)[order], y[order] == 1
 
 
-def news20(seed=0):
-    """20 newsgroups as counts of words, class 1 against the rest: CSR rows of unit length."""
+def letter(seed=0):
+    """Images of the 26 letters, 16 features."""
+    X, y = _read("letter.scale", 16)
+    order = np.random.default_rng(seed).permutation(len(y))
+    return X.toarray()[order], y[order]
+
+
+def news20(seed=0, *, binary=True):
+    """20 newsgroups as counts of words, CSR rows of unit length: class 1 or not, or 20 classes."""
     X, y = _read("news20.bz2", 62_061)
     order = np.random.default_rng(seed).permutation(len(y))
-    return normalize(X)[order], y[order] == 1
+    return normalize(X)[order], y[order] == 1 if binary else y[order]
 
 
 def years(seed=0):
@@ -76,5 +83,5 @@ def _read(name, n_features):
         raise SystemExit(f"{name} is needed, and {folder} (ONEFOLD_DATA) does not hold it")
     if load_libsvm is not None:
         return load_libsvm(path, n_features=n_features)
-    with OPENERS[path.suffix](path) as file:
+    with OPENERS.get(path.suffix, open)(path, "rb") as file:
         return load_svmlight_file(file, n_features=n_features)

@@ -1,6 +1,6 @@
 """The engines of the core without the facade around them.
 
-A pass over the data is `Learner.learn`, and nothing is checked, converted or scored on either side
+A pass over the data is `Learner.update`, and nothing is checked, converted or scored on either side
 of a comparison with it.
 """
 
@@ -14,21 +14,22 @@ __all__ = ["Native"]
 
 
 class Native:
-    """A native learner with the examples it is to learn."""
+    """A native learner, or several candidates of one class, with their examples."""
 
-    def __init__(self, estimator, X, y):
-        self.estimator = clone(estimator)
+    def __init__(self, estimator, X, y, *others):
+        self.estimators = [clone(each) for each in (estimator, *others)]
         self.rows = as_rows(X)
-        targets, self.n_targets = self.estimator._targets(y, self.rows.shape[0])
+        targets, self.n_targets = self.estimators[0]._targets(y, self.rows.shape[0])
         self.examples = (self.rows, targets, self.n_targets, None)
 
-    def learner(self):
-        """Return a learner that has learnt nothing."""
-        return self.estimator._new_learner(self.rows.shape[1], self.n_targets)
+    def learners(self):
+        """Return untrained learners, one per candidate."""
+        shape = self.rows.shape[1], self.n_targets
+        return [estimator._make_learner(*shape) for estimator in self.estimators]
 
     def one_pass(self):
-        """Learn every row once, in order."""
-        learner = self.learner()
+        """Train the first candidate on every row once, in order."""
+        learner = self.learners()[0]
         learner.update(self.examples)
         return learner
 
@@ -36,16 +37,16 @@ class Native:
         """Return k contiguous folds of the rows."""
         return _core.Folds.contiguous(self.rows.shape[0], k)
 
-    def tree(self, folds, *, order="fixed", n_jobs=1):
+    def tree(self, folds, **options):
         """Cross-validate by TreeCV; return the counters of its work."""
-        return self._run("tree", folds, order, n_jobs)
+        return self.run("tree", folds, **options)[1]
 
-    def refit(self, folds, *, order="fixed", n_jobs=1):
+    def refit(self, folds, **options):
         """Cross-validate by the standard method; return the counters of its work."""
-        return self._run("refit", folds, order, n_jobs)
+        return self.run("refit", folds, **options)[1]
 
-    def _run(self, engine, folds, order, n_jobs):
-        options = TreeOptions("auto", None if order == "fixed" else 1, n_jobs)
-        learners = [self.learner()]
-        [(_, cost, _)] = _core.incremental_cv(engine, learners, self.examples, folds, options)
-        return cost
+    def run(self, engine, folds, *, order="fixed", n_jobs=1, strategy="auto"):
+        """Return the outputs of every candidate, and the counters: shared work is the first's."""
+        options = TreeOptions(strategy, None if order == "fixed" else 1, n_jobs)
+        found = _core.incremental_cv(engine, self.learners(), self.examples, folds, options)
+        return [outputs for outputs, _, _ in found], found[0][1]

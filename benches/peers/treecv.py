@@ -7,7 +7,7 @@ about ten minutes on two quiet cores, ``--quick`` a minute; ``--write`` puts the
 benches/results/treecv.md. Each line shows the figure, the bound it is held to, what was measured
 and whether it holds. Sides of a comparison take turns and the best of their times counts.
 
-*One pass* is `Learner.learn` of the same native learner over the same rows on one thread.
+*One pass* is `Learner.update` of the same native learner over the same rows on one thread.
 """
 
 import argparse
