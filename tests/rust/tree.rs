@@ -395,6 +395,27 @@ fn gathering_changes_no_bit() {
     }
 }
 
+/// More rows than a cache holds, which are streamed block by block.
+#[test]
+fn streaming_changes_no_bit() {
+    let set = Set::new(20, 66_000, 64, 2);
+    let [dense, _] = set.classified();
+    let learner = pegasos(64, 2);
+    let folds = Folds::contiguous(66_000, 11).expect("valid");
+    for order in ORDERS {
+        let book = Textbook::tree(&learner, &dense, &folds, order);
+        for strategy in [Strategy::Auto, Strategy::Share] {
+            let tree = Tree { strategy, order };
+            for pool in pools().iter().step_by(2) {
+                let found = run_in(pool.as_ref(), || {
+                    tree.cross_validate(&learner, &dense, &folds)
+                });
+                check(&found.expect("valid"), &book, &folds, tree);
+            }
+        }
+    }
+}
+
 #[test]
 fn wide_models_are_reverted_near_the_leaves_and_copied_near_the_root() {
     let set = Set::new(9, 64, 300, 2);
