@@ -176,7 +176,7 @@ impl<'a> Blocks<'a> {
             deferred.push(twin);
             self.descend(model, left.node, deferred, workspace)?;
             let Some(updated) = deferred.pop() else {
-                return Ok(()); // pushed above, and popped by nobody else
+                return Ok(()); // it was pushed above
             };
             twin = updated;
         } else {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     impl Problem<'_> {
-        /// By plain recursion, or from a source in blocks of at most so many rows.
+        /// By plain recursion, or from a source in blocks of at most `n` rows.
         fn run(&self, source: Option<(&dyn BlockSource, usize)>) -> Found {
             let Self { data, folds, .. } = *self;
             let monitor = Monitor::new();
