@@ -56,8 +56,8 @@ use std::ops::Range;
 
 use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, FoldModels, OutOfFold, ThreadPool, Workspace, for_candidates, partition,
-    with_models,
+    Driver, Engine, FoldModels, OutOfFold, ThreadPool, Workspace, for_candidates,
+    for_candidates_with_models, partition,
 };
 use crate::learners::{Batch, CostModel, Learner, Order};
 use crate::runtime::cache;
@@ -98,11 +98,9 @@ impl Merge {
         folds: &Folds,
         monitor: &Monitor,
     ) -> Result<Vec<(OutOfFold, FoldModels)>> {
-        let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
-        let found = for_candidates(candidates, folds, |learner| {
-            run(learner, data, folds, Some(&mut models), monitor)
-        })?;
-        with_models(found, models)
+        for_candidates_with_models(candidates, folds, |learner, models| {
+            run(learner, data, folds, Some(models), monitor)
+        })
     }
 }
 

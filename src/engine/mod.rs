@@ -115,11 +115,14 @@ pub(crate) fn for_candidates(
 /// The fitted models of the folds, in their order.
 pub type FoldModels = Vec<Box<dyn Learner>>;
 
-/// Gives each candidate its fold models, from the models of all candidates as one learner.
-pub(crate) fn with_models(
-    found: Vec<OutOfFold>,
-    models: Vec<Option<Box<dyn Learner>>>,
+/// [`for_candidates`] with the fitted model of every fold, which `run` leaves in its second argument.
+pub(crate) fn for_candidates_with_models(
+    candidates: &[&dyn Learner],
+    folds: &Folds,
+    run: impl FnOnce(&dyn Learner, &mut [Option<Box<dyn Learner>>]) -> Result<(Vec<f64>, Cost)>,
 ) -> Result<Vec<(OutOfFold, FoldModels)>> {
+    let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
+    let found = for_candidates(candidates, folds, |learner| run(learner, &mut models))?;
     let mut own: Vec<FoldModels> = found.iter().map(|_| Vec::new()).collect();
     for model in models.into_iter().flatten() {
         let split = CandidateSet::split(model, found.len())?;

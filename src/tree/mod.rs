@@ -63,7 +63,8 @@ use recursion::{Node, Plan, Subtree};
 
 use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, FoldModels, OutOfFold, ThreadPool, for_candidates, partition, with_models,
+    Driver, Engine, FoldModels, OutOfFold, ThreadPool, for_candidates, for_candidates_with_models,
+    partition,
 };
 use crate::learners::{Learner, Order};
 use crate::{Cost, Folds, Monitor, Resampling, Result};
@@ -117,11 +118,9 @@ impl Tree {
         folds: &Folds,
         monitor: &Monitor,
     ) -> Result<Vec<(OutOfFold, FoldModels)>> {
-        let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
-        let found = for_candidates(candidates, folds, |learner| {
-            self.run(learner, data, folds, Some(&mut models), monitor)
-        })?;
-        with_models(found, models)
+        for_candidates_with_models(candidates, folds, |learner, models| {
+            self.run(learner, data, folds, Some(models), monitor)
+        })
     }
 
     /// Outputs in test order, and their cost.
