@@ -59,8 +59,6 @@ def make_result(
         columns,
         estimator_name=type(estimator).__name__,
         folds=folds,
-        rows=task.problem.rows,
-        starts=task.problem.starts,
         partition_sizes=[len(folds)] if parts is None else [len(part) for part in parts],
         answers=outcome.answers,
         pooled=pooled,
@@ -77,10 +75,16 @@ class HeldOutTargets:
 
     def __init__(self, task: Task) -> None:
         problem, y = task.problem, task.data.y
-        self.y: Any = None if y is None else _safe_indexing(y, problem.rows)
-        self.weights = {name: own[problem.rows] for name, own in task.score_weights.items()}
-        self.starts = problem.starts
+        rows = problem.folds.rows
+        self.y: Any = None if y is None else _safe_indexing(y, rows)
+        self.weights = {name: own[rows] for name, own in task.score_weights.items()}
+        self._problem = problem
         self._spreads: dict[str, Floats] = {}
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each fold starts in test order. Not kept: with leave-one-out it is as long as y."""
+        return self._problem.folds.starts
 
     def spread(self, metric: str) -> Floats:
         """The variance of the targets of every fold."""
@@ -92,14 +96,16 @@ class HeldOutTargets:
 
     def fold_means(self, values: NDArray[Any], metric: str) -> Floats:
         """Means of every fold, with the weights of a metric."""
-        sizes = np.diff(self.starts)
         weights = self.weights.get(metric)
+        if weights is None and len(self._problem.folds) == len(values):
+            return np.asarray(values, dtype=np.float64)  # one row per fold
+        starts = self.starts
         if weights is None:
-            totals = np.add.reduceat(values, self.starts[:-1], dtype=np.float64)
-            return np.asarray(totals / sizes)
-        totals = np.add.reduceat(weights, self.starts[:-1])
+            totals = np.add.reduceat(values, starts[:-1], dtype=np.float64)
+            return np.asarray(totals / np.diff(starts))
+        totals = np.add.reduceat(weights, starts[:-1])
         with np.errstate(invalid="ignore"):
-            return np.asarray(np.add.reduceat(values * weights, self.starts[:-1]) / totals)
+            return np.asarray(np.add.reduceat(values * weights, starts[:-1]) / totals)
 
 
 def score_columns(

@@ -75,8 +75,6 @@ class CVResult(dict[str, Any]):
         *,
         estimator_name: str,
         folds: Folds | Splits,
-        rows: NDArray[np.int64],
-        starts: NDArray[np.int64],
         partition_sizes: list[int],
         answers: dict[str, NDArray[Any]],
         pooled: dict[str, float],
@@ -95,15 +93,22 @@ class CVResult(dict[str, Any]):
         self.loss = None if losses is None else losses[0]
         self._losses = None if losses is None else losses[1]
         self._estimator_name = estimator_name
-        # Held-out rows in test order, and where each fold starts among them.
-        self._rows = rows
-        self._starts = starts
         self._partition_sizes = partition_sizes
         self._answers = answers
         self._pooled = pooled
 
     def __reduce__(self) -> Any:
         return _restore, (dict(self), self.__dict__)
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        """Held-out rows in test order."""
+        return self.folds.rows
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """Where each fold starts among the held-out rows, and the end of the last."""
+        return self.folds.starts
 
     # Scores
 

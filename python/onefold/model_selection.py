@@ -278,8 +278,9 @@ def cross_val_predict(
     if method not in outcome.answers:
         raise ValueError(f"method={method!r} did not return one array per fold")
     answers: Any = outcome.answers[method]
-    position = np.empty_like(task.problem.rows)
-    position[task.problem.rows] = np.arange(len(position))
+    rows = task.folds.rows
+    position = np.empty_like(rows)
+    position[rows] = np.arange(len(position))
     return [own[position] for own in answers] if isinstance(answers, list) else answers[position]
 
 

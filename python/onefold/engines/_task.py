@@ -91,16 +91,6 @@ class Problem(_Memo):
         return isinstance(self.folds, Folds)
 
     @cached_property
-    def rows(self) -> NDArray[np.int64]:
-        """The held-out rows, in test order."""
-        return self.folds.rows
-
-    @cached_property
-    def starts(self) -> NDArray[np.int64]:
-        """Where each fold starts among `rows`, and the end of the last."""
-        return self.folds.starts
-
-    @cached_property
     def partitions(self) -> list[Folds] | None:
         """The partitions that the folds consist of: one, or several for repeated k-fold."""
         return partitions(self.folds)

@@ -241,7 +241,7 @@ def _families(specs: Sequence[LinearSpec], task: Task) -> Iterator[list[int]]:
         families.setdefault(spec.family(), []).append(position)
     y = task.data.y
     n_outputs = max(1, np.size(y) // len(y))
-    size = max(1, MAX_PREDICTIONS_HELD // (len(task.problem.rows) * n_outputs))
+    size = max(1, MAX_PREDICTIONS_HELD // (len(task.folds.rows) * n_outputs))
     for positions in families.values():
         yield from (positions[start : start + size] for start in range(0, len(positions), size))
 
@@ -296,7 +296,7 @@ class _Classes:
         if len(classes) == 2:
             return cls(classes, None)
         absent = problem.class_counts() == 0
-        return cls(classes, np.repeat(absent, np.diff(problem.starts), axis=0))
+        return cls(classes, np.repeat(absent, np.diff(problem.folds.starts), axis=0))
 
     def classify(self, values: Floats) -> dict[str, NDArray[Any]]:
         """Classes from values; a class that a training set lacks cannot be predicted."""

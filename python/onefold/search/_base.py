@@ -220,12 +220,12 @@ def _with_params(estimator: Any, params: Params) -> Any:
 
 def _some_scores_are_undefined(problem: Problem, estimator: Any) -> bool:
     """Whether some test set has one sample, or lacks a class."""
-    sizes = np.diff(problem.starts)
+    sizes = np.diff(problem.folds.starts)
     if sizes.min() < 2:
         return True
     if not is_classifier(estimator) or np.ndim(problem.data.y) != 1:
         return False
     classes, codes = np.unique(np.asarray(problem.data.y), return_inverse=True)
     held_out = np.zeros((len(sizes), len(classes)), dtype=bool)
-    held_out[np.repeat(np.arange(len(sizes)), sizes), codes[problem.rows]] = True
+    held_out[np.repeat(np.arange(len(sizes)), sizes), codes[problem.folds.rows]] = True
     return not held_out.all()
