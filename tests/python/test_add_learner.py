@@ -1,4 +1,4 @@
-"""The steps of CONTRIBUTING that add a linear learner, followed to the letter in a copy of the tree."""
+"""The steps of CONTRIBUTING that add a linear learner, followed in a copy of the tree."""
 
 import os
 import re
