@@ -349,7 +349,7 @@ impl Learner for DiscreteNaiveBayes {
     }
 
     fn merge(&mut self, other: &dyn Learner) -> Result<()> {
-        super::add_state(&mut self.state, other)
+        super::add_state::<Self>(&mut self.state, other)
     }
 
     fn fitted(&self) -> Result<Fitted> {

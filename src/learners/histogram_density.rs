@@ -274,7 +274,7 @@ impl Learner for HistogramDensity {
     }
 
     fn merge(&mut self, other: &dyn Learner) -> Result<()> {
-        super::add_state(&mut self.state, other)
+        super::add_state::<Self>(&mut self.state, other)
     }
 }
 

@@ -172,9 +172,9 @@ fn add(a: &mut [f64], b: &[f64]) {
     }
 }
 
-/// Adds the state of a model of the same shape.
-fn add_state(state: &mut State, other: &dyn Learner) -> Result<()> {
-    let other = other.state();
+/// Adds the state of `other`, a model of type `L` and of the same shape.
+fn add_state<L: Learner>(state: &mut State, other: &dyn Learner) -> Result<()> {
+    let other = learner::same_type::<L>(other)?.state();
     for index in 0..state.n_vectors() {
         add(state.vector_mut(index), other.vector(index));
     }
