@@ -324,6 +324,17 @@ mod tests {
         assert_eq!(values, [5.0, 6.0, 1.0, 2.0, 3.0, 4.0]);
     }
 
+    /// What each row stores, without zeros.
+    fn entries<X: Layout>(rows: &X) -> Vec<Vec<(usize, f64)>> {
+        let row = |index| {
+            rows.row(index)
+                .entries()
+                .filter(|entry| entry.1 != 0.0)
+                .collect()
+        };
+        (0..rows.n_rows()).map(row).collect()
+    }
+
     /// Copies of rows in any order, some of them twice, into a buffer that held more rows or fewer.
     #[test]
     fn copies_of_dense_and_sparse_rows_are_alike() {
@@ -344,15 +355,6 @@ mod tests {
             Dataset::new(Rows::Csr32(csr32)),
             Dataset::new(Rows::Csr64(csr64)),
         ];
-        fn entries<X: Layout>(rows: &X) -> Vec<Vec<(usize, f64)>> {
-            let row = |index| {
-                rows.row(index)
-                    .entries()
-                    .filter(|entry| entry.1 != 0.0)
-                    .collect()
-            };
-            (0..rows.n_rows()).map(row).collect()
-        }
         let entries = |data: &Dataset<'_>| -> Result<_> {
             with_layout!(data, |examples| Ok(entries(examples.rows())))
         };
