@@ -236,7 +236,7 @@ fn models_share_the_vectors_that_they_have_in_common() {
     let is_bayes = |name: &str| matches!(name, "discrete_nb" | "gaussian_nb");
     for case in learners_where(is_bayes, 6) {
         for data in set.classified() {
-            for strategy in [Strategy::Share, Strategy::Revert] {
+            for strategy in [Strategy::Auto, Strategy::Share, Strategy::Revert] {
                 let tree = Tree {
                     strategy,
                     ..Tree::default()

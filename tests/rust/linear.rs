@@ -222,7 +222,7 @@ fn passive_aggressive_steps_are_the_published_ones() {
                 let mut w = vec![0.0; rows[0].x.len()];
                 for Plain { x, y, weight } in rows {
                     let loss = (1.0 - y * dot(&w, x)).max(0.0);
-                    let c = rule.c * weight;
+                    let c = rule.C * weight;
                     let tau = match variant {
                         Variant::PaI => c.min(loss / dot(x, x)),
                         Variant::PaII => loss / (dot(x, x) + 1.0 / (2.0 * c)),

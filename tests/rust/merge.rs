@@ -10,6 +10,7 @@ use onefold::{Cost, Engine as _, Error, Folds, Monitor, OutOfFold, Splits};
 
 use crate::algebra::assert_close;
 use crate::densities::{gaussian, histogram};
+use crate::every_learner::every_learner;
 use crate::laws::{bits, updated};
 use crate::least_squares::{every_option, targets};
 use crate::naive_bayes::{every_discrete, every_gaussian};
@@ -65,6 +66,26 @@ fn check_merging(empty: &dyn Learner, data: &Dataset<'_>, tolerance: f64) {
             "merged",
         );
         assert_eq!([bits(&*handle), bits(&*other)], before);
+    }
+}
+
+/// Models of different types do not merge.
+#[test]
+fn another_learner_is_refused() {
+    let learners = every_learner(4);
+    let mergeable = || learners.iter().filter(|case| case.learner.is_mergeable());
+    for (one, other) in mergeable().flat_map(|one| mergeable().map(move |other| (one, other))) {
+        let mut model = one.learner.fork().expect("forked");
+        let before = bits(&*model);
+        let merged = model.merge(&*other.learner);
+        if one.name != other.name {
+            let message = merged.expect_err("refused").to_string();
+            assert_eq!(
+                message,
+                "learner must be of the same type as the other, got another"
+            );
+            assert_eq!(bits(&*model), before);
+        }
     }
 }
 
