@@ -4,8 +4,8 @@ use std::fmt::{Debug, Display};
 
 use bytemuck::Pod;
 
-use super::{HugePageBuffer, Layout, Row, prefetch_ahead};
-use crate::runtime::simd::{self, Simd, WithSimd};
+use super::{Layout, Row, prefetch_ahead};
+use crate::runtime::simd::{self, Simd};
 use crate::{Error, Result};
 
 /// The integer types scipy uses for indices.
@@ -49,9 +49,9 @@ impl Index for i64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Csr<'a, I> {
     indptr: &'a [I],
-    indices: &'a [I],
+    pub(super) indices: &'a [I],
     values: &'a [f64],
-    n_features: usize,
+    pub(super) n_features: usize,
 }
 
 impl<'a, I: Index> Csr<'a, I> {
@@ -123,47 +123,6 @@ impl<'a, I: Index> Csr<'a, I> {
             n_features: self.n_features,
         }
     }
-
-    /// Indices that number only the features stored in some row, in their order; `None` unless those
-    /// are less than half of all features.
-    pub(crate) fn compact_indices(&self) -> Option<CompactIndices<I>> {
-        let mut stored = vec![0_u64; self.n_features.div_ceil(WORD)];
-        for j in self.indices {
-            stored[j.offset() / WORD] |= 1 << (j.offset() % WORD);
-        }
-        let mut n_features = 0;
-        let mut before = Vec::with_capacity(stored.len());
-        for word in &stored {
-            before.push(n_features);
-            n_features += word.count_ones() as usize;
-        }
-        if 2 * n_features >= self.n_features {
-            return None;
-        }
-        let mut indices = HugePageBuffer::new(self.indices.len());
-        simd::dispatch(Renumber {
-            indices: self.indices,
-            stored: &stored,
-            before: &before,
-            out: &mut indices,
-        });
-        Some(CompactIndices {
-            indices,
-            n_features,
-        })
-    }
-
-    /// The same rows with other indices of their features.
-    pub(crate) fn with_indices<'s>(&self, compact: &'s CompactIndices<I>) -> Csr<'s, I>
-    where
-        'a: 's,
-    {
-        Csr {
-            indices: &compact.indices,
-            n_features: compact.n_features,
-            ..*self
-        }
-    }
 }
 
 impl<I: Index> Layout for Csr<'_, I> {
@@ -192,39 +151,6 @@ impl<I: Index> Layout for Csr<'_, I> {
     fn n_stored(&self) -> usize {
         self.values.len()
     }
-}
-
-/// Bits in a word of a set.
-const WORD: usize = u64::BITS as usize;
-
-/// Numbers each index by how many features are stored before it. (Dispatched for the instruction that
-/// counts bits.)
-struct Renumber<'a, I> {
-    indices: &'a [I],
-    /// A set of features, and how many of them stand before each word.
-    stored: &'a [u64],
-    before: &'a [usize],
-    out: &'a mut [I],
-}
-
-impl<I: Index> WithSimd for Renumber<'_, I> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        for (new, j) in self.out.iter_mut().zip(self.indices) {
-            let (word, bit) = (j.offset() / WORD, j.offset() % WORD);
-            let earlier = self.stored[word] & ((1 << bit) - 1);
-            *new = I::from_offset(self.before[word] + earlier.count_ones() as usize);
-        }
-    }
-}
-
-/// The indices of [`Csr`] rows among the features that are stored in some row.
-#[derive(Debug)]
-pub(crate) struct CompactIndices<I> {
-    indices: HugePageBuffer<I>,
-    n_features: usize,
 }
 
 /// Owns a copy of [`Csr`] rows.

@@ -188,7 +188,8 @@ impl<'a> Dataset<'a> {
         }
     }
 
-    /// The same data with other rows: a copy or a renumbering of these.
+    /// The same data with other rows: a renumbering of these.
+    #[cfg(any(test, feature = "python"))]
     pub(crate) fn with_rows<'s>(&self, rows: Rows<'s>) -> Dataset<'s>
     where
         'a: 's,
