@@ -27,6 +27,8 @@ impl Targets {
     }
 }
 
+type NamedParameters = Vec<(&'static str, Parameter)>;
+
 /// A learner that has learnt nothing.
 #[derive(Debug)]
 pub(crate) struct Case {
@@ -55,7 +57,7 @@ pub(crate) fn every_learner(n_features: usize) -> Vec<Case> {
 pub(crate) fn learners_where(is_chosen: impl Fn(&str) -> bool, n_features: usize) -> Vec<Case> {
     let edges = vec![List([-1.0, 0.5, 1.5, 4.0].map(Float).to_vec()); n_features];
     let text = |value: &str| Text(value.into());
-    let options: Vec<(&'static str, Targets, Vec<(&str, Parameter)>)> = vec![
+    let options: Vec<(&str, Targets, NamedParameters)> = vec![
         ("discrete_nb", Targets::Classes, vec![]),
         (
             "discrete_nb",
