@@ -138,6 +138,11 @@ impl<'a> Dataset<'a> {
         self.targets
     }
 
+    /// The weights, if there are any.
+    pub fn weights(&self) -> Option<&'a [f64]> {
+        self.weights
+    }
+
     /// The number of rows.
     pub fn n_rows(&self) -> usize {
         match self.rows {

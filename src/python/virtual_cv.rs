@@ -1,21 +1,22 @@
 //! Virtual k-fold as Python sees it.
 
+use ndarray::Array4;
 use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1,
-    PyReadonlyArray2, PyUntypedArrayMethods,
+    IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyReadonlyArray1, PyReadonlyArray2,
 };
 use pyo3::prelude::*;
 
-use super::convert::{RowsArg, with_rows};
+use super::convert::{RowsArg, dense};
 use super::incremental::ResamplingArg;
 use super::run::run;
-use crate::data::Layout;
-use crate::virtual_cv::{self, Errors, KernelProblem, Model, Problem, Scaler};
+use crate::data::{Dataset, Rows};
+use crate::virtual_cv::{KernelRidge, LinearModel, MeanSquaredErrors, Scaler, Virtual};
+use crate::{Error, Result};
 
 /// Least squares: penalties, an intercept or none, a scaler in front or none.
 #[pyclass(frozen, module = "onefold._core", name = "LeastSquares")]
 #[derive(Debug)]
-pub(super) struct PyLeastSquares(Model);
+pub(super) struct PyLeastSquares(Vec<LinearModel>);
 
 #[pymethods]
 impl PyLeastSquares {
@@ -23,18 +24,20 @@ impl PyLeastSquares {
     #[new]
     #[pyo3(signature = (alphas, *, intercept=true, scaler=None))]
     fn new(alphas: Vec<f64>, intercept: bool, scaler: Option<(bool, bool)>) -> Self {
-        Self(Model {
-            alphas,
+        let scaler = scaler.map(|(with_mean, with_std)| Scaler {
+            with_mean,
+            with_std,
+        });
+        let model = |alpha| LinearModel {
+            alpha,
             fit_intercept: intercept,
-            scaler: scaler.map(|(with_mean, with_std)| Scaler {
-                with_mean,
-                with_std,
-            }),
-        })
+            scaler,
+        };
+        Self(alphas.into_iter().map(model).collect())
     }
 
     fn __repr__(&self) -> String {
-        format!("LeastSquares({} penalties)", self.0.alphas.len())
+        format!("LeastSquares({} penalties)", self.0.len())
     }
 }
 
@@ -52,11 +55,17 @@ type DiagnosticArrays<'py> = (
     Bound<'py, PyArray2<f64>>,
 );
 
-fn slice<'a>(weights: &'a Weights<'_>) -> PyResult<Option<&'a [f64]>> {
-    Ok(weights
-        .as_ref()
-        .map(PyReadonlyArray1::as_slice)
-        .transpose()?)
+/// The core's view of rows, targets and weights.
+fn dataset<'a>(
+    rows: Rows<'a>,
+    y: &'a PyReadonlyArray2<'_, f64>,
+    weights: &'a Weights<'_>,
+) -> Result<Dataset<'a>> {
+    let data = Dataset::new(rows).with_values(y.as_array())?;
+    match weights {
+        None => Ok(data),
+        Some(weights) => data.with_weights(weights.as_array()),
+    }
 }
 
 /// Held-out predictions (test row × λ × output), and coefficients (fold × λ × output × feature,
@@ -75,31 +84,18 @@ pub(super) fn virtual_predict<'py>(
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Predicted<'py>> {
-    let (model, cv, q) = (&model.0, cv.get(), y.shape()[1]);
-    let (targets, weights) = (y.as_slice()?, slice(&weights)?);
-    with_rows!(&X, |rows| {
-        let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-            let problem = Problem::new(rows, targets, q, weights)?;
-            if coefficients {
-                virtual_cv::predict_with_coefficients(&problem, model, cv, monitor)
-            } else {
-                virtual_cv::predict(&problem, model, cv, monitor)
-            }
-        })?;
-        let width = rows.n_features() + 1;
-        let (n_alphas, n_test) = (model.alphas.len(), found.values.len());
-        let n_folds = found.coefficients.len() / (n_alphas * q * width);
-        Ok((
-            found
-                .values
-                .into_pyarray(py)
-                .reshape([n_test / (n_alphas * q), n_alphas, q])?,
-            found
-                .coefficients
-                .into_pyarray(py)
-                .reshape([n_folds, n_alphas, q, width])?,
-        ))
-    })
+    let (data, folds) = (dataset(X.rows()?, &y, &weights)?, cv.get());
+    let models: Vec<_> = model.0.iter().collect();
+    let (predictions, coefficients) = run(py, n_jobs, progress.as_ref(), |monitor| {
+        if coefficients {
+            return Virtual.predictions_with_coefficients(&models, &data, folds, monitor);
+        }
+        let predictions = Virtual.predictions(&models, &data, folds, monitor)?;
+        let (_, n_alphas, q) = predictions.dim();
+        let none = Array4::zeros((0, n_alphas, q, data.n_features() + 1));
+        Ok((predictions, none))
+    })?;
+    Ok((predictions.into_pyarray(py), coefficients.into_pyarray(py)))
 }
 
 /// Mean squared error over the folds, its standard error, and the sum of all squared errors, for
@@ -117,28 +113,20 @@ pub(super) fn virtual_errors<'py>(
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<ErrorArrays<'py>> {
-    let (model, cv, q) = (&model.0, cv.get(), y.shape()[1]);
-    let (targets, weights) = (y.as_slice()?, slice(&weights)?);
-    with_rows!(&X, |rows| {
-        let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-            let problem = Problem::new(rows, targets, q, weights)?;
-            virtual_cv::errors(&problem, model, cv, monitor)
-        })?;
-        to_arrays(py, found, q)
-    })
+    let (data, folds) = (dataset(X.rows()?, &y, &weights)?, cv.get());
+    let models: Vec<_> = model.0.iter().collect();
+    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
+        Virtual.mean_squared_errors(&models, &data, folds, monitor)
+    })?;
+    Ok(to_arrays(py, found))
 }
 
-fn to_arrays(py: Python<'_>, errors: Errors, q: usize) -> PyResult<ErrorArrays<'_>> {
-    let standard_error = errors.standard_error();
-    let shaped = |values: Vec<f64>| {
-        let n_alphas = values.len() / q;
-        values.into_pyarray(py).reshape([n_alphas, q])
-    };
-    Ok((
-        shaped(errors.mean)?,
-        shaped(standard_error)?,
-        shaped(errors.total)?,
-    ))
+fn to_arrays(py: Python<'_>, errors: MeanSquaredErrors) -> ErrorArrays<'_> {
+    (
+        errors.mean.into_pyarray(py),
+        errors.standard_error.into_pyarray(py),
+        errors.total.into_pyarray(py),
+    )
 }
 
 /// Held-out predictions (test row × λ × output) of kernel ridge with the kernel matrix `K`.
@@ -155,14 +143,13 @@ pub(super) fn virtual_kernel_predict<'py>(
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray3<f64>>> {
-    let (cv, q) = (cv.get(), y.shape()[1]);
-    let (gram, targets, weights) = (K.as_slice()?, y.as_slice()?, slice(&weights)?);
-    let values = run(py, n_jobs, progress.as_ref(), |monitor| {
-        let problem = KernelProblem::new(gram, targets, q, weights)?;
-        Ok(virtual_cv::predict_kernel(&problem, &alphas, cv, monitor)?.values)
+    let data = dataset(Rows::Dense(dense(&K)?), &y, &weights)?;
+    let (models, folds) = (kernel_ridges(&alphas), cv.get());
+    let models: Vec<_> = models.iter().collect();
+    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
+        Virtual.predictions(&models, &data, folds, monitor)
     })?;
-    let n_test = values.len() / (alphas.len() * q);
-    values.into_pyarray(py).reshape([n_test, alphas.len(), q])
+    Ok(found.into_pyarray(py))
 }
 
 /// [`virtual_errors`] of kernel ridge with the kernel matrix `K`.
@@ -179,16 +166,21 @@ pub(super) fn virtual_kernel_errors<'py>(
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<ErrorArrays<'py>> {
-    let (cv, q) = (cv.get(), y.shape()[1]);
-    let (gram, targets, weights) = (K.as_slice()?, y.as_slice()?, slice(&weights)?);
+    let data = dataset(Rows::Dense(dense(&K)?), &y, &weights)?;
+    let (models, folds) = (kernel_ridges(&alphas), cv.get());
+    let models: Vec<_> = models.iter().collect();
     let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-        let problem = KernelProblem::new(gram, targets, q, weights)?;
-        virtual_cv::errors_kernel(&problem, &alphas, cv, monitor)
+        Virtual.mean_squared_errors(&models, &data, folds, monitor)
     })?;
-    to_arrays(py, found, q)
+    Ok(to_arrays(py, found))
 }
 
-/// Leverages, residuals of the fit to all rows, and residuals of each row left out.
+fn kernel_ridges(alphas: &[f64]) -> Vec<KernelRidge> {
+    alphas.iter().map(|&alpha| KernelRidge { alpha }).collect()
+}
+
+/// Leverages, residuals of the fit to all rows, and residuals of each row left out, of the model with
+/// the first penalty.
 #[pyfunction]
 #[pyo3(signature = (X, y, weights, model, *, n_jobs=1, progress=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
@@ -201,17 +193,18 @@ pub(super) fn virtual_diagnostics<'py>(
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<DiagnosticArrays<'py>> {
-    let (model, n, q) = (&model.0, y.shape()[0], y.shape()[1]);
-    let (targets, weights) = (y.as_slice()?, slice(&weights)?);
-    let found = with_rows!(&X, |rows| {
-        run(py, n_jobs, progress.as_ref(), |monitor| {
-            let problem = Problem::new(rows, targets, q, weights)?;
-            virtual_cv::diagnostics(&problem, model, monitor)
-        })?
-    });
+    let data = dataset(X.rows()?, &y, &weights)?;
+    let model = model.0.first().ok_or_else(|| Error::Parameter {
+        name: "alpha",
+        rule: "one penalty",
+        value: "nothing".into(),
+    })?;
+    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
+        Virtual.diagnostics(model, &data, monitor)
+    })?;
     Ok((
         found.leverages.into_pyarray(py),
-        found.residuals.into_pyarray(py).reshape([n, q])?,
-        found.left_out.into_pyarray(py).reshape([n, q])?,
+        found.residuals.into_pyarray(py),
+        found.left_out.into_pyarray(py),
     ))
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use ndarray::Array2;
+
 use super::problem::WeightedTargets;
 use crate::linalg::{Mat, MatRef};
 use crate::{Monitor, Resampling, Result};
@@ -73,7 +75,6 @@ pub(super) fn par_each<S: Collector>(
 }
 
 /// Writes predictions and, if needed, coefficients into arrays, in the order of the folds.
-#[derive(Default)]
 pub(super) struct Predictions<'a> {
     /// The first test row of each fold, then their number.
     pub(super) offsets: &'a [usize],
@@ -111,8 +112,7 @@ impl Collector for Predictions<'_> {
     }
 
     fn join(self, _: Self) -> Self {
-        // Both halves have been written to their slices.
-        Self::default()
+        self
     }
 
     fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
@@ -142,63 +142,28 @@ impl Collector for Predictions<'_> {
     }
 }
 
-/// Mean squared errors over the folds, for every λ and output.
-#[derive(Clone, Debug)]
-pub struct Errors {
-    /// Number of folds.
-    n_folds: f64,
+/// Mean squared errors over the folds: one row per candidate, one column per output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeanSquaredErrors {
     /// The mean over the folds of each fold's mean squared error.
-    pub mean: Vec<f64>,
-    /// The sum of the squared deviations from that mean.
-    spread: Vec<f64>,
+    pub mean: Array2<f64>,
+    /// The standard error of that mean.
+    pub standard_error: Array2<f64>,
     /// The sum of the squared errors of all predictions.
-    pub total: Vec<f64>,
-}
-
-impl Errors {
-    /// The standard error of [`Errors::mean`].
-    pub fn standard_error(&self) -> Vec<f64> {
-        let n = self.n_folds;
-        let variance_of_mean = |s: &f64| s / ((n - 1.0).max(1.0) * n);
-        self.spread
-            .iter()
-            .map(|s| variance_of_mean(s).sqrt())
-            .collect()
-    }
-
-    /// Welford's update: one more fold, with these sums of squared errors over `n_rows` rows.
-    fn add(&mut self, squares: &[f64], n_rows: f64) {
-        self.n_folds += 1.0;
-        let moments = self.mean.iter_mut().zip(&mut self.spread);
-        for (((mean, spread), total), square) in moments.zip(&mut self.total).zip(squares) {
-            let gap = square / n_rows - *mean;
-            *mean += gap / self.n_folds;
-            *spread += gap * (square / n_rows - *mean);
-            *total += square;
-        }
-    }
-
-    /// Chan's update: the mean and spread of the union of two sets of folds.
-    fn merge(&mut self, other: &Self) {
-        let n = self.n_folds + other.n_folds;
-        if n == 0.0 {
-            return;
-        }
-        for c in 0..self.mean.len() {
-            let gap = other.mean[c] - self.mean[c];
-            self.mean[c] += gap * other.n_folds / n;
-            self.spread[c] += other.spread[c] + gap * gap * self.n_folds * other.n_folds / n;
-            self.total[c] += other.total[c];
-        }
-        self.n_folds = n;
-    }
+    pub total: Array2<f64>,
 }
 
 /// Accumulates squared errors; predictions are not stored.
 pub(super) struct MseAccumulator<'a> {
     folds: &'a dyn Resampling,
-    targets: &'a WeightedTargets<'a>,
-    pub(super) errors: Errors,
+    targets: WeightedTargets<'a>,
+    n_folds: f64,
+    /// For every λ and output, the mean over the folds of each fold's mean squared error.
+    mean: Vec<f64>,
+    /// The sum of the squared deviations from that mean.
+    spread: Vec<f64>,
+    /// The sum of the squared errors of all predictions.
+    total: Vec<f64>,
     /// Sums of squared errors of the current fold.
     squares: Vec<f64>,
 }
@@ -206,32 +171,66 @@ pub(super) struct MseAccumulator<'a> {
 impl<'a> MseAccumulator<'a> {
     pub(super) fn new(
         folds: &'a dyn Resampling,
-        targets: &'a WeightedTargets<'a>,
-        width: usize,
+        targets: WeightedTargets<'a>,
+        n_alphas: usize,
     ) -> Self {
-        let errors = Errors {
-            n_folds: 0.0,
-            mean: vec![0.0; width],
-            spread: vec![0.0; width],
-            total: vec![0.0; width],
-        };
+        let zeros = vec![0.0; n_alphas * targets.n_outputs];
         Self {
             folds,
             targets,
-            errors,
-            squares: vec![0.0; width],
+            n_folds: 0.0,
+            mean: zeros.clone(),
+            spread: zeros.clone(),
+            total: zeros.clone(),
+            squares: zeros,
+        }
+    }
+
+    pub(super) fn finish(self) -> MeanSquaredErrors {
+        let (n, q) = (self.n_folds, self.targets.n_outputs);
+        let variance_of_mean = |s: &f64| s / ((n - 1.0).max(1.0) * n);
+        let standard_error = self.spread.iter().map(|s| variance_of_mean(s).sqrt());
+        let by_output = |values: Vec<f64>| {
+            let shape = (values.len() / q, q);
+            Array2::from_shape_vec(shape, values).expect("one value per λ and output")
+        };
+        MeanSquaredErrors {
+            standard_error: by_output(standard_error.collect()),
+            mean: by_output(self.mean),
+            total: by_output(self.total),
+        }
+    }
+
+    /// Welford's update: one more fold, with sums of squared errors over `n_rows` rows.
+    fn add_fold(&mut self, squares: &[f64], n_rows: usize) {
+        self.n_folds += 1.0;
+        let moments = self.mean.iter_mut().zip(&mut self.spread);
+        for (((mean, spread), total), square) in moments.zip(&mut self.total).zip(squares) {
+            let gap = square / n_rows as f64 - *mean;
+            *mean += gap / self.n_folds;
+            *spread += gap * (square / n_rows as f64 - *mean);
+            *total += square;
         }
     }
 }
 
 impl Collector for MseAccumulator<'_> {
     fn split(self, _: usize) -> (Self, Self) {
-        let other = Self::new(self.folds, self.targets, self.squares.len());
+        let n_alphas = self.mean.len() / self.targets.n_outputs;
+        let other = Self::new(self.folds, self.targets, n_alphas);
         (self, other)
     }
 
+    /// Chan's update: the mean and spread of the union of two sets of folds.
     fn join(mut self, right: Self) -> Self {
-        self.errors.merge(&right.errors);
+        let n = self.n_folds + right.n_folds;
+        for c in 0..self.mean.len() {
+            let gap = right.mean[c] - self.mean[c];
+            self.mean[c] += gap * right.n_folds / n;
+            self.spread[c] += right.spread[c] + gap * gap * self.n_folds * right.n_folds / n;
+            self.total[c] += right.total[c];
+        }
+        self.n_folds = n;
         self
     }
 
@@ -240,21 +239,22 @@ impl Collector for MseAccumulator<'_> {
     }
 
     fn add_squared_errors(&mut self, fold: usize, squares: &[f64]) {
-        let n_rows = self.folds.held_out(fold).len() as f64;
-        self.errors.add(squares, n_rows);
+        self.add_fold(squares, self.folds.held_out(fold).len());
     }
 
     fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
         let rows = self.folds.held_out(fold);
-        self.squares.fill(0.0);
+        let mut squares = std::mem::take(&mut self.squares);
+        squares.fill(0.0);
         for (column, &row) in predictions.col_iter().zip(rows) {
             let targets = self.targets.row(row).iter().cycle();
-            let sums = self.squares.iter_mut().zip(column.iter());
+            let sums = squares.iter_mut().zip(column.iter());
             for ((sum, prediction), target) in sums.zip(targets) {
                 *sum += (target - prediction).powi(2);
             }
         }
-        self.errors.add(&self.squares, rows.len() as f64);
+        self.add_fold(&squares, rows.len());
+        self.squares = squares;
     }
 }
 

@@ -1,8 +1,10 @@
 //! Leverages and leave-one-out residuals, from which Cook's distances, PRESS and GCV follow.
 
+use ndarray::{Array1, Array2};
+
 use super::eliminate::{GROUP_ROWS, Hat};
 use super::primal::Primal;
-use super::problem::{Model, Problem};
+use super::problem::{LinearProblem, RidgePath};
 use crate::data::Layout;
 use crate::linalg::Mat;
 use crate::{Error, Folds, Monitor, Result};
@@ -11,48 +13,45 @@ use crate::{Error, Folds, Monitor, Result};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostics {
     /// h_ii, the derivative of a row's prediction with respect to its target.
-    pub leverages: Vec<f64>,
-    /// y − ŷ of the fit to all rows, row-major.
-    pub residuals: Vec<f64>,
-    /// y − ŷ of the fit without the row, row-major.
-    pub left_out: Vec<f64>,
+    pub leverages: Array1<f64>,
+    /// y − ŷ of the fit to all rows: one column per output.
+    pub residuals: Array2<f64>,
+    /// y − ŷ of the fit without the row: one column per output.
+    pub left_out: Array2<f64>,
 }
 
-/// The diagnostics of a fit with one λ and no scaler.
-pub fn diagnostics<R: Layout>(
-    problem: &Problem<'_, R>,
-    model: &Model,
-    monitor: &Monitor,
-) -> Result<Diagnostics> {
-    model.check()?;
-    let n = problem.n_rows();
-    let folds = Folds::contiguous(n, n)?;
-    if problem.rows.n_features() >= n
-        && let Some(dual) = problem.dual(model, monitor)?
-    {
-        return pass(&dual, problem, model, monitor);
+impl<R: Layout> LinearProblem<'_, R> {
+    /// The diagnostics of a fit with one λ and no scaler.
+    pub(super) fn diagnostics(&self, path: &RidgePath, monitor: &Monitor) -> Result<Diagnostics> {
+        let n = self.n_rows();
+        let folds = Folds::leave_one_out(n)?;
+        if self.rows.n_features() >= n
+            && let Some(dual) = self.dual(path, monitor)?
+        {
+            return leave_one_out(&dual, self, path, monitor);
+        }
+        let primal = Primal::new(self, path, &folds, monitor)?.ok_or_else(|| Error::Parameter {
+            name: "X",
+            rule: "clearly of full rank, or clearly not",
+            value: "columns that are collinear up to rounding".into(),
+        })?;
+        leave_one_out(&primal, self, path, monitor)
     }
-    let primal = Primal::new(problem, model, &folds, monitor)?.ok_or_else(|| Error::Parameter {
-        name: "X",
-        rule: "clearly of full rank, or clearly not",
-        value: "columns that are collinear up to rounding".into(),
-    })?;
-    pass(&primal, problem, model, monitor)
 }
 
-fn pass<R: Layout>(
+fn leave_one_out<R: Layout>(
     hat: &impl Hat,
-    problem: &Problem<'_, R>,
-    model: &Model,
+    problem: &LinearProblem<'_, R>,
+    path: &RidgePath,
     monitor: &Monitor,
 ) -> Result<Diagnostics> {
     let (n, q) = (problem.n_rows(), problem.targets.n_outputs);
     monitor.expect(n as u64);
     let rows: Vec<usize> = (0..n).collect();
     let mut out = Diagnostics {
-        leverages: Vec::with_capacity(n),
-        residuals: Vec::with_capacity(n * q),
-        left_out: Vec::with_capacity(n * q),
+        leverages: Array1::zeros(n),
+        residuals: Array2::zeros((n, q)),
+        left_out: Array2::zeros((n, q)),
     };
     let scale = hat.residual_scale(0);
     for block in rows.chunks(GROUP_ROWS) {
@@ -60,16 +59,22 @@ fn pass<R: Layout>(
         let e = hat.residuals(block, a.as_ref());
         let one_minus_h = hat.one_minus_h(&a);
         for (c, &row) in block.iter().enumerate() {
-            let one_minus_h = one_minus_h[(0, c)];
-            out.leverages.push(1.0 - scale * one_minus_h);
-            let root = problem.targets.root_weight(row);
-            if root > 0.0 && one_minus_h > hat.min_pivot() {
-                let residuals = (0..q).map(|o| scale * e[(o, c)] / root);
-                out.residuals.extend(residuals);
-                let divisor = root * one_minus_h;
-                out.left_out.extend((0..q).map(|o| e[(o, c)] / divisor));
-            } else {
-                refit_without(problem, model, (row, root), &e, c, &mut out, monitor)?;
+            let (one_minus_h, root) = (one_minus_h[(0, c)], problem.targets.root_weight(row));
+            out.leverages[row] = 1.0 - scale * one_minus_h;
+            // Otherwise the row alone determines a part of the model, or has zero weight.
+            let is_determined = root > 0.0 && one_minus_h > hat.min_pivot();
+            let refitted = (!is_determined)
+                .then(|| predict_left_out(problem, path, row, monitor))
+                .transpose()?;
+            for (o, y) in problem.targets.row(row).iter().enumerate() {
+                let e = e[(o, c)];
+                let (residual, left_out) = match &refitted {
+                    None => (scale * e / root, e / (root * one_minus_h)),
+                    Some(predicted) if root > 0.0 => (e / root, y - predicted[(o, 0)]),
+                    Some(predicted) => (y - predicted[(o, 0)], y - predicted[(o, 0)]),
+                };
+                out.residuals[(row, o)] = residual;
+                out.left_out[(row, o)] = left_out;
             }
         }
         monitor.advance(block.len() as u64)?;
@@ -77,27 +82,14 @@ fn pass<R: Layout>(
     Ok(out)
 }
 
-/// Refits the model without a row that alone determines a part of it, or that has zero weight.
-fn refit_without<R: Layout>(
-    problem: &Problem<'_, R>,
-    model: &Model,
-    (row, root): (usize, f64),
-    e: &Mat<f64>,
-    column: usize,
-    out: &mut Diagnostics,
+/// Predictions of a row by the model refitted without it.
+fn predict_left_out<R: Layout>(
+    problem: &LinearProblem<'_, R>,
+    path: &RidgePath,
+    row: usize,
     monitor: &Monitor,
-) -> Result<()> {
+) -> Result<Mat<f64>> {
     let train: Vec<usize> = (0..problem.n_rows()).filter(|&i| i != row).collect();
-    let fitted = problem.refit(model, &train, row, monitor)?;
-    let predicted = fitted.predict(&problem.rows, &[row]);
-    for (o, y) in problem.targets.row(row).iter().enumerate() {
-        let left_out = y - predicted[(o, 0)];
-        out.left_out.push(left_out);
-        out.residuals.push(if root > 0.0 {
-            e[(o, column)] / root
-        } else {
-            left_out
-        });
-    }
-    Ok(())
+    let fitted = problem.refit(path, &train, row, monitor)?;
+    Ok(fitted.predict(&problem.rows, &[row]))
 }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::eliminate::Hat;
 use super::moments::{AffineFrame, is_sparse};
-use super::problem::{Model, Problem, WeightedTargets};
+use super::problem::{LinearProblem, RidgePath, WeightedTargets};
 use crate::data::{Layout, Row};
 use crate::linalg::{self, BandFactor, BandForm, Mat, MatMut, MatRef, TILE_COLUMNS, par_tiles};
 use crate::{Monitor, Result};
@@ -30,7 +30,7 @@ const MAX_CENTRING_RATIO: f64 = 1e3;
 
 /// The fit to all rows, in coordinates in which √w·K·√w is a band matrix.
 pub(super) struct Dual<'a> {
-    targets: &'a WeightedTargets<'a>,
+    targets: WeightedTargets<'a>,
     /// Qᵀ: one column per row of the data.
     q_transposed: Mat<f64>,
     /// Factors of B + λI for every λ, in units of K.
@@ -46,8 +46,9 @@ impl<'a> Dual<'a> {
     /// folds have to be refitted.
     pub(super) fn new(
         mut gram: Mat<f64>,
-        targets: &'a WeightedTargets<'a>,
-        model: &Model,
+        targets: WeightedTargets<'a>,
+        alphas: &[f64],
+        fit_intercept: bool,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
         let n = gram.nrows();
@@ -55,23 +56,18 @@ impl<'a> Dual<'a> {
         let Some(unit) = weigh(&mut gram, roots.col_as_slice(0)) else {
             return Ok(None);
         };
-        let alphas: Vec<f64> = model
-            .alphas
-            .iter()
-            .map(|a| (a / unit).min(MAX_ALPHA))
-            .collect();
+        let alphas: Vec<f64> = alphas.iter().map(|a| (a / unit).min(MAX_ALPHA)).collect();
         let trace: f64 = (0..n).map(|i| gram[(i, i)]).sum();
-        let axis = model.fit_intercept.then(|| roots.clone());
+        let axis = fit_intercept.then(|| roots.clone());
         let form = BandForm::new(gram, axis, monitor)?;
-        let is_far_from_mean =
-            model.fit_intercept && form.band.trace() * MAX_CENTRING_RATIO < trace;
+        let is_far_from_mean = fit_intercept && form.band.trace() * MAX_CENTRING_RATIO < trace;
         let Some((form, factors)) = (!is_far_from_mean)
             .then(|| factors(form, &alphas))
             .flatten()
         else {
             return Ok(None);
         };
-        let target_mean = target_mean(targets, n, model.fit_intercept);
+        let target_mean = target_mean(targets, n, fit_intercept);
         let q = targets.n_outputs;
         let weighted = Mat::from_fn(n, q, |i, o| {
             roots[(i, 0)] * (targets.row(i)[o] - target_mean[o])
@@ -93,7 +89,7 @@ impl<'a> Dual<'a> {
 }
 
 /// The weighted means of the targets; 0 without an intercept.
-fn target_mean(targets: &WeightedTargets<'_>, n_rows: usize, fit_intercept: bool) -> Vec<f64> {
+fn target_mean(targets: WeightedTargets<'_>, n_rows: usize, fit_intercept: bool) -> Vec<f64> {
     let weight: f64 = (0..n_rows).map(|row| targets.weight(row)).sum();
     let mean = |o: usize| {
         let terms = (0..n_rows).map(|row| targets.weight(row) * targets.row(row)[o]);
@@ -176,9 +172,6 @@ impl Hat for Dual<'_> {
     fn epsilon(&self) -> f64 {
         0.0
     }
-    fn n_alphas(&self) -> usize {
-        self.factors.len()
-    }
     fn theta(&self) -> &Mat<f64> {
         &self.theta
     }
@@ -193,17 +186,11 @@ impl Hat for Dual<'_> {
         }
         out
     }
-    fn coords(&self, rows: &[usize]) -> Mat<f64> {
-        self.weighted_coords(rows)
-    }
-    fn targets(&self) -> &WeightedTargets<'_> {
+    fn targets(&self) -> WeightedTargets<'_> {
         self.targets
     }
     fn target_mean(&self) -> &[f64] {
         &self.target_mean
-    }
-    fn coefficients(&self, _: &Mat<f64>) -> Mat<f64> {
-        Mat::new()
     }
     fn one_minus_h(&self, a: &Mat<f64>) -> Mat<f64> {
         linalg::quadratic_form_diagonals(&self.factors, a.as_ref())
@@ -216,16 +203,22 @@ impl Hat for Dual<'_> {
     }
 }
 
-impl<R: Layout> Problem<'_, R> {
+impl<R: Layout> LinearProblem<'_, R> {
     /// The fit to all rows; `None` if it is too badly conditioned.
-    pub(super) fn dual(&self, model: &Model, monitor: &Monitor) -> Result<Option<Dual<'_>>> {
-        let frame = if model.fit_intercept {
+    pub(super) fn dual(&self, path: &RidgePath, monitor: &Monitor) -> Result<Option<Dual<'_>>> {
+        let frame = if path.fit_intercept {
             AffineFrame::near_mean(&self.rows)
         } else {
             AffineFrame::identity(self.rows.n_features())
         };
         let gram = self.inner_products(&frame, monitor)?;
-        Dual::new(gram, &self.targets, model, monitor)
+        Dual::new(
+            gram,
+            self.targets,
+            &path.alphas,
+            path.fit_intercept,
+            monitor,
+        )
     }
 
     /// ⟨x_i, x_j⟩ of all rows, the lower triangle.

@@ -29,22 +29,16 @@ pub(super) const MIN_PIVOT: f64 = 1e-5;
 pub(super) trait Hat: Sync {
     /// ε: 1 in the primal form, 0 in the dual.
     fn epsilon(&self) -> f64;
-    /// The number of λ.
-    fn n_alphas(&self) -> usize;
     /// θ: one column per λ and output.
     fn theta(&self) -> &Mat<f64>;
     /// The factor that turns e into a residual of the full fit: 1, or λ in the dual form.
     fn residual_scale(&self, alpha: usize) -> f64;
     /// a of each of `rows`, as columns.
     fn weighted_coords(&self, rows: &[usize]) -> Mat<f64>;
-    /// z of each of `rows`, as columns; in the dual form a, as all weights are positive there.
-    fn coords(&self, rows: &[usize]) -> Mat<f64>;
     /// y and √w.
-    fn targets(&self) -> &WeightedTargets<'_>;
+    fn targets(&self) -> WeightedTargets<'_>;
     /// ȳ, which is subtracted from the targets; 0 without an intercept.
     fn target_mean(&self) -> &[f64];
-    /// Coefficients from θ; empty in the dual form.
-    fn coefficients(&self, theta: &Mat<f64>) -> Mat<f64>;
 
     /// The diagonal of E for rows with coordinates `a`: 1 − h, one column per row, one row per λ.
     fn one_minus_h(&self, a: &Mat<f64>) -> Mat<f64>;
@@ -52,6 +46,21 @@ pub(super) trait Hat: Sync {
     fn system(&self, alpha: usize, a: MatRef<'_, f64>) -> Mat<f64>;
     /// B ← GB, for one λ.
     fn apply_g(&self, alpha: usize, b: MatMut<'_, f64>);
+
+    /// z of each of `rows`, as columns; in the dual form a, as all weights are positive there.
+    fn coords(&self, rows: &[usize]) -> Mat<f64> {
+        self.weighted_coords(rows)
+    }
+
+    /// Coefficients from θ; empty in the dual form.
+    fn coefficients(&self, _theta: &Mat<f64>) -> Mat<f64> {
+        Mat::new()
+    }
+
+    /// The number of λ.
+    fn n_alphas(&self) -> usize {
+        self.theta().ncols() / self.targets().n_outputs
+    }
 
     /// e = ε·y − Aθ for rows with coordinates `a`: one column per row.
     fn residuals(&self, rows: &[usize], a: MatRef<'_, f64>) -> Mat<f64> {
@@ -145,7 +154,7 @@ pub(super) fn eliminate<S: Collector>(
 }
 
 /// r ← y − r/√w: the predictions of the rows that were left out.
-fn to_predictions(targets: &WeightedTargets<'_>, rows: &[usize], residuals: MatMut<'_, f64>) {
+fn to_predictions(targets: WeightedTargets<'_>, rows: &[usize], residuals: MatMut<'_, f64>) {
     for (&row, column) in rows.iter().zip(residuals.col_iter_mut()) {
         let root = targets.root_weight(row);
         for (r, y) in column.iter_mut().zip(targets.row(row).iter().cycle()) {

@@ -4,7 +4,8 @@ use super::collect::{Collector, par_each};
 use super::dual::Dual;
 use super::eliminate::eliminate_all;
 use super::held_out::training_rows;
-use super::problem::{LooProblem, Model, WeightedTargets};
+use super::problem::WeightedTargets;
+use crate::data::{Dataset, Dense, Layout, Rows};
 use crate::linalg::{self, Mat};
 use crate::{Error, Monitor, Resampling, Result};
 
@@ -12,51 +13,62 @@ use crate::{Error, Monitor, Resampling, Result};
 const MAX_CONDITION: f64 = 1e10;
 
 /// A kernel matrix, targets and weights.
-#[derive(Debug)]
-pub struct KernelProblem<'a> {
-    gram: &'a [f64],
-    n_rows: usize,
+pub(super) struct KernelProblem<'a> {
+    gram: Dense<'a>,
     targets: WeightedTargets<'a>,
 }
 
-/// A ridge model without intercept or scaler.
-pub(super) fn model(alphas: &[f64]) -> Model {
-    Model {
-        alphas: alphas.to_vec(),
-        fit_intercept: false,
-        scaler: None,
-    }
-}
-
 impl<'a> KernelProblem<'a> {
-    /// `gram` holds K(x_i, x_j), row by row; `targets` `n_outputs` values per row.
-    pub fn new(
-        gram: &'a [f64],
-        targets: &'a [f64],
-        n_outputs: usize,
-        weights: Option<&[f64]>,
-    ) -> Result<Self> {
-        let n_rows = targets.len() / n_outputs.max(1);
-        let targets = WeightedTargets::new(n_rows, targets, n_outputs, weights)?;
-        if gram.len() != n_rows * n_rows {
+    /// The rows of `data` must be those of a square, dense and finite matrix.
+    pub(super) fn new(data: &Dataset<'a>, targets: WeightedTargets<'a>) -> Result<Self> {
+        let Rows::Dense(gram) = *data.rows() else {
+            return Err(Error::Parameter {
+                name: "K",
+                rule: "a dense matrix",
+                value: "other rows".into(),
+            });
+        };
+        let n = gram.n_rows();
+        if gram.n_features() != n {
             return Err(Error::Shape {
                 what: "K",
-                expected: n_rows * n_rows,
-                found: gram.len(),
+                expected: n * n,
+                found: gram.n_stored(),
             });
         }
-        if let Some(at) = gram.iter().position(|v| !v.is_finite()) {
-            return Err(Error::Value {
-                place: format!("K[{}, {}]", at / n_rows, at % n_rows),
-                value: gram[at],
-                rule: "every value must be finite",
-            });
+        for i in 0..n {
+            if let Some(j) = gram.row(i).iter().position(|v| !v.is_finite()) {
+                return Err(Error::Value {
+                    place: format!("K[{i}, {j}]"),
+                    value: gram.row(i)[j],
+                    rule: "every value must be finite",
+                });
+            }
         }
-        Ok(Self {
-            gram,
-            n_rows,
-            targets,
-        })
+        Ok(Self { gram, targets })
+    }
+
+    /// Passes the predictions of all folds for every λ to `collector`.
+    pub(super) fn run<S: Collector>(
+        &self,
+        alphas: &[f64],
+        folds: &dyn Resampling,
+        collector: S,
+        monitor: &Monitor,
+    ) -> Result<S> {
+        let (n, k) = (self.gram.n_rows(), folds.n_splits());
+        monitor.expect(k as u64);
+        let refit_fold = |fold: usize, collector: &mut S| {
+            let (train, test) = (training_rows(folds, fold), folds.held_out(fold));
+            let found = self.refit(alphas, &train, test, fold)?;
+            collector.add(fold, found.as_ref());
+            Ok(())
+        };
+        let gram = Mat::from_fn(n, n, |i, j| self.gram.row(i)[j]);
+        match Dual::new(gram, self.targets, alphas, false, monitor)? {
+            Some(dual) => eliminate_all(&dual, folds, collector, &refit_fold, monitor),
+            None => par_each(k, collector, monitor, &refit_fold),
+        }
     }
 
     /// Fits the training rows of one fold and predicts `test`: one column per row.
@@ -70,7 +82,7 @@ impl<'a> KernelProblem<'a> {
         let has_weight = |row: &&usize| self.targets.root_weight(**row) > 0.0;
         let train: Vec<usize> = train.iter().filter(has_weight).copied().collect();
         let (n, q) = (train.len(), self.targets.n_outputs);
-        let value = |i: usize, j: usize| self.gram[i * self.n_rows + j];
+        let value = |i: usize, j: usize| self.gram.row(i)[j];
         let root = |i: usize| self.targets.root_weight(train[i]);
         let gram = Mat::from_fn(n, n, |i, j| root(i) * root(j) * value(train[i], train[j]));
         let undetermined = || Error::Undetermined {
@@ -95,36 +107,5 @@ impl<'a> KernelProblem<'a> {
         let dual = linalg::product(vectors.as_ref(), scaled.as_ref());
         let across = Mat::from_fn(n, test.len(), |i, c| root(i) * value(test[c], train[i]));
         Ok(linalg::product(dual.transpose(), across.as_ref()))
-    }
-}
-
-impl LooProblem for KernelProblem<'_> {
-    fn n_rows(&self) -> usize {
-        self.n_rows
-    }
-
-    fn targets(&self) -> &WeightedTargets<'_> {
-        &self.targets
-    }
-
-    fn run<S: Collector>(
-        &self,
-        model: &Model,
-        folds: &dyn Resampling,
-        collector: S,
-        monitor: &Monitor,
-    ) -> Result<S> {
-        monitor.expect(folds.n_splits() as u64);
-        let refit_fold = |fold: usize, collector: &mut S| {
-            let (train, test) = (training_rows(folds, fold), folds.held_out(fold));
-            let found = self.refit(&model.alphas, &train, test, fold)?;
-            collector.add(fold, found.as_ref());
-            Ok(())
-        };
-        let gram = linalg::row_major(self.gram, self.n_rows, self.n_rows).to_owned();
-        match Dual::new(gram, &self.targets, model, monitor)? {
-            Some(dual) => eliminate_all(&dual, folds, collector, &refit_fold, monitor),
-            None => par_each(folds.n_splits(), collector, monitor, &refit_fold),
-        }
     }
 }

@@ -4,24 +4,17 @@ use super::collect::{Collector, par_each};
 use super::eliminate::{eliminate, eliminate_all};
 use super::held_out::{n_removed, training_rows};
 use super::primal::Primal;
-use super::problem::{LooProblem, Model, Problem, WeightedTargets};
+use super::problem::{LinearProblem, RidgePath};
 use super::refit::Fitted;
 use super::scaled::Scaled;
 use crate::data::Layout;
 use crate::{Monitor, Resampling, Result};
 
-impl<R: Layout> LooProblem for Problem<'_, R> {
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
-    }
-
-    fn targets(&self) -> &WeightedTargets<'_> {
-        &self.targets
-    }
-
-    fn run<S: Collector>(
+impl<R: Layout> LinearProblem<'_, R> {
+    /// Passes the predictions of all folds for every λ to `collector`.
+    pub(super) fn run<S: Collector>(
         &self,
-        model: &Model,
+        path: &RidgePath,
         folds: &dyn Resampling,
         collector: S,
         monitor: &Monitor,
@@ -29,7 +22,7 @@ impl<R: Layout> LooProblem for Problem<'_, R> {
         let k = folds.n_splits();
         monitor.expect(k as u64);
         let refit_fold = |fold: usize, collector: &mut S| {
-            let fitted = self.refit(model, &training_rows(folds, fold), fold, monitor)?;
+            let fitted = self.refit(path, &training_rows(folds, fold), fold, monitor)?;
             self.emit(&fitted, folds, fold, collector);
             Ok(())
         };
@@ -37,15 +30,15 @@ impl<R: Layout> LooProblem for Problem<'_, R> {
         let is_dual = p >= n && !collector.needs_coefficients();
         let has_zero_weights = self.targets.has_zero_weights();
         // Rows of zero weight are predicted, and may lie outside the span of the others.
-        if let Some(scaler) = model.effective_scaler(p >= n || has_zero_weights) {
+        if let Some(scaler) = path.effective_scaler(p >= n || has_zero_weights) {
             let scaled = if is_dual {
                 None
             } else {
-                Scaled::new(self, scaler, model, folds, monitor)?
+                Scaled::new(self, scaler, path, folds, monitor)?
             };
             return par_each(k, collector, monitor, &|fold, collector| {
                 let fitted = match &scaled {
-                    Some(scaled) => scaled.fit(model, folds, fold, monitor)?,
+                    Some(scaled) => scaled.fit(path, folds, fold, monitor)?,
                     None => None,
                 };
                 let Some(fitted) = fitted else {
@@ -56,12 +49,12 @@ impl<R: Layout> LooProblem for Problem<'_, R> {
             });
         }
         if is_dual && !has_zero_weights {
-            return match self.dual(model, monitor)? {
+            return match self.dual(path, monitor)? {
                 Some(dual) => eliminate_all(&dual, folds, collector, &refit_fold, monitor),
                 None => par_each(k, collector, monitor, &refit_fold),
             };
         }
-        let Some(primal) = Primal::new(self, model, folds, monitor)? else {
+        let Some(primal) = Primal::new(self, path, folds, monitor)? else {
             return par_each(k, collector, monitor, &refit_fold);
         };
         let n_coordinates = primal.n_coordinates();
@@ -85,9 +78,7 @@ impl<R: Layout> LooProblem for Problem<'_, R> {
             Ok(())
         })
     }
-}
 
-impl<R: Layout> Problem<'_, R> {
     /// Passes the predictions of a fitted fold, and its coefficients if needed, to `collector`.
     fn emit<S: Collector>(
         &self,

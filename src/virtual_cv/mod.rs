@@ -31,6 +31,25 @@
 //! | p < n | O(n·p² + Λ·n·p·(min(l, p) + q)) | O(p²) and a few panels of rows |
 //! | p ≥ n | O(n²·p + n³ + Λ·n²·l) | O(n²) |
 //!
+//! **Example.** Penalties share one factorisation:
+//!
+//! ```
+//! use ndarray::{Array2, Axis};
+//! use onefold::virtual_cv::{LinearModel, Virtual};
+//! use onefold::{Dataset, Engine, Folds, Monitor};
+//!
+//! let x = Array2::from_shape_fn((200, 5), |(i, j)| (i as f64 * (j + 2) as f64).sin());
+//! let y = x.sum_axis(Axis(1)).insert_axis(Axis(1));
+//! let data = Dataset::dense(x.view())?.with_values(y.view())?;
+//! let folds = Folds::leave_one_out(200)?;
+//! let ridge = |alpha| LinearModel { alpha, ..Default::default() };
+//! let (small, large) = (ridge(1e-3), ridge(10.0));
+//! let found = Virtual.out_of_fold(&[&small, &large], &data, &folds, &Monitor::new())?;
+//! let mse = |outputs: &Array2<f64>| (outputs - &y).powi(2).mean();
+//! assert!(mse(&found[0].outputs) < mse(&found[1].outputs));
+//! # Ok::<(), onefold::Error>(())
+//! ```
+//!
 //! **References.** Alippi and Roveri, "Virtual k-fold cross validation: a computation-aware method
 //! for accuracy assessment" (equations 1–8); Monari and Dreyfus, Neurocomputing 35 (2000); Rifkin
 //! and Lippert, "Notes on regularized least squares" (2007), for the dual form.
@@ -45,6 +64,7 @@ mod eliminate;
 mod held_out;
 mod kernel;
 mod linear;
+mod model;
 mod moments;
 mod primal;
 mod problem;
@@ -52,116 +72,208 @@ mod refit;
 mod scaled;
 mod spectrum;
 
-pub use collect::Errors;
-pub use diagnostics::{Diagnostics, diagnostics};
-pub use kernel::KernelProblem;
-pub use problem::{Model, Problem, Scaler};
+pub use collect::MeanSquaredErrors;
+pub use diagnostics::Diagnostics;
+pub use model::{Family, KernelRidge, LinearModel, Model, Scaler};
 
-use crate::data::Layout;
-use crate::{Monitor, Resampling, Result};
-use collect::{MseAccumulator, Predictions};
-use problem::{LooProblem, check_folds};
+use ndarray::{Array3, Array4, Axis};
 
-/// Held-out predictions, in the order of the folds' test rows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HeldOutPredictions {
-    /// Per test row and λ, one value per output.
-    pub values: Vec<f64>,
-    /// Per fold, λ and output, the coefficients and the intercept; empty if not computed.
-    pub coefficients: Vec<f64>,
+use crate::data::{Dataset, with_layout};
+use crate::{Cost, Engine, Error, Monitor, OutOfFold, Resampling, Result};
+use collect::{Collector, MseAccumulator, Predictions};
+use kernel::KernelProblem;
+use problem::{LinearProblem, RidgePath, WeightedTargets, root_weights};
+
+/// The engine of virtual k-fold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Virtual;
+
+impl<M: Model> Engine<M> for Virtual {
+    /// Candidates of one family share a factorisation.
+    fn out_of_fold(
+        &self,
+        candidates: &[&M],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+    ) -> Result<Vec<OutOfFold>> {
+        let mut found = vec![OutOfFold::default(); candidates.len()];
+        let mut families: Vec<Family> = vec![];
+        for candidate in candidates {
+            let family = candidate.family();
+            if families.contains(&family) {
+                continue;
+            }
+            families.push(family);
+            let members: Vec<usize> = (0..candidates.len())
+                .filter(|&i| candidates[i].family() == family)
+                .collect();
+            let path: Vec<&M> = members.iter().map(|&i| candidates[i]).collect();
+            let predictions = self.predictions(&path, data, folds, monitor)?;
+            for (number, &member) in members.iter().enumerate() {
+                let is_first = number == 0;
+                found[member] = OutOfFold {
+                    outputs: predictions.index_axis(Axis(1), number).to_owned(),
+                    cost: Cost {
+                        fits: u64::from(is_first),
+                        rows_fed: if is_first { data.n_rows() as u64 } else { 0 },
+                        rows_evaluated: predictions.len_of(Axis(0)) as u64,
+                        ..Cost::default()
+                    },
+                    notes: vec![],
+                };
+            }
+        }
+        Ok(found)
+    }
 }
 
-/// Predictions of all folds for every λ.
-pub fn predict<R: Layout>(
-    problem: &Problem<'_, R>,
-    model: &Model,
-    folds: &dyn Resampling,
-    monitor: &Monitor,
-) -> Result<HeldOutPredictions> {
-    predictions(problem, model, folds, 0, monitor)
+impl Virtual {
+    /// Out-of-fold predictions of candidates of one family: test row × candidate × output.
+    pub fn predictions<M: Model>(
+        &self,
+        candidates: &[&M],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+    ) -> Result<Array3<f64>> {
+        Ok(predict(candidates, data, folds, false, monitor)?.0)
+    }
+
+    /// [`Virtual::predictions`], with the coefficients of every fold: fold × candidate × output ×
+    /// feature, the intercept last.
+    pub fn predictions_with_coefficients(
+        &self,
+        candidates: &[&LinearModel],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+    ) -> Result<(Array3<f64>, Array4<f64>)> {
+        predict(candidates, data, folds, true, monitor)
+    }
+
+    /// Mean squared errors over the folds of candidates of one family; predictions are not stored.
+    pub fn mean_squared_errors<M: Model>(
+        &self,
+        candidates: &[&M],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+    ) -> Result<MeanSquaredErrors> {
+        let roots = root_weights(data);
+        let targets = WeightedTargets::new(data, roots.as_deref())?;
+        let collector = MseAccumulator::new(folds, targets, candidates.len());
+        Ok(run(candidates, data, targets, folds, collector, monitor)?.finish())
+    }
+
+    /// Leverages and leave-one-out residuals of a model without a scaler.
+    pub fn diagnostics(
+        &self,
+        model: &LinearModel,
+        data: &Dataset<'_>,
+        monitor: &Monitor,
+    ) -> Result<Diagnostics> {
+        if model.scaler.is_some() {
+            return Err(Error::Parameter {
+                name: "model",
+                rule: "without a scaler",
+                value: "one with a scaler".into(),
+            });
+        }
+        let path = RidgePath {
+            alphas: alphas(&[model])?,
+            fit_intercept: model.fit_intercept,
+            scaler: None,
+        };
+        let roots = root_weights(data);
+        let targets = WeightedTargets::new(data, roots.as_deref())?;
+        with_layout!(data, |examples| {
+            let rows = *examples.rows();
+            LinearProblem { rows, targets }.diagnostics(&path, monitor)
+        })
+    }
 }
 
-/// [`predict`], with the coefficients of every fold.
-pub fn predict_with_coefficients<R: Layout>(
-    problem: &Problem<'_, R>,
-    model: &Model,
+/// Predictions and, if needed, coefficients, otherwise those of no fold.
+fn predict<M: Model>(
+    candidates: &[&M],
+    data: &Dataset<'_>,
     folds: &dyn Resampling,
+    needs_coefficients: bool,
     monitor: &Monitor,
-) -> Result<HeldOutPredictions> {
-    let width = model.alphas.len() * problem.targets.n_outputs;
-    let n_coefficients = (problem.rows.n_features() + 1) * width;
-    predictions(problem, model, folds, n_coefficients, monitor)
-}
-
-/// Mean squared errors of all folds for every λ; predictions are not stored.
-pub fn errors<R: Layout>(
-    problem: &Problem<'_, R>,
-    model: &Model,
-    folds: &dyn Resampling,
-    monitor: &Monitor,
-) -> Result<Errors> {
-    mean_squared_errors(problem, model, folds, monitor)
-}
-
-/// Predictions of all folds of a kernel problem for every λ.
-pub fn predict_kernel(
-    problem: &KernelProblem<'_>,
-    alphas: &[f64],
-    folds: &dyn Resampling,
-    monitor: &Monitor,
-) -> Result<HeldOutPredictions> {
-    predictions(problem, &kernel::model(alphas), folds, 0, monitor)
-}
-
-/// Mean squared errors of all folds of a kernel problem for every λ.
-pub fn errors_kernel(
-    problem: &KernelProblem<'_>,
-    alphas: &[f64],
-    folds: &dyn Resampling,
-    monitor: &Monitor,
-) -> Result<Errors> {
-    mean_squared_errors(problem, &kernel::model(alphas), folds, monitor)
-}
-
-fn predictions(
-    problem: &impl LooProblem,
-    model: &Model,
-    folds: &dyn Resampling,
-    n_coefficients: usize,
-    monitor: &Monitor,
-) -> Result<HeldOutPredictions> {
-    model.check()?;
-    check_folds(folds, problem.n_rows())?;
-    let width = model.alphas.len() * problem.targets().n_outputs;
+) -> Result<(Array3<f64>, Array4<f64>)> {
+    let roots = root_weights(data);
+    let targets = WeightedTargets::new(data, roots.as_deref())?;
+    let (k, q) = (folds.n_splits(), targets.n_outputs);
     let mut offsets = vec![0];
-    for fold in 0..folds.n_splits() {
+    for fold in 0..k {
         offsets.push(offsets[fold] + folds.held_out(fold).len());
     }
-    let mut out = HeldOutPredictions {
-        values: vec![0.0; offsets[folds.n_splits()] * width],
-        coefficients: vec![0.0; folds.n_splits() * n_coefficients],
-    };
+    let (n_kept, width) = (
+        if needs_coefficients { k } else { 0 },
+        data.n_features() + 1,
+    );
+    let mut predictions = Array3::zeros((offsets[k], candidates.len(), q));
+    let mut coefficients = Array4::zeros((n_kept, candidates.len(), q, width));
     let collector = Predictions {
         offsets: &offsets,
-        width,
-        n_coefficients,
+        width: candidates.len() * q,
+        n_coefficients: coefficients.len() / k,
         first: 0,
-        predictions: &mut out.values,
-        coefficients: &mut out.coefficients,
+        predictions: predictions.as_slice_mut().expect("contiguous"),
+        coefficients: coefficients.as_slice_mut().expect("contiguous"),
     };
-    problem.run(model, folds, collector, monitor)?;
-    Ok(out)
+    run(candidates, data, targets, folds, collector, monitor)?;
+    Ok((predictions, coefficients))
 }
 
-fn mean_squared_errors(
-    problem: &impl LooProblem,
-    model: &Model,
+/// Passes the predictions of all folds, for every λ, to `collector`.
+fn run<M: Model, S: Collector>(
+    candidates: &[&M],
+    data: &Dataset<'_>,
+    targets: WeightedTargets<'_>,
     folds: &dyn Resampling,
+    collector: S,
     monitor: &Monitor,
-) -> Result<Errors> {
-    model.check()?;
-    check_folds(folds, problem.n_rows())?;
-    let width = model.alphas.len() * problem.targets().n_outputs;
-    let collector = MseAccumulator::new(folds, problem.targets(), width);
-    Ok(problem.run(model, folds, collector, monitor)?.errors)
+) -> Result<S> {
+    let alphas = alphas(candidates)?;
+    data.check_samples(folds.n_samples())?;
+    match candidates[0].family() {
+        Family::Linear {
+            fit_intercept,
+            scaler,
+        } => {
+            let path = RidgePath {
+                alphas,
+                fit_intercept,
+                scaler,
+            };
+            with_layout!(data, |examples| {
+                let rows = *examples.rows();
+                LinearProblem { rows, targets }.run(&path, folds, collector, monitor)
+            })
+        }
+        Family::PrecomputedKernel => {
+            KernelProblem::new(data, targets)?.run(&alphas, folds, collector, monitor)
+        }
+    }
+}
+
+/// The penalties of candidates of one family, of which there must be some.
+fn alphas<M: Model>(candidates: &[&M]) -> Result<Vec<f64>> {
+    let refuse = |name, rule, value| Err(Error::Parameter { name, rule, value });
+    let alphas: Vec<f64> = candidates.iter().map(|c| c.alpha()).collect();
+    let bad = alphas.iter().find(|a| !(a.is_finite() && **a >= 0.0));
+    if bad.is_some() || alphas.is_empty() {
+        let value = bad.map_or("nothing".into(), f64::to_string);
+        return refuse("alpha", "finite and not negative", value);
+    }
+    if candidates
+        .iter()
+        .any(|c| c.family() != candidates[0].family())
+    {
+        let value = "candidates of several families".into();
+        return refuse("candidates", "of one family", value);
+    }
+    Ok(alphas)
 }

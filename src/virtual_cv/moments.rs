@@ -7,7 +7,7 @@
 //! **Method.** Rows are packed into dense panels and multiplied as matrices; sparse rows are added
 //! entry by entry.
 
-use super::problem::Problem;
+use super::problem::LinearProblem;
 use crate::data::{Layout, Row};
 use crate::linalg::{self, Mat, MatRef};
 use crate::{Monitor, Resampling, Result};
@@ -166,7 +166,7 @@ impl Moments {
     }
 }
 
-impl<R: Layout> Problem<'_, R> {
+impl<R: Layout> LinearProblem<'_, R> {
     /// Moments in a frame in which they can be centred; `None` if the columns have no common scale.
     pub(super) fn moments(
         &self,
@@ -233,6 +233,33 @@ impl<R: Layout> Problem<'_, R> {
             all,
             folds: each,
         })
+    }
+
+    /// A power of two that brings the largest value of `rows` near 1, or 1 if no square overflows or
+    /// underflows; and the largest value of every column. `None` if other columns would underflow.
+    pub(super) fn unit(&self, frame: &AffineFrame, rows: &[usize]) -> Option<(f64, Vec<f64>)> {
+        let mut values = vec![0.0; frame.shift.len()];
+        let mut sizes = values.clone();
+        for &row in rows {
+            frame.write(self.rows.row(row), 1.0, &mut values);
+            for (size, v) in sizes.iter_mut().zip(&values) {
+                *size = v.abs().max(*size);
+            }
+        }
+        let largest = sizes.iter().copied().fold(0.0, f64::max);
+        let smallest = sizes
+            .iter()
+            .filter(|&&s| s > 0.0)
+            .copied()
+            .fold(largest, f64::min);
+        if !largest.is_finite() || smallest < largest * 1e-140 {
+            return None;
+        }
+        if largest == 0.0 || (smallest > 1e-100 && largest < 1e100) {
+            return Some((1.0, sizes));
+        }
+        let unit = largest.log2().round().clamp(-1000.0, 1000.0).exp2().recip();
+        Some((unit, sizes))
     }
 
     /// p + q + 1: the length of a.

@@ -2,7 +2,7 @@
 
 use super::eliminate::Hat;
 use super::moments::{AffineFrame, Moments, PANEL_ROWS, RowPanel, is_sparse};
-use super::problem::{Model, Problem, WeightedTargets};
+use super::problem::{LinearProblem, RidgePath, WeightedTargets};
 use super::refit::{Fitted, ROUNDING};
 use super::spectrum::Spectrum;
 use crate::data::{Layout, Row};
@@ -11,7 +11,7 @@ use crate::{Monitor, Resampling, Result};
 
 /// The fit to all rows, in coordinates z that make it diagonal.
 pub(super) struct Primal<'a, R> {
-    pub(super) problem: &'a Problem<'a, R>,
+    pub(super) problem: &'a LinearProblem<'a, R>,
     pub(super) moments: Moments,
     pub(super) spectrum: Spectrum,
     /// Whether the spectrum came from the Gram: then moments of folds may be rotated, too.
@@ -32,17 +32,17 @@ pub(super) struct Primal<'a, R> {
 impl<'a, R: Layout> Primal<'a, R> {
     /// `None` if rounding hides which directions the rows determine.
     pub(super) fn new(
-        problem: &'a Problem<'a, R>,
-        model: &Model,
+        problem: &'a LinearProblem<'a, R>,
+        path: &RidgePath,
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
         let p = problem.rows.n_features();
-        let Some(moments) = problem.moments(model.fit_intercept, folds, monitor)? else {
+        let Some(moments) = problem.moments(path.fit_intercept, folds, monitor)? else {
             return Ok(None);
         };
         let unit = moments.frame.scale.first().copied().unwrap_or(1.0);
-        let alphas: Vec<f64> = model
+        let alphas: Vec<f64> = path
             .alphas
             .iter()
             .map(|a| (a * unit * unit).min(f64::MAX))
@@ -52,7 +52,7 @@ impl<'a, R: Layout> Primal<'a, R> {
             return Ok(None);
         }
         let mean_offset = |j: usize| {
-            if model.fit_intercept {
+            if path.fit_intercept {
                 moments.mean_offset(j)
             } else {
                 0.0
@@ -67,7 +67,7 @@ impl<'a, R: Layout> Primal<'a, R> {
         let products = Mat::from_fn(p, n_outputs, |i, o| {
             moments.all[(p + o, i)] - weight * offset[i] * target_mean[o]
         });
-        let min_alpha = model.min_alpha() * unit * unit;
+        let min_alpha = path.min_alpha() * unit * unit;
         let from_gram = Spectrum::from_gram(&gram, &products, min_alpha);
         let is_from_gram = from_gram.is_some();
         let spectrum = if is_from_gram {
@@ -76,7 +76,7 @@ impl<'a, R: Layout> Primal<'a, R> {
             let mut frame = moments.frame.clone();
             for j in 0..p {
                 let mean = (frame.shift[j] * frame.scale[j]).abs() + offset[j].abs();
-                if model.fit_intercept && gram[(j, j)] <= weight * (ROUNDING * mean).powi(2) {
+                if path.fit_intercept && gram[(j, j)] <= weight * (ROUNDING * mean).powi(2) {
                     frame.scale[j] = 0.0;
                     offset[j] = 0.0;
                 }
@@ -88,14 +88,14 @@ impl<'a, R: Layout> Primal<'a, R> {
             vt_offset: (0..spectrum.vt.nrows())
                 .map(|i| (0..p).map(|j| spectrum.vt[(i, j)] * offset[j]).sum())
                 .collect(),
-            g: g_diagonal(&spectrum, &alphas, model.fit_intercept.then_some(weight)),
-            theta: theta(&spectrum, &alphas, model.fit_intercept),
+            g: g_diagonal(&spectrum, &alphas, path.fit_intercept.then_some(weight)),
+            theta: theta(&spectrum, &alphas, path.fit_intercept),
             problem,
             moments,
             spectrum,
             is_from_gram,
             target_mean,
-            fit_intercept: model.fit_intercept,
+            fit_intercept: path.fit_intercept,
             alphas,
         }))
     }
@@ -193,9 +193,6 @@ impl<R: Layout> Hat for Primal<'_, R> {
     fn epsilon(&self) -> f64 {
         1.0
     }
-    fn n_alphas(&self) -> usize {
-        self.g.ncols()
-    }
     fn theta(&self) -> &Mat<f64> {
         &self.theta
     }
@@ -208,8 +205,8 @@ impl<R: Layout> Hat for Primal<'_, R> {
     fn coords(&self, rows: &[usize]) -> Mat<f64> {
         self.scaled_coords(rows, |_| 1.0)
     }
-    fn targets(&self) -> &WeightedTargets<'_> {
-        &self.problem.targets
+    fn targets(&self) -> WeightedTargets<'_> {
+        self.problem.targets
     }
     fn target_mean(&self) -> &[f64] {
         &self.target_mean
@@ -250,7 +247,7 @@ impl<R: Layout> Hat for Primal<'_, R> {
 
 /// The R factor of all centred rows and targets.
 fn r_factor<R: Layout>(
-    problem: &Problem<'_, R>,
+    problem: &LinearProblem<'_, R>,
     frame: &AffineFrame,
     (offset, target_mean): (&[f64], &[f64]),
     monitor: &Monitor,

@@ -9,7 +9,7 @@
 //! **Cost.** O(n·p²) per fold.
 
 use super::moments::{AffineFrame, PANEL_ROWS, RowPanel};
-use super::problem::{Model, Problem};
+use super::problem::{LinearProblem, RidgePath};
 use super::spectrum::Spectrum;
 use crate::data::{Layout, Row};
 use crate::linalg::{self, Mat};
@@ -25,11 +25,11 @@ pub(super) struct Fitted {
     coefficients: Mat<f64>,
 }
 
-impl<R: Layout> Problem<'_, R> {
+impl<R: Layout> LinearProblem<'_, R> {
     /// Fits the training rows of fold `fold`, which may repeat, for every λ.
     pub(super) fn refit(
         &self,
-        model: &Model,
+        path: &RidgePath,
         train: &[usize],
         fold: usize,
         monitor: &Monitor,
@@ -44,13 +44,13 @@ impl<R: Layout> Problem<'_, R> {
         }
         let (p, q) = (self.rows.n_features(), self.targets.n_outputs);
         let (raw_frame, unit) = self
-            .training_frame(model, train)
+            .training_frame(path, train)
             .ok_or_else(|| undetermined("its columns differ in scale by more than 1e140"))?;
         let frame = AffineFrame {
             scale: raw_frame.scale.iter().map(|s| s * unit).collect(),
             shift: raw_frame.shift,
         };
-        let target_mean = self.target_mean(model, train, weight);
+        let target_mean = self.target_mean(path, train, weight);
         let r = linalg::tsqr(train, p + q, monitor, &|row, out| {
             let root = self.targets.root_weight(row);
             frame.write(self.rows.row(row), root, &mut out[..p]);
@@ -59,7 +59,7 @@ impl<R: Layout> Problem<'_, R> {
                 *out = root * (y - mean);
             }
         })?;
-        let alphas: Vec<f64> = model.alphas.iter().map(|a| a * unit * unit).collect();
+        let alphas: Vec<f64> = path.alphas.iter().map(|a| a * unit * unit).collect();
         let min_alpha = alphas.iter().copied().fold(f64::INFINITY, f64::min);
         let spectrum = Spectrum::from_r_factor(&r, p, min_alpha, monitor)?.ok_or_else(|| {
             undetermined(
@@ -81,10 +81,10 @@ impl<R: Layout> Problem<'_, R> {
 
     /// The centring and scaling of the columns in training, and the unit of [`Self::unit`]; `None` if
     /// there is no such unit.
-    fn training_frame(&self, model: &Model, train: &[usize]) -> Option<(AffineFrame, f64)> {
+    fn training_frame(&self, path: &RidgePath, train: &[usize]) -> Option<(AffineFrame, f64)> {
         let p = self.rows.n_features();
         let mut frame = AffineFrame::identity(p);
-        let scaler = model.scaler.filter(|s| s.with_mean || s.with_std);
+        let scaler = path.scaler.filter(|s| s.with_mean || s.with_std);
         if let Some(scaler) = scaler {
             let mean = self.mean(train, |_| 1.0);
             if scaler.with_std {
@@ -101,10 +101,10 @@ impl<R: Layout> Problem<'_, R> {
                 frame.shift = mean;
             }
         }
-        if model.fit_intercept {
+        if path.fit_intercept {
             frame.shift = self.mean(train, |row| self.targets.weight(row));
         }
-        let is_centred = model.fit_intercept || scaler.is_some_and(|s| s.with_mean);
+        let is_centred = path.fit_intercept || scaler.is_some_and(|s| s.with_mean);
         let (unit, sizes) = self.unit(&frame, train)?;
         for (j, size) in sizes.into_iter().enumerate() {
             if is_centred && size <= ROUNDING * frame.shift[j].abs() * frame.scale[j] {
@@ -112,33 +112,6 @@ impl<R: Layout> Problem<'_, R> {
             }
         }
         Some((frame, unit))
-    }
-
-    /// A power of two that brings the largest value of `rows` near 1, or 1 if no square overflows or
-    /// underflows; and the largest value of every column. `None` if other columns would underflow.
-    pub(super) fn unit(&self, frame: &AffineFrame, rows: &[usize]) -> Option<(f64, Vec<f64>)> {
-        let mut values = vec![0.0; frame.shift.len()];
-        let mut sizes = values.clone();
-        for &row in rows {
-            frame.write(self.rows.row(row), 1.0, &mut values);
-            for (size, v) in sizes.iter_mut().zip(&values) {
-                *size = v.abs().max(*size);
-            }
-        }
-        let largest = sizes.iter().copied().fold(0.0, f64::max);
-        let smallest = sizes
-            .iter()
-            .filter(|&&s| s > 0.0)
-            .copied()
-            .fold(largest, f64::min);
-        if !largest.is_finite() || smallest < largest * 1e-140 {
-            return None;
-        }
-        if largest == 0.0 || (smallest > 1e-100 && largest < 1e100) {
-            return Some((1.0, sizes));
-        }
-        let unit = largest.log2().round().clamp(-1000.0, 1000.0).exp2().recip();
-        Some((unit, sizes))
     }
 
     /// The weighted means of the columns, with one step of iterative refinement.
@@ -177,9 +150,9 @@ impl<R: Layout> Problem<'_, R> {
     }
 
     /// The weighted means of the targets; 0 without an intercept.
-    fn target_mean(&self, model: &Model, rows: &[usize], weight: f64) -> Vec<f64> {
+    fn target_mean(&self, path: &RidgePath, rows: &[usize], weight: f64) -> Vec<f64> {
         let mut mean = vec![0.0; self.targets.n_outputs];
-        if model.fit_intercept {
+        if path.fit_intercept {
             for &row in rows {
                 let part = self.targets.weight(row) / weight;
                 for (mean, y) in mean.iter_mut().zip(self.targets.row(row)) {

@@ -11,8 +11,9 @@
 //! **Cost.** O(n·p²) for the moments, O(p³) per fold.
 
 use super::held_out::HeldOut;
+use super::model::Scaler;
 use super::moments::Moments;
-use super::problem::{Model, Problem, Scaler};
+use super::problem::{LinearProblem, RidgePath};
 use super::refit::{Fitted, is_constant, standard_deviation};
 use super::spectrum::Spectrum;
 use crate::data::Layout;
@@ -24,27 +25,27 @@ const MIN_KEPT_FRACTION: f64 = 1e-4;
 
 /// Moments of all rows, weighted for the model and unweighted for the scaler.
 pub(super) struct Scaled<'a, R> {
-    problem: &'a Problem<'a, R>,
+    problem: &'a LinearProblem<'a, R>,
     scaler: Scaler,
     weighted: Moments,
     /// Only if there are weights: the scaler ignores them.
-    unweighted: Option<(Problem<'a, R>, Mat<f64>)>,
+    unweighted: Option<(LinearProblem<'a, R>, Mat<f64>)>,
 }
 
 impl<'a, R: Layout> Scaled<'a, R> {
     pub(super) fn new(
-        problem: &'a Problem<'a, R>,
+        problem: &'a LinearProblem<'a, R>,
         scaler: Scaler,
-        model: &Model,
+        path: &RidgePath,
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
-        let is_centred = model.fit_intercept || scaler.with_mean;
+        let is_centred = path.fit_intercept || scaler.with_mean;
         let Some(weighted) = problem.moments(is_centred, folds, monitor)? else {
             return Ok(None);
         };
         let unweighted = if problem.targets.is_weighted() {
-            let problem = Problem {
+            let problem = LinearProblem {
                 rows: problem.rows,
                 targets: problem.targets.unweighted(),
             };
@@ -65,7 +66,7 @@ impl<'a, R: Layout> Scaled<'a, R> {
     /// Fits one fold for every λ; `None` if it has to be refitted.
     pub(super) fn fit(
         &self,
-        model: &Model,
+        path: &RidgePath,
         folds: &dyn Resampling,
         fold: usize,
         monitor: &Monitor,
@@ -93,10 +94,10 @@ impl<'a, R: Layout> Scaled<'a, R> {
                 }
             }
         };
-        Ok(self.solve(model, &train, &unweighted))
+        Ok(self.solve(path, &train, &unweighted))
     }
 
-    fn solve(&self, model: &Model, train: &Mat<f64>, unweighted: &Mat<f64>) -> Option<Fitted> {
+    fn solve(&self, path: &RidgePath, train: &Mat<f64>, unweighted: &Mat<f64>) -> Option<Fitted> {
         let (p, q) = (
             self.problem.rows.n_features(),
             self.problem.targets.n_outputs,
@@ -109,7 +110,7 @@ impl<'a, R: Layout> Scaled<'a, R> {
         // Means and centre are in the frame's units: x − shift, times a power of two.
         let mean = |j: usize| unweighted[(last, j)] / n;
         let centre: Vec<f64> = (0..p)
-            .map(|j| match (model.fit_intercept, self.scaler.with_mean) {
+            .map(|j| match (path.fit_intercept, self.scaler.with_mean) {
                 (true, _) => train[(last, j)] / weight,
                 (false, true) => mean(j),
                 (false, false) => 0.0,
@@ -133,7 +134,7 @@ impl<'a, R: Layout> Scaled<'a, R> {
         let scale: Vec<f64> = (0..p).map(scale).collect::<Option<_>>()?;
         let target_mean: Vec<f64> = (0..q)
             .map(|o| {
-                if model.fit_intercept {
+                if path.fit_intercept {
                     train[(last, p + o)] / weight
                 } else {
                     0.0
@@ -153,8 +154,8 @@ impl<'a, R: Layout> Scaled<'a, R> {
                 - target_mean[o] * (train[(last, i)] - weight * centre[i]);
             about / scale[i]
         });
-        let spectrum = Spectrum::from_gram(&gram, &products, model.min_alpha())?;
-        let theta = spectrum.solve(&model.alphas);
+        let spectrum = Spectrum::from_gram(&gram, &products, path.min_alpha())?;
+        let theta = spectrum.solve(&path.alphas);
         let beta = linalg::product(spectrum.vt.transpose(), theta.as_ref());
         // β for x − shift in the units of the rows; the last is the prediction at the shift.
         let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {

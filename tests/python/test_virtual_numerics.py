@@ -239,7 +239,7 @@ def test_shapes_and_values_are_checked_by_the_core():
         _core.virtual_predict(X, y[:, None], np.ones(2), folds, model)
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1"):
         _core.virtual_predict(X, y[:, None], -np.ones(50), folds, model)
-    with pytest.raises(ValueError, match="cv: 40 samples for 50 rows"):
+    with pytest.raises(ValueError, match="samples of cv: expected length 50, got 40"):
         _core.virtual_predict(X, y[:, None], None, resolve_cv(5, X[:40]), model)
     with pytest.raises(ValueError, match="alpha must be finite and not negative, got nothing"):
         _core.virtual_predict(X, y[:, None], None, folds, _core.LeastSquares([]))

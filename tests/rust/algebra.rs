@@ -1,6 +1,6 @@
-//! Linear algebra as in the first lecture.
+//! Textbook linear algebra.
 
-/// Solves Ax = b by Gauss's elimination with pivots, and gives ln |det A| as well.
+/// Solves Ax = b by Gaussian elimination with pivoting; returns x and ln |det A|.
 pub(crate) fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> (Vec<f64>, f64) {
     let n = b.len();
     let mut log_determinant = 0.0;
@@ -27,8 +27,7 @@ pub(crate) fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> (Vec<f64>, f64) {
     (b, log_determinant)
 }
 
-/// Whether two lists of numbers agree to `tolerance` × the larger of 1 and the number; infinities
-/// agree with themselves.
+/// Asserts that numbers agree to `tolerance` × max(1, |expected|); equal infinities agree.
 pub(crate) fn assert_close(found: &[f64], expected: &[f64], tolerance: f64, context: &str) {
     assert_eq!(found.len(), expected.len(), "{context}");
     for (found, expected) in found.iter().zip(expected) {

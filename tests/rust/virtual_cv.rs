@@ -1,96 +1,72 @@
 //! Every fold equals a fit to its training rows, by the normal equations of small problems.
 
-use onefold::data::{Csr, Dense, Layout};
-use onefold::virtual_cv::{
-    Cv, KernelProblem, Model, Problem, Scaler, diagnostics, errors, predict, predict_kernel,
-    predict_with_coefficients,
-};
-use onefold::{Folds, Monitor, Splits};
+use ndarray::{Array1, Array2, Array3, Axis};
+use onefold::data::{Csr, Layout, Rows, Targets};
+use onefold::virtual_cv::{KernelRidge, LinearModel, MeanSquaredErrors, Model, Scaler, Virtual};
+use onefold::{Dataset, Engine, Error, Folds, Monitor, Resampling, Result, Splits};
 use proptest::prelude::*;
 
-/// Solves Ax = b by elimination with row exchanges.
-fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
-    let n = b.len();
-    for k in 0..n {
-        let pivot = (k..n)
-            .max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))
-            .expect("not empty");
-        a.swap(k, pivot);
-        b.swap(k, pivot);
-        for i in k + 1..n {
-            let (above, below) = a.split_at_mut(i);
-            let factor = below[0][k] / above[k][k];
-            for (x, y) in below[0].iter_mut().zip(&above[k]) {
-                *x -= factor * y;
-            }
-            b[i] -= factor * b[k];
-        }
-    }
-    for k in (0..n).rev() {
-        for i in k + 1..n {
-            b[k] -= a[k][i] * b[i];
-        }
-        b[k] /= a[k][k];
-    }
-    b
-}
+use crate::algebra::solve;
 
 struct Data {
-    x: Vec<f64>,
-    y: Vec<f64>,
-    w: Vec<f64>,
-    n: usize,
-    p: usize,
+    x: Array2<f64>,
+    y: Array2<f64>,
+    w: Array1<f64>,
 }
 
 impl Data {
-    fn row(&self, i: usize) -> &[f64] {
-        &self.x[i * self.p..][..self.p]
+    fn new(n: usize, p: usize, seed: u64) -> Self {
+        let mut state = seed.wrapping_mul(2).wrapping_add(1);
+        let mut draw = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) as f64) / f64::from(1_u32 << 31) * 2.0 - 1.0
+        };
+        Self {
+            x: Array2::from_shape_simple_fn((n, p), || draw() + 0.5),
+            y: Array2::from_shape_simple_fn((n, 1), || 3.0 * draw() + 2.0),
+            w: Array1::from_shape_simple_fn(n, || draw().abs() + 0.05),
+        }
+    }
+
+    fn unweighted(&self) -> Dataset<'_> {
+        let data = Dataset::dense(self.x.view()).expect("contiguous");
+        data.with_values(self.y.view()).expect("valid")
+    }
+
+    fn weighted(&self) -> Dataset<'_> {
+        let data = self.unweighted();
+        data.with_weights(self.w.view()).expect("valid")
     }
 
     /// Coefficients, the intercept last, by the normal equations of (x, 1).
-    fn fit(&self, train: &[usize], alpha: f64, intercept: bool) -> Vec<f64> {
-        let m = self.p + usize::from(intercept);
+    fn fit(&self, train: &[usize], alpha: f64, fit_intercept: bool) -> Array1<f64> {
+        let p = self.x.ncols();
+        let m = p + usize::from(fit_intercept);
         let mut a = vec![vec![0.0; m]; m];
         let mut b = vec![0.0; m];
         for &i in train {
-            let mut row = self.row(i).to_vec();
+            let mut row = self.x.row(i).to_vec();
             row.resize(m, 1.0);
             for j in 0..m {
-                b[j] += self.w[i] * row[j] * self.y[i];
+                b[j] += self.w[i] * row[j] * self.y[(i, 0)];
                 for k in 0..m {
                     a[j][k] += self.w[i] * row[j] * row[k];
                 }
             }
         }
-        for (j, row) in a.iter_mut().enumerate().take(self.p) {
+        for (j, row) in a.iter_mut().enumerate().take(p) {
             row[j] += alpha;
         }
-        let mut beta = solve(a, b);
-        beta.resize(self.p + 1, 0.0);
-        beta
+        let (mut beta, _) = solve(a, b);
+        beta.resize(p + 1, 0.0);
+        beta.into()
     }
 
-    fn predict(&self, beta: &[f64], i: usize) -> f64 {
-        let inner: f64 = self.row(i).iter().zip(beta).map(|(x, b)| x * b).sum();
-        inner + beta[self.p]
-    }
-}
-
-fn data(n: usize, p: usize, seed: u64) -> Data {
-    let mut state = seed.wrapping_mul(2).wrapping_add(1);
-    let mut draw = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) as f64) / f64::from(1_u32 << 31) * 2.0 - 1.0
-    };
-    Data {
-        x: (0..n * p).map(|_| draw() + 0.5).collect(),
-        y: (0..n).map(|_| 3.0 * draw() + 2.0).collect(),
-        w: (0..n).map(|_| draw().abs() + 0.05).collect(),
-        n,
-        p,
+    fn predict(&self, beta: &Array1<f64>, i: usize) -> f64 {
+        let (beta, intercept) = beta.view().split_at(Axis(0), self.x.ncols());
+        self.x.row(i).dot(&beta) + intercept[0]
     }
 }
 
@@ -98,12 +74,31 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-8 * (1.0 + b.abs())
 }
 
-fn ridge(alphas: &[f64], intercept: bool) -> Model {
-    Model {
-        alphas: alphas.to_vec(),
-        intercept,
-        scaler: None,
+fn all_close<'a>(
+    a: impl IntoIterator<Item = &'a f64>,
+    b: impl IntoIterator<Item = &'a f64>,
+) -> bool {
+    a.into_iter().zip(b).all(|(a, b)| close(*a, *b))
+}
+
+fn ridge(alpha: f64, fit_intercept: bool) -> LinearModel {
+    LinearModel {
+        alpha,
+        fit_intercept,
+        ..LinearModel::default()
     }
+}
+
+fn predict<M: Model>(models: &[M], data: &Dataset<'_>, folds: &dyn Resampling) -> Array3<f64> {
+    let models: Vec<_> = models.iter().collect();
+    let found = Virtual.predictions(&models, data, folds, &Monitor::new());
+    found.expect("determined")
+}
+
+fn errors<M: Model>(models: &[M], data: &Dataset<'_>, folds: &Folds) -> MeanSquaredErrors {
+    let models: Vec<_> = models.iter().collect();
+    let found = Virtual.mean_squared_errors(&models, data, folds, &Monitor::new());
+    found.expect("determined")
 }
 
 proptest! {
@@ -112,139 +107,148 @@ proptest! {
     #[test]
     fn folds_of_any_size_are_refits(
         n in 20_usize..40, p in 1_usize..6, k in 2_usize..20, seed in any::<u64>(),
-        intercept in any::<bool>(),
+        fit_intercept in any::<bool>(),
     ) {
-        let data = data(n, p, seed);
-        let labels: Vec<usize> = (0..n).map(|i| (i + i / k) % k).collect();
+        let data = Data::new(n, p, seed);
+        let labels: Array1<usize> = (0..n).map(|i| (i + i / k) % k).collect();
         let folds = Folds::from_labels(&labels, k).expect("valid");
-        let alphas = [0.1, 2.0];
-        let rows = Dense::new(ndarray::ArrayView2::from_shape((n, p), &data.x).expect("shape")).expect("valid");
-        let problem = Problem::new(&rows, &data.y, 1, Some(&data.w)).expect("valid");
-        let found = predict(&problem, &ridge(&alphas, intercept), Cv::Folds(&folds), &Monitor::new())
-            .expect("determined");
-        let mut place = found.values.iter();
+        let models = [0.1, 2.0].map(|alpha| ridge(alpha, fit_intercept));
+        let found = predict(&models, &data.weighted(), &folds);
+        let mut rows = found.outer_iter();
         for fold in 0..k {
             let train: Vec<usize> = (0..n).filter(|&i| labels[i] != fold).collect();
-            let fits = alphas.map(|a| data.fit(&train, a, intercept));
+            let fits = models.map(|m| data.fit(&train, m.alpha, fit_intercept));
             for &row in folds.rows(fold..fold + 1) {
-                for beta in &fits {
-                    let found = *place.next().expect("a value a row and λ");
-                    prop_assert!(close(found, data.predict(beta, row)));
+                let found = rows.next().expect("one row per test row");
+                for (beta, found) in fits.iter().zip(found) {
+                    prop_assert!(close(*found, data.predict(beta, row)));
                 }
             }
         }
     }
 }
 
-#[test]
-fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
-    let data = data(12, 20, 5);
-    let rows = Dense::new(ndarray::ArrayView2::from_shape((12, 20), &data.x).expect("shape"))
-        .expect("valid");
-    let problem = Problem::new(&rows, &data.y, 1, Some(&data.w)).expect("valid");
+/// Folds, and splits with rows that repeat or are in neither set.
+fn splits() -> Splits {
     let splits = vec![
         ((2..12).collect(), vec![0, 1]),
         ((0..6).collect(), vec![5, 9]),
         (vec![1, 1, 2, 3, 4, 5, 6], vec![0, 11]),
     ];
-    let splits = Splits::new(12, splits).expect("valid");
-    let cv = Cv::Splits(&splits);
-    let model = ridge(&[0.3], false);
-    let found = predict(&problem, &model, cv, &Monitor::new()).expect("determined");
-    let mut gram = vec![];
-    for i in 0..12 {
-        for j in 0..12 {
-            gram.push(
-                data.row(i)
-                    .iter()
-                    .zip(data.row(j))
-                    .map(|(a, b)| a * b)
-                    .sum(),
-            );
-        }
-    }
-    let kernel = KernelProblem::new(&gram, &data.y, 1, Some(&data.w)).expect("valid");
-    let twin = predict_kernel(&kernel, &[0.3], cv, &Monitor::new()).expect("determined");
-    let mut place = 0;
-    for split in 0..splits.len() {
-        let beta = data.fit(splits.train(split), 0.3, false);
-        for &row in splits.test(split) {
-            assert!(close(found.values[place], data.predict(&beta, row)));
-            assert!(close(twin.values[place], data.predict(&beta, row)));
-            place += 1;
-        }
-    }
-    // Asked for coefficients, the primal answers, and says the same.
-    let primal = predict_with_coefficients(&problem, &model, cv, &Monitor::new()).expect("valid");
-    for (a, b) in primal.values.iter().zip(&found.values) {
-        assert!(close(*a, *b));
-    }
-    assert_eq!(primal.coefficients.len(), 3 * 21);
+    Splits::new(12, splits).expect("valid")
 }
 
 #[test]
-fn errors_that_sums_cannot_tell_come_from_the_predictions() {
-    let data = data(40, 3, 9);
-    let rows = Dense::new(ndarray::ArrayView2::from_shape((40, 3), &data.x).expect("shape"))
-        .expect("valid");
+fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
+    let data = Data::new(12, 20, 5);
+    let (splits, model) = (splits(), ridge(0.3, false));
+    let found = predict(&[model], &data.weighted(), &splits);
+    let gram = data.x.dot(&data.x.t());
+    let kernel = Dataset::dense(gram.view()).expect("contiguous");
+    let kernel = kernel.with_values(data.y.view()).expect("valid");
+    let kernel = kernel.with_weights(data.w.view()).expect("valid");
+    let by_kernel = predict(&[KernelRidge { alpha: 0.3 }], &kernel, &splits);
+    let (mut place, mut betas) = (0, vec![]);
+    for split in 0..splits.len() {
+        let beta = data.fit(splits.train(split), 0.3, false);
+        for &row in splits.test(split) {
+            let expected = data.predict(&beta, row);
+            assert!(close(found[(place, 0, 0)], expected));
+            assert!(close(by_kernel[(place, 0, 0)], expected));
+            place += 1;
+        }
+        betas.push(beta);
+    }
+    // With coefficients the primal form is used; the predictions are the same.
+    let (primal, coefficients) = Virtual
+        .predictions_with_coefficients(&[&model], &data.weighted(), &splits, &Monitor::new())
+        .expect("determined");
+    assert!(all_close(&primal, &found));
+    assert_eq!(coefficients.dim(), (3, 1, 1, 21));
+    for (split, beta) in betas.iter().enumerate() {
+        assert!(all_close(&coefficients.index_axis(Axis(0), split), beta));
+    }
+}
+
+#[test]
+fn candidates_of_any_family_have_the_outputs_they_have_alone() {
+    let data = Data::new(40, 3, 2);
+    let scaled = LinearModel {
+        alpha: 1.0,
+        scaler: Some(Scaler::default()),
+        ..LinearModel::default()
+    };
+    let models = [
+        ridge(1.0, true),
+        scaled,
+        ridge(2.0, true),
+        ridge(1.0, false),
+    ];
+    let models: Vec<_> = models.iter().collect();
+    let (data, folds) = (data.weighted(), Folds::shuffled(40, 8, 3).expect("valid"));
+    let found = Virtual.out_of_fold(&models, &data, &folds, &Monitor::new());
+    let found = found.expect("determined");
+    let fits: Vec<_> = found.iter().map(|found| found.cost.fits).collect();
+    assert_eq!(fits, [1, 1, 0, 1], "one factorisation per family");
+    for (model, found) in models.iter().zip(&found) {
+        let alone = Virtual.cross_validate(*model, &data, &folds);
+        let alone = alone.expect("determined");
+        assert_eq!(found.outputs.dim(), (40, 1));
+        assert!(all_close(&found.outputs, &alone.outputs));
+        assert_eq!(found.cost.rows_evaluated, 40);
+    }
+}
+
+#[test]
+fn errors_that_moments_cannot_resolve_come_from_the_predictions() {
+    let data = Data::new(40, 3, 9);
     // Errors a billion times smaller than the targets, far from zero: sums of squares cancel.
-    let noise = |i: usize| 1e-7 * (i as f64).sin();
-    let y: Vec<f64> = (0..40)
-        .map(|i| 1e3 + data.x[3 * i] - 2.0 * data.x[3 * i + 1] + noise(i))
-        .collect();
-    let weights: Vec<f64> = (0..40).map(|i| 1.0 + f64::from(i % 3)).collect();
+    let exact = Array2::from_shape_fn((40, 1), |(i, _)| {
+        1e3 + data.x[(i, 0)] - 2.0 * data.x[(i, 1)] + 1e-7 * (i as f64).sin()
+    });
+    let exact = Data {
+        y: exact,
+        ..Data::new(40, 3, 9)
+    };
     let folds = Folds::contiguous(40, 4).expect("valid");
-    let (cv, monitor) = (Cv::Folds(&folds), Monitor::new());
-    for (targets, weights) in [(&y, None), (&data.y, Some(&weights[..])), (&data.y, None)] {
-        let problem = Problem::new(&rows, targets, 1, weights).expect("valid");
-        let model = ridge(&[0.0, 1.0], true);
-        let found = predict(&problem, &model, cv, &monitor).expect("determined");
-        let summed = errors(&problem, &model, cv, &monitor).expect("determined");
+    let models = [0.0, 1.0].map(|alpha| ridge(alpha, true));
+    for data in [exact.unweighted(), data.weighted(), data.unweighted()] {
+        let found = predict(&models, &data, &folds);
+        let summed = errors(&models, &data, &folds);
+        let Targets::Values { values, .. } = data.targets() else {
+            panic!("values")
+        };
         for alpha in 0..2 {
-            let square = |i: usize| (targets[i] - found.values[2 * i + alpha]).powi(2);
-            let total: f64 = (0..40).map(square).sum();
-            assert!((summed.total[alpha] / total - 1.0).abs() < 1e-9);
+            let predictions = found.index_axis(Axis(1), alpha);
+            let squares = predictions.iter().zip(values).map(|(f, y)| (y - f).powi(2));
+            let total: f64 = squares.sum();
+            assert!((summed.total[(alpha, 0)] / total - 1.0).abs() < 1e-9);
         }
     }
 }
 
 #[test]
 fn errors_are_those_of_the_predictions() {
-    let data = data(40, 3, 9);
-    let rows = Dense::new(ndarray::ArrayView2::from_shape((40, 3), &data.x).expect("shape"))
-        .expect("valid");
-    let problem = Problem::new(&rows, &data.y, 2, None);
-    assert!(problem.is_err(), "40 values are not two outputs of 40 rows");
-    let problem = Problem::new(&rows, &data.y, 1, None).expect("valid");
-    for scaler in [
-        None,
-        Some(Scaler {
-            mean: true,
-            deviation: true,
-        }),
-    ] {
-        let model = Model {
+    let data = Data::new(40, 3, 9);
+    for scaler in [None, Some(Scaler::default())] {
+        let models = [0.0, 1.0].map(|alpha| LinearModel {
             scaler,
-            ..ridge(&[0.0, 1.0], true)
-        };
+            ..ridge(alpha, true)
+        });
         for k in [4, 40] {
             let folds = Folds::contiguous(40, k).expect("valid");
-            let monitor = Monitor::new();
-            let cv = Cv::Folds(&folds);
-            let found = predict(&problem, &model, cv, &monitor).expect("determined");
-            let summed = errors(&problem, &model, cv, &monitor).expect("determined");
-            let size = (40 / k) as f64;
+            let found = predict(&models, &data.unweighted(), &folds);
+            let summed = errors(&models, &data.unweighted(), &folds);
             for alpha in 0..2 {
-                let squares: Vec<f64> = (0..40)
-                    .map(|i| (data.y[i] - found.values[2 * i + alpha]).powi(2))
-                    .collect();
-                let total: f64 = squares.iter().sum();
-                assert!(close(summed.total[alpha], total));
-                assert!(close(summed.mean[alpha], total / 40.0));
-                let means = squares.chunks(40 / k).map(|c| c.iter().sum::<f64>() / size);
+                let squares = (&data.y - &found.index_axis(Axis(1), alpha)).powi(2);
+                let total = squares.sum();
+                assert!(close(summed.total[(alpha, 0)], total));
+                assert!(close(summed.mean[(alpha, 0)], total / 40.0));
+                let means = squares.axis_chunks_iter(Axis(0), 40 / k);
+                let means = means.map(|fold| fold.sum() / (40 / k) as f64);
                 let spread: f64 = means.map(|m| (m - total / 40.0).powi(2)).sum();
                 let expected = (spread / ((k - 1) * k) as f64).sqrt();
-                assert!(close(summed.standard_error()[alpha], expected));
+                assert!(close(summed.standard_error[(alpha, 0)], expected));
             }
         }
     }
@@ -252,72 +256,95 @@ fn errors_are_those_of_the_predictions() {
 
 #[test]
 fn sparse_rows_are_dense_rows() {
-    let mut data = data(60, 30, 3);
+    let mut data = Data::new(60, 30, 3);
     for (i, v) in data.x.iter_mut().enumerate() {
         if (i * 31) % 17 != 0 {
             *v = 0.0;
         }
     }
     let (mut indptr, mut indices, mut values) = (vec![0_i32], vec![], vec![]);
-    for i in 0..data.n {
-        for (j, &v) in (0_i32..).zip(data.row(i)).filter(|e| *e.1 != 0.0) {
+    for row in data.x.rows() {
+        for (j, &v) in (0_i32..).zip(row).filter(|e| *e.1 != 0.0) {
             indices.push(j);
             values.push(v);
         }
         indptr.push(i32::try_from(values.len()).expect("small"));
     }
-    let dense = Dense::new(ndarray::ArrayView2::from_shape((60, 30), &data.x).expect("shape"))
-        .expect("valid");
     let csr = Csr::new(&indptr, &indices, &values, 30).expect("valid");
     assert!(
         csr.n_stored() * 8 < 60 * 30,
         "sparse enough for its own arithmetic"
     );
-    let model = ridge(&[0.5], true);
+    let sparse = Dataset::new(Rows::Csr32(csr));
+    let sparse = sparse.with_values(data.y.view()).expect("valid");
     for k in [3, 60] {
         let folds = Folds::contiguous(60, k).expect("valid");
-        let monitor = Monitor::new();
-        let one = Problem::new(&dense, &data.y, 1, None).expect("valid");
-        let other = Problem::new(&csr, &data.y, 1, None).expect("valid");
-        let one = predict(&one, &model, Cv::Folds(&folds), &monitor).expect("determined");
-        let other = predict(&other, &model, Cv::Folds(&folds), &monitor).expect("determined");
-        for (a, b) in one.values.iter().zip(&other.values) {
-            assert!(close(*a, *b));
-        }
+        let [dense, sparse] =
+            [data.unweighted(), sparse].map(|data| predict(&[ridge(0.5, true)], &data, &folds));
+        assert!(all_close(&dense, &sparse));
     }
 }
 
 #[test]
 fn leverages_sum_to_the_coefficients() {
-    let data = data(30, 4, 1);
-    let rows = Dense::new(ndarray::ArrayView2::from_shape((30, 4), &data.x).expect("shape"))
-        .expect("valid");
-    let problem = Problem::new(&rows, &data.y, 1, Some(&data.w)).expect("valid");
-    for (intercept, freedom) in [(true, 5.0), (false, 4.0)] {
-        let model = ridge(&[0.0], intercept);
-        let found = diagnostics(&problem, &model, &Monitor::new()).expect("determined");
-        assert!(close(found.leverages.iter().sum(), freedom));
-        let folds = Folds::contiguous(30, 30).expect("valid");
-        let loo = predict(&problem, &model, Cv::Folds(&folds), &Monitor::new()).expect("valid");
-        for i in 0..30 {
-            assert!(close(found.left_out[i], data.y[i] - loo.values[i]));
-            assert!(close(
-                found.residuals[i],
-                found.left_out[i] * (1.0 - found.leverages[i])
-            ));
-        }
+    let data = Data::new(30, 4, 1);
+    for (fit_intercept, freedom) in [(true, 5.0), (false, 4.0)] {
+        let model = ridge(0.0, fit_intercept);
+        let found = Virtual.diagnostics(&model, &data.weighted(), &Monitor::new());
+        let found = found.expect("determined");
+        assert!(close(found.leverages.sum(), freedom));
+        let folds = Folds::leave_one_out(30).expect("valid");
+        let loo = predict(&[model], &data.weighted(), &folds);
+        assert!(all_close(
+            &found.left_out,
+            &(&data.y - &loo.index_axis(Axis(1), 0))
+        ));
+        let one_minus_h = 1.0 - found.leverages.insert_axis(Axis(1));
+        assert!(all_close(
+            &found.residuals,
+            &(&found.left_out * &one_minus_h)
+        ));
     }
 }
 
 #[test]
 fn cancelled_work_stops() {
-    let data = data(30, 4, 1);
-    let rows = Dense::new(ndarray::ArrayView2::from_shape((30, 4), &data.x).expect("shape"))
-        .expect("valid");
-    let problem = Problem::new(&rows, &data.y, 1, None).expect("valid");
+    let data = Data::new(30, 4, 1);
     let monitor = Monitor::new();
     monitor.cancel();
     let folds = Folds::contiguous(30, 5).expect("valid");
-    let stopped = predict(&problem, &ridge(&[1.0], true), Cv::Folds(&folds), &monitor);
-    assert!(matches!(stopped, Err(onefold::Error::Interrupted)));
+    let stopped = Virtual.predictions(&[&ridge(1.0, true)], &data.unweighted(), &folds, &monitor);
+    assert!(matches!(stopped, Err(Error::Interrupted)));
+}
+
+#[test]
+fn what_cannot_be_computed_is_refused() {
+    fn message<T>(result: Result<T>) -> String {
+        result.err().map_or(String::new(), |e| e.to_string())
+    }
+    let (data, monitor) = (Data::new(12, 3, 1), Monitor::new());
+    let folds = Folds::contiguous(12, 3).expect("valid");
+    let predict = |models: &[&LinearModel], data: &Dataset<'_>, folds: &Folds| {
+        message(Virtual.predictions(models, data, folds, &monitor))
+    };
+    let (model, plain) = (ridge(1.0, true), ridge(1.0, false));
+    let rows = Dataset::dense(data.x.view()).expect("contiguous");
+    assert!(predict(&[&model], &rows, &folds).starts_with("y must be numbers"));
+    let data = data.unweighted();
+    let other = Folds::contiguous(10, 2).expect("valid");
+    assert!(predict(&[&model], &data, &other).contains("expected length 12, got 10"));
+    for alpha in [-1.0, f64::NAN] {
+        let found = predict(&[&model, &ridge(alpha, true)], &data, &folds);
+        assert!(found.starts_with("alpha must be finite and not negative"));
+    }
+    assert!(predict(&[], &data, &folds).ends_with("got nothing"));
+    assert!(predict(&[&model, &plain], &data, &folds).contains("of one family"));
+    let kernel = Virtual.predictions(&[&KernelRidge::default()], &data, &folds, &monitor);
+    assert_eq!(message(kernel), "K: expected length 144, got 36");
+    let scaled = LinearModel {
+        scaler: Some(Scaler::default()),
+        ..model
+    };
+    let found = Virtual.diagnostics(&scaled, &data, &monitor);
+    assert!(message(found).contains("without a scaler"));
 }

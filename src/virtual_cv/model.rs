@@ -1,0 +1,100 @@
+//! The candidates of virtual k-fold.
+
+/// Ridge regression; without a penalty ordinary least squares, which is the default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinearModel {
+    /// λ of λ‖β‖².
+    pub alpha: f64,
+    /// Whether there is an intercept: unpenalised, estimated in every fold.
+    pub fit_intercept: bool,
+    /// A scaler of the columns, fitted to the training rows of every fold.
+    pub scaler: Option<Scaler>,
+}
+
+impl Default for LinearModel {
+    fn default() -> Self {
+        Self {
+            alpha: 0.0,
+            fit_intercept: true,
+            scaler: None,
+        }
+    }
+}
+
+/// scikit-learn's `StandardScaler` in front of the model. It ignores weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scaler {
+    /// Subtract the mean.
+    pub with_mean: bool,
+    /// Divide by the standard deviation, unless the column is constant.
+    pub with_std: bool,
+}
+
+impl Default for Scaler {
+    fn default() -> Self {
+        Self {
+            with_mean: true,
+            with_std: true,
+        }
+    }
+}
+
+/// Kernel ridge regression without an intercept. The rows of the data set are those of the kernel
+/// matrix K.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KernelRidge {
+    /// λ of (K + λI)⁻¹y.
+    pub alpha: f64,
+}
+
+impl Default for KernelRidge {
+    fn default() -> Self {
+        Self { alpha: 1.0 }
+    }
+}
+
+/// What candidates that share a factorisation have in common: everything but the penalty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Linear in the features.
+    Linear {
+        /// As in [`LinearModel`].
+        fit_intercept: bool,
+        /// As in [`LinearModel`].
+        scaler: Option<Scaler>,
+    },
+    /// Linear in the rows of a precomputed kernel matrix.
+    PrecomputedKernel,
+}
+
+/// A candidate of virtual k-fold: a penalty and a family.
+pub trait Model: Sync {
+    /// λ.
+    fn alpha(&self) -> f64;
+
+    /// The family.
+    fn family(&self) -> Family;
+}
+
+impl Model for LinearModel {
+    fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    fn family(&self) -> Family {
+        Family::Linear {
+            fit_intercept: self.fit_intercept,
+            scaler: self.scaler,
+        }
+    }
+}
+
+impl Model for KernelRidge {
+    fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    fn family(&self) -> Family {
+        Family::PrecomputedKernel
+    }
+}
