@@ -36,44 +36,6 @@ pub struct Examples<'a, R> {
 }
 
 impl<'a, R: Layout> Examples<'a, R> {
-    /// Rows alone.
-    pub fn unlabelled(rows: R) -> Self {
-        Self {
-            rows,
-            targets: Targets::None,
-            weights: None,
-        }
-    }
-
-    /// Rows with a class each: `codes` of `0..n_classes`.
-    pub fn classified(rows: R, codes: &'a [u32], n_classes: usize) -> Result<Self> {
-        check_classes(codes, n_classes, rows.n_rows())?;
-        Ok(Self {
-            rows,
-            targets: Targets::Classes { codes, n_classes },
-            weights: None,
-        })
-    }
-
-    /// Rows with `n_outputs` finite numbers each.
-    pub fn valued(rows: R, values: &'a [f64], n_outputs: usize) -> Result<Self> {
-        check_values(values, n_outputs, rows.n_rows())?;
-        Ok(Self {
-            rows,
-            targets: Targets::Values { values, n_outputs },
-            weights: None,
-        })
-    }
-
-    /// The same examples, each with a weight that is finite and not negative.
-    pub fn weighted(self, weights: &'a [f64]) -> Result<Self> {
-        check_weights(weights, self.rows.n_rows())?;
-        Ok(Self {
-            weights: Some(weights),
-            ..self
-        })
-    }
-
     /// The rows.
     #[inline(always)]
     pub fn rows(&self) -> &R {
@@ -292,17 +254,26 @@ mod tests {
     fn targets_are_what_the_learner_asks_for() {
         let x = array![[1.0], [2.0]];
         let rows = Dense::new(x.view()).expect("shape");
-        let classes = Examples::classified(rows, &[0, 1], 2).expect("valid");
+        let examples = |targets| Examples {
+            rows,
+            targets,
+            weights: None,
+        };
+        let classes = examples(Targets::Classes {
+            codes: &[0, 1],
+            n_classes: 2,
+        });
         assert_eq!(classes.classes(2).expect("classes"), [0, 1]);
         assert!(message(classes.classes(1)).contains("classes of y"));
         assert!(message(classes.values(1)).contains("not numbers"));
         assert!(message(classes.check_features(3)).contains("features of X: expected length 3"));
-        let values = Examples::valued(rows, &[5.0, 6.0], 1).expect("valid");
+        let values = examples(Targets::Values {
+            values: &[5.0, 6.0],
+            n_outputs: 1,
+        });
         assert_eq!(values.values(1).expect("values"), [5.0, 6.0]);
         assert!(message(values.values(2)).contains("columns of y"));
         assert!(message(values.classes(2)).contains("not classes"));
         assert_eq!(values.weight(1), 1.0);
-        let weighted = values.weighted(&[0.5, 0.0]).expect("valid");
-        assert_eq!(weighted.weight(0), 0.5);
     }
 }

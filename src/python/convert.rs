@@ -165,24 +165,3 @@ pub(super) fn cost_by_name<'py>(
     }
     Ok(cost)
 }
-
-/// Evaluates `$body` with `$rows` bound to the core's view of a [`RowsArg`], whatever its layout.
-macro_rules! with_rows {
-    ($arg:expr, |$rows:ident| $body:expr) => {
-        match $arg {
-            $crate::python::convert::RowsArg::Dense(array) => {
-                let $rows = $crate::python::convert::dense(array)?;
-                $body
-            }
-            $crate::python::convert::RowsArg::Csr32(matrix) => {
-                let $rows = matrix.rows()?;
-                $body
-            }
-            $crate::python::convert::RowsArg::Csr64(matrix) => {
-                let $rows = matrix.rows()?;
-                $body
-            }
-        }
-    };
-}
-pub(super) use with_rows;

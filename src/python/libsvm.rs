@@ -8,10 +8,11 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyInt;
 
-use super::convert::{RowsArg, with_rows};
+use super::convert::RowsArg;
 use super::file::FileArg;
 use super::folds::from_array;
 use super::run::run;
+use crate::data::{Dataset, with_layout};
 use crate::libsvm::{
     Base, Buffers, Column, Document, IndexArray, Input, Labels, Matrix, Options, Precision,
     RowReader, Values, convert, load_into,
@@ -258,21 +259,24 @@ pub(super) fn dump_libsvm(
     let qids = qids.transpose()?;
     let label_ends = options.label_ends.as_ref().map(from_array).transpose()?;
     let writes_zeros = !matches!(X, RowsArg::Dense(_));
-    with_rows!(&X, |rows| {
-        let document = Document {
-            rows: &rows,
-            labels: match &label_ends {
-                Some(ends) => Labels::Multi(labels, ends),
-                None => Labels::Single(labels),
-            },
-            qids,
-            is_one_based: !options.zero_based,
-            writes_zeros,
-            header: &options.header,
-        };
-        run(py, n_jobs, progress.as_ref(), |monitor| match file {
-            FileArg::Path(path) => document.write_to_path(&path, monitor),
-            FileArg::Open(name, mut file) => document.write(&mut file, &name, monitor),
+    let data = Dataset::new(X.rows()?);
+    run(py, n_jobs, progress.as_ref(), |monitor| {
+        with_layout!(&data, |examples| {
+            let document = Document {
+                rows: examples.rows(),
+                labels: match &label_ends {
+                    Some(ends) => Labels::Multi(labels, ends),
+                    None => Labels::Single(labels),
+                },
+                qids,
+                is_one_based: !options.zero_based,
+                writes_zeros,
+                header: &options.header,
+            };
+            match file {
+                FileArg::Path(path) => document.write_to_path(&path, monitor),
+                FileArg::Open(name, mut file) => document.write(&mut file, &name, monitor),
+            }
         })
     })
 }

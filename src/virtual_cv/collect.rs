@@ -84,7 +84,7 @@ pub(super) struct Predictions<'a> {
     pub(super) n_coefficients: usize,
     /// The first fold.
     pub(super) first: usize,
-    pub(super) predictions: &'a mut [f64],
+    pub(super) values: &'a mut [f64],
     pub(super) coefficients: &'a mut [f64],
 }
 
@@ -92,19 +92,19 @@ impl Collector for Predictions<'_> {
     fn split(self, n_folds: usize) -> (Self, Self) {
         let middle = self.first + n_folds;
         let n_rows = self.offsets[middle] - self.offsets[self.first];
-        let (left, right) = self.predictions.split_at_mut(n_rows * self.width);
+        let (left, right) = self.values.split_at_mut(n_rows * self.width);
         let (left_c, right_c) = self
             .coefficients
             .split_at_mut(n_folds * self.n_coefficients);
         (
             Self {
-                predictions: left,
+                values: left,
                 coefficients: left_c,
                 ..self
             },
             Self {
                 first: middle,
-                predictions: right,
+                values: right,
                 coefficients: right_c,
                 ..self
             },
@@ -117,7 +117,7 @@ impl Collector for Predictions<'_> {
 
     fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
         let start = (self.offsets[fold] - self.offsets[self.first]) * self.width;
-        let out = self.predictions[start..].chunks_exact_mut(self.width);
+        let out = self.values[start..].chunks_exact_mut(self.width);
         for (out, column) in out.zip(predictions.col_iter()) {
             for (out, value) in out.iter_mut().zip(column.iter()) {
                 *out = *value;

@@ -220,7 +220,7 @@ fn predict<M: Model>(
         width: candidates.len() * q,
         n_coefficients: coefficients.len() / k,
         first: 0,
-        predictions: predictions.as_slice_mut().expect("contiguous"),
+        values: predictions.as_slice_mut().expect("contiguous"),
         coefficients: coefficients.as_slice_mut().expect("contiguous"),
     };
     run(candidates, data, targets, folds, collector, monitor)?;

@@ -166,7 +166,7 @@ fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
     assert!(all_close(&primal, &found));
     assert_eq!(coefficients.dim(), (3, 1, 1, 21));
     for (split, beta) in betas.iter().enumerate() {
-        assert!(all_close(&coefficients.index_axis(Axis(0), split), beta));
+        assert!(all_close(coefficients.index_axis(Axis(0), split), beta));
     }
 }
 
