@@ -16,11 +16,11 @@ use crate::svm::smo::Options;
 use crate::svm::{Candidate, Seeded, multiclass};
 use crate::{Error, OutOfFold, Result};
 
-/// The attributes of the facade's `Settings`.
+/// The attributes of the facade's `SvmParams`.
 #[derive(FromPyObject)]
-pub(super) struct Settings<'py> {
+pub(super) struct SvmParams<'py> {
     kernel: String,
-    /// One γ, or that of all samples followed by one a round.
+    /// One γ, or that of all samples followed by one per fold.
     gammas: Vec<f64>,
     coef0: f64,
     degree: i32,
@@ -31,12 +31,12 @@ pub(super) struct Settings<'py> {
     max_iter: Option<u64>,
     shrinking: bool,
     memory_mb: Option<f64>,
-    /// Weights of the classes for all samples, then for each round; nothing where all are 1.
+    /// Class weights for all samples, then for each fold; `None` if all are 1.
     class_weights: Option<PyReadonlyArray2<'py, f64>>,
     n_jobs: usize,
 }
 
-impl Settings<'_> {
+impl SvmParams<'_> {
     fn kernels(&self) -> Result<Vec<Kernel>> {
         self.gammas
             .iter()
@@ -86,7 +86,7 @@ impl Settings<'_> {
 pub(super) fn svm_fit<'py>(
     py: Python<'py>,
     examples: ExamplesArg<'_>,
-    settings: Settings<'_>,
+    settings: SvmParams<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let candidate = settings.candidate()?;
     let budget = Budget::new(settings.memory_mb)?;
@@ -122,7 +122,7 @@ pub(super) fn svm_decide<'py>(
     X: RowsArg<'py>,
     support_vectors: RowsArg<'py>,
     model: ModelArg<'py>,
-    settings: Settings<'py>,
+    settings: SvmParams<'py>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let predictor = Predictor {
         support: support_vectors.rows()?,
@@ -138,28 +138,28 @@ pub(super) fn svm_decide<'py>(
     Ok(found.into_pyarray(py))
 }
 
-/// How a cross-validation is done, whatever the candidate: the attributes of the facade's `Effort`.
+/// Options of a cross-validation of all candidates: the attributes of the facade's `SvmOptions`.
 #[derive(FromPyObject)]
-pub(super) struct Effort {
+pub(super) struct SvmOptions {
     seeding: String,
     memory_mb: Option<f64>,
     n_jobs: usize,
 }
 
-/// Cross-validates candidates. Appends to `found` the number of each that was finished, whatever
-/// happens to the others, and a dictionary of held-out decisions and counters.
+/// Cross-validates candidates. Appends to `found` the number of each finished candidate, even if others
+/// fail, and a dictionary of held-out decision values and counters.
 #[pyfunction]
 #[pyo3(signature = (examples, folds, candidates, effort, found, progress=None))]
 pub(super) fn svm_kfold<'py>(
     py: Python<'py>,
     examples: ExamplesArg<'_>,
     folds: ResamplingArg<'_>,
-    candidates: Vec<Settings<'_>>,
-    effort: Effort,
+    candidates: Vec<SvmParams<'_>>,
+    effort: SvmOptions,
     found: &Bound<'py, PyList>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let candidates = candidates.iter().map(Settings::candidate);
+    let candidates = candidates.iter().map(SvmParams::candidate);
     let candidates = candidates.collect::<Result<Vec<_>>>()?;
     let candidates: Vec<&Candidate> = candidates.iter().collect();
     let engine = Seeded {
@@ -176,7 +176,7 @@ pub(super) fn svm_kfold<'py>(
         let mut finished = |number, outcome| outcomes.push((number, outcome));
         engine.run(&candidates, &data, folds, monitor, &mut finished)
     });
-    // What is finished is not lost when the rest is interrupted.
+    // Finished candidates are kept if the rest is interrupted.
     for (number, outcome) in outcomes {
         found.append((number, described(py, outcome)?))?;
     }

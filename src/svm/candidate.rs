@@ -53,15 +53,15 @@ impl Candidate {
             let rule = "finite and not negative";
             return Err(Error::parameter("class_weight", rule, weight));
         }
-        match self.kernels.len() {
-            1 => Ok(()),
-            found if found == n_folds + 1 => Ok(()),
-            found => Err(Error::Shape {
-                what: "kernels",
-                expected: n_folds + 1,
-                found,
-            }),
+        let (expected, found) = (n_folds + 1, self.kernels.len());
+        if found == 1 || found == expected {
+            return Ok(());
         }
+        Err(Error::Shape {
+            what: "kernels",
+            expected,
+            found,
+        })
     }
 
     /// The C of every sample, in a training set that contains each row `counts[row]` times. `set` is 0

@@ -6,27 +6,34 @@ pub(super) struct RowCache<R> {
     capacity: usize,
     len: usize,
     rows: Vec<Option<R>>,
-    /// The keys of cached rows as a circular list by time of use: the next and the previous key of each.
-    /// Entry `n` is its head, between the most and the least recently used.
-    next: Vec<usize>,
-    previous: Vec<usize>,
+    /// The keys of cached rows as a circular list by time of use. Entry `n` is its head, between the
+    /// most and the least recently used.
+    links: Vec<Link>,
+}
+
+/// The keys used next and before; no kernel matrix has more rows than fit a u32.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    next: u32,
+    previous: u32,
 }
 
 impl<R> RowCache<R> {
     /// An empty cache for `capacity` rows, at least 1, of `n`.
+    #[allow(clippy::cast_possible_truncation)] // see `Link`
     pub(super) fn new(n: usize, capacity: usize) -> Self {
+        let (next, previous) = (n as u32, n as u32);
         Self {
             capacity,
             len: 0,
             rows: (0..n).map(|_| None).collect(),
-            next: vec![n; n + 1],
-            previous: vec![n; n + 1],
+            links: vec![Link { next, previous }; n + 1],
         }
     }
 
     /// The row of a key, which becomes the most recently used.
     pub(super) fn get(&mut self, key: usize) -> Option<&R> {
-        if self.rows[key].is_some() {
+        if self.rows[key].is_some() && self.links[self.rows.len()].previous as usize != key {
             self.unlink(key);
             self.link_newest(key);
         }
@@ -40,10 +47,10 @@ impl<R> RowCache<R> {
 
     /// Removes the least recently used row if the cache is full.
     pub(super) fn evict_if_full(&mut self) -> Option<R> {
-        let oldest = self.next[self.rows.len()];
-        if self.len < self.capacity || oldest == self.rows.len() {
+        if self.len < self.capacity {
             return None;
         }
+        let oldest = self.links[self.rows.len()].next as usize;
         self.unlink(oldest);
         self.len -= 1;
         self.rows[oldest].take()
@@ -60,16 +67,21 @@ impl<R> RowCache<R> {
     }
 
     fn unlink(&mut self, key: usize) {
-        let (previous, next) = (self.previous[key], self.next[key]);
-        self.next[previous] = next;
-        self.previous[next] = previous;
+        let Link { next, previous } = self.links[key];
+        self.links[previous as usize].next = next;
+        self.links[next as usize].previous = previous;
     }
 
+    #[allow(clippy::cast_possible_truncation)] // see `Link`
     fn link_newest(&mut self, key: usize) {
-        let head = self.rows.len();
-        let newest = self.previous[head];
-        (self.next[newest], self.next[key]) = (key, head);
-        (self.previous[head], self.previous[key]) = (key, newest);
+        let (head, key_link) = (self.rows.len(), key as u32);
+        let newest = self.links[head].previous;
+        self.links[newest as usize].next = key_link;
+        self.links[head].previous = key_link;
+        self.links[key] = Link {
+            next: head as u32,
+            previous: newest,
+        };
     }
 }
 

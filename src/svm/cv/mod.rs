@@ -84,10 +84,8 @@ impl Seeded {
         finished: &mut Finished<'_>,
     ) -> Result<()> {
         data.check_samples(folds.n_samples())?;
-        for candidate in candidates {
-            candidate.check(folds.n_splits())?;
-        }
         let candidates = candidates.iter().map(|candidate| {
+            candidate.check(folds.n_splits())?;
             let binary = BinaryProblems::new(data.targets(), candidate.epsilon)?;
             Ok(Prepared { candidate, binary })
         });

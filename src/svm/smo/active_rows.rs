@@ -22,14 +22,10 @@ impl<T: Copy + Default> ActiveRows<T> {
     /// holds.
     pub(super) fn new(width: usize, buffer: Vec<T>) -> Self {
         let capacity = LLC_BYTES / (width * size_of::<T>()).max(1);
-        Self::with_capacity(width, buffer, capacity.max(MIN_ROWS))
-    }
-
-    fn with_capacity(width: usize, buffer: Vec<T>, capacity: usize) -> Self {
         Self {
             buffer,
             width,
-            slots: RowCache::new(width, capacity),
+            slots: RowCache::new(width, capacity.max(MIN_ROWS)),
             n_slots: 0,
         }
     }
@@ -95,7 +91,8 @@ mod tests {
     #[test]
     fn rows_are_those_of_their_variables_whatever_was_evicted() {
         let columns: Vec<usize> = (0..40).collect();
-        let mut rows = ActiveRows::<u64>::with_capacity(columns.len(), vec![7; 100], 5);
+        let mut rows = ActiveRows::<u64>::new(columns.len(), vec![7; 100]);
+        rows.slots = RowCache::new(columns.len(), 5);
         let (mut written, mut last) = (0, 0);
         for step in 0..500_usize {
             let at = step * step % 17;
