@@ -30,6 +30,7 @@ test-oldest: $(VENV)/built $(OLDEST)/tools ## Run the Python tests with the olde
 
 lint: $(VENV)/built ## Formatting, clippy, ruff, mypy, stubtest, benches compile
 	cargo fmt --check
+	cargo clippy --quiet --locked --all-targets --no-default-features -- -D warnings
 	cargo clippy --quiet --locked --all-targets -- -D warnings
 	cargo clippy --quiet --locked --all-targets --all-features -- -D warnings
 	cargo bench --quiet --locked --no-run --profile develop

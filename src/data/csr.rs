@@ -3,8 +3,9 @@
 use std::fmt::{Debug, Display};
 
 use bytemuck::Pod;
+use ndarray::ArrayView1;
 
-use super::{Layout, Row, prefetch_ahead};
+use super::{Layout, Row, contiguous, prefetch_ahead};
 use crate::runtime::simd::{self, Simd};
 use crate::{Error, Result};
 
@@ -57,11 +58,14 @@ pub struct Csr<'a, I> {
 impl<'a, I: Index> Csr<'a, I> {
     /// Wraps CSR arrays whose indices increase strictly within each row.
     pub fn new(
-        indptr: &'a [I],
-        indices: &'a [I],
-        values: &'a [f64],
+        indptr: impl Into<ArrayView1<'a, I>>,
+        indices: impl Into<ArrayView1<'a, I>>,
+        values: impl Into<ArrayView1<'a, f64>>,
         n_features: usize,
     ) -> Result<Self> {
+        let indptr = contiguous(indptr.into().to_slice(), "X.indptr")?;
+        let indices = contiguous(indices.into().to_slice(), "X.indices")?;
+        let values = contiguous(values.into().to_slice(), "X.data")?;
         let invalid = |reason: String| Err(Error::Csr { reason });
         if indices.len() != values.len() {
             let (i, v) = (indices.len(), values.len());

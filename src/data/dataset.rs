@@ -2,6 +2,7 @@
 
 use ndarray::{ArrayView1, ArrayView2};
 
+use super::contiguous;
 use super::csr::CsrBuffer;
 use super::examples::{check_classes, check_length, check_values, check_weights, gather_into};
 use super::{Csr, Dense, Examples, HugePageBuffer, Layout as _, Targets};
@@ -253,14 +254,6 @@ pub(crate) struct DatasetBuffer {
     codes: Vec<u32>,
     values: Vec<f64>,
     weights: Vec<f64>,
-}
-
-fn contiguous<'a, T>(values: Option<&'a [T]>, name: &'static str) -> Result<&'a [T]> {
-    values.ok_or_else(|| Error::Parameter {
-        name,
-        rule: "C-contiguous",
-        value: "an array with strides".into(),
-    })
 }
 
 #[cfg(test)]

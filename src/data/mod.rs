@@ -29,6 +29,15 @@ use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::runtime::threads::is_parallel;
 use crate::{Error, Monitor, Result};
 
+/// The values of an array that must be C-contiguous.
+fn contiguous<'a, T>(values: Option<&'a [T]>, name: &'static str) -> Result<&'a [T]> {
+    values.ok_or_else(|| Error::Parameter {
+        name,
+        rule: "C-contiguous",
+        value: "an array with strides".into(),
+    })
+}
+
 /// Rows in one layout: what kernels are generic over.
 pub trait Layout: Copy + Sync {
     /// One row, borrowed.

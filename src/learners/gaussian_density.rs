@@ -88,9 +88,9 @@ impl GaussianDensity {
     }
 
     /// The mean.
-    pub fn mean(&self) -> Vec<f64> {
+    pub fn mean(&self) -> Array1<f64> {
         match self.options.covariance {
-            Covariance::Full => self.scatter().means(self.state.vector(0)).to_vec(),
+            Covariance::Full => self.scatter().means(self.state.vector(0)).to_vec().into(),
             Covariance::Diagonal => self.moments().map(|(mean, _)| mean).collect(),
         }
     }
@@ -268,7 +268,7 @@ impl Learner for GaussianDensity {
                 variances.insert_axis(Axis(0)).into_dyn()
             }
         };
-        let means = Array1::from(self.mean()).insert_axis(Axis(0));
+        let means = self.mean().insert_axis(Axis(0));
         Ok(vec![
             ("means_", means.into_dyn()),
             ("covariances_", covariance),

@@ -22,6 +22,8 @@
 
 use std::sync::Arc;
 
+use ndarray::Array1;
+
 use super::learner::{CostModel, Learner};
 use super::state::State;
 use super::undo::Undo;
@@ -126,7 +128,7 @@ impl HistogramDensity {
     ///
     /// # Panics
     /// When there is no such feature.
-    pub fn densities(&self, feature: usize) -> Vec<f64> {
+    pub fn densities(&self, feature: usize) -> Array1<f64> {
         let bins = &self.grid[feature];
         (0..bins.len())
             .map(|bin| self.density(bins, Some(bin)))

@@ -40,9 +40,9 @@ impl<'py, I: numpy::Element + Index> CsrArg<'py, I> {
     /// The core's view of the matrix.
     pub(super) fn rows(&self) -> Result<Csr<'_, I>, PyErr> {
         let view = Csr::new(
-            self.indptr.as_slice()?,
-            self.indices.as_slice()?,
-            self.values.as_slice()?,
+            self.indptr.as_array(),
+            self.indices.as_array(),
+            self.values.as_array(),
             self.n_features,
         )?;
         Ok(view)

@@ -128,7 +128,7 @@ fn gaussian_has_mean_and_covariance() {
         let mut model = gaussian(covariance, 0.0, 2);
         assert_eq!(model.covariance(), vec![0.0; expected.len()]);
         model.update(&data, &[0, 1], None).expect("updated");
-        assert_eq!(model.mean(), [2.0, 5.0]);
+        assert_eq!(model.mean().to_vec(), [2.0, 5.0]);
         assert_eq!(model.covariance(), expected);
     }
 }
