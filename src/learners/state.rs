@@ -58,13 +58,13 @@ impl State {
         self.parts_mut(index).0
     }
 
-    /// A vector if it is not shared, for writing without a copy.
+    /// Returns true if writing to a vector will copy it, unless its other handles are dropped before.
     ///
     /// # Panics
     /// When there is no such vector.
     #[inline(always)]
-    pub fn unshared_mut(&mut self, index: usize) -> Option<&mut [f64]> {
-        Arc::get_mut(&mut self.vectors[index])
+    pub fn is_shared(&self, index: usize) -> bool {
+        Arc::strong_count(&self.vectors[index]) > 1
     }
 
     /// A vector and the scalars to write; the vector is copied first if it is shared.
@@ -74,10 +74,12 @@ impl State {
     #[inline(always)]
     pub fn parts_mut(&mut self, index: usize) -> (&mut [f64], &mut [f64]) {
         let vector = &mut self.vectors[index];
-        if Arc::get_mut(vector).is_none() {
-            self.bytes_copied += size_of_val(&**vector) as u64;
+        let before = vector.as_ptr();
+        let values = Arc::make_mut(vector);
+        if values.as_ptr() != before {
+            self.bytes_copied += size_of_val(values) as u64;
         }
-        (Arc::make_mut(vector), &mut self.scalars)
+        (values, &mut self.scalars)
     }
 
     /// The scalars, to read.
@@ -211,7 +213,7 @@ mod tests {
         let mut other = one.clone();
         assert_eq!(shared(&one, &other), [0, 1, 2]);
         assert_eq!(other.take_bytes_copied(), 0);
-        assert!(other.unshared_mut(0).is_none());
+        assert!(other.is_shared(0));
 
         other.vector_mut(0)[1] = 9.0;
         other.scalars_mut()[0] = 8.0;
@@ -222,7 +224,7 @@ mod tests {
         let address = other.vector(0).as_ptr();
         other.parts_mut(0).0[0] = 7.0;
         assert_eq!(other.vector(0).as_ptr(), address);
-        assert_eq!(one.unshared_mut(0), Some(&mut [1.0, 2.0][..]));
+        assert!(!one.is_shared(0));
         one.vector_mut(0)[0] = 6.0;
         assert_eq!(
             (one.take_bytes_copied(), other.take_bytes_copied()),

@@ -198,7 +198,7 @@ impl<'a, 'd, S: Simd, R: UpdateRule, X: Layout, U: Undo> UpdateLoop<'a, 'd, S, R
         let mut scalars = model.scalars(output);
         let len = scalars.as_ref().len();
         undo.save_all(n_outputs, output * len, scalars.as_ref());
-        if model.state.unshared_mut(output).is_none() {
+        if model.state.is_shared(output) {
             rows = &rows[n_without_step(simd, model, source, rows, &mut scalars)..];
             if rows.is_empty() {
                 let stored = &mut model.state.scalars_mut()[output * len..];
