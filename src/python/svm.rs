@@ -186,7 +186,7 @@ pub(super) fn svm_kfold<'py>(
 fn described(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
     let found = PyDict::new(py);
     let OutOfFold { outputs, cost, .. } = outcome.out_of_fold;
-    found.set_item("cost", cost_by_name(py, &cost.of_machines())?)?;
+    found.set_item("cost", cost_by_name(py, &cost.of_svms())?)?;
     found.set_item("iterations", outcome.iterations.into_pyarray(py))?;
     found.set_item("whole_iterations", outcome.all_samples_iterations)?;
     found.set_item("gap", outcome.gap)?;

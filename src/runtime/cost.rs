@@ -47,8 +47,8 @@ impl Cost {
         ]
     }
 
-    /// The counters of engines that solve for kernel machines, with their names.
-    pub fn of_machines(&self) -> [(&'static str, u64); 5] {
+    /// The counters of the engine of support vector machines, with their names.
+    pub fn of_svms(&self) -> [(&'static str, u64); 5] {
         [
             ("fits", self.fits),
             ("rows_evaluated", self.rows_evaluated),

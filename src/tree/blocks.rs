@@ -7,7 +7,7 @@
 //! # Method
 //! A *block* is a node whose rows fit a given size. Above blocks, a node forks its model; one of the
 //! two learns the right half and descends to the left half. The other one, which has to learn the left
-//! half, is *deferred*: it is updated with each block of the left half when the walk fetches that block
+//! half, is *deferred*: it is updated with each block of the left half when the recursion fetches that block
 //! for its own subtree. So a block is fetched once, every deferred model that needs it is updated, and
 //! plain recursion does the rest within the block.
 //!

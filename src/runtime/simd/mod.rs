@@ -45,7 +45,7 @@ pub fn dispatch<Op: WithSimd>(pass: Op) -> Op::Output {
 /// Bytes in a cache line.
 const LINE: usize = 64;
 
-/// Cache lines that are asked for at most; what follows them the machine fetches on its own.
+/// The largest number of cache lines prefetched per row; the hardware prefetcher fetches the rest.
 const MOST_LINES: usize = 16;
 
 /// Asks for `values` to be brought into the second cache, and does not wait for them. (More can be on
