@@ -67,7 +67,7 @@ fn dense(criterion: &mut Criterion) {
     let shuffled = Folds::from_labels(&labels, n).expect("valid");
     let each = Folds::leave_one_out(n).expect("valid");
     let ten = Folds::contiguous(n, 10).expect("valid");
-    let fixed = Tree::default();
+    let fixed = Tree::in_given_order();
     let randomly = Tree {
         order: Order::Random { seed: SEED },
         ..fixed
@@ -82,6 +82,8 @@ fn dense(criterion: &mut Criterion) {
         ("k=10", 1, &ten, &fixed),
         ("k=n", 1, &each, &fixed),
         ("k=n/threads=2", 2, &each, &fixed),
+        ("k=10/default", 1, &ten, &Tree::default()),
+        ("k=n/default", 1, &each, &Tree::default()),
         ("k=n/random", 1, &each, &randomly),
         ("k=n/shuffled", 1, &shuffled, &fixed),
         ("k=n/share", 1, &each, &share),
@@ -134,7 +136,7 @@ fn sparse(criterion: &mut Criterion) {
             b.iter(|| pass(&learner, &data, &all));
         });
         group.bench_with_input(BenchmarkId::new("k=n", n_features), &(), |b, ()| {
-            let tree = Tree::default();
+            let tree = Tree::in_given_order();
             b.iter(|| pool.install(|| tree.cross_validate(&learner, &data, &folds)));
         });
     }

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use ndarray::{Array1, ArrayView1};
 
-use crate::runtime::random::SplitMix;
+use crate::runtime::random::permutation;
 use crate::{Error, Result};
 
 /// A partition of the samples into folds.
@@ -81,7 +81,7 @@ impl Folds {
     /// ```
     pub fn shuffled(n_samples: usize, n_folds: usize, seed: u64) -> Result<Self> {
         let mut folds = Self::contiguous(n_samples, n_folds)?;
-        SplitMix::keyed(seed, &(0..n_samples)).shuffle(&mut folds.rows);
+        folds.rows = permutation(n_samples, seed);
         for bounds in folds.starts.windows(2) {
             folds.rows[bounds[0]..bounds[1]].sort_unstable();
         }
@@ -195,6 +195,18 @@ impl Folds {
             sort.push(&labels);
         }
         Ok(sort.folds)
+    }
+
+    /// The same folds in the order `order`, a permutation of their numbers.
+    pub(crate) fn permuted(&self, order: &[usize]) -> Self {
+        let mut rows = Vec::with_capacity(self.rows.len());
+        let mut starts = Vec::with_capacity(self.starts.len());
+        starts.push(0);
+        for &fold in order {
+            rows.extend_from_slice(self.rows(fold..fold + 1));
+            starts.push(rows.len());
+        }
+        Self { rows, starts }
     }
 
     /// Number of folds.

@@ -56,13 +56,13 @@ use std::ops::Range;
 
 use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, FoldModels, OutOfFold, ThreadPool, Workspace, for_candidates,
-    for_candidates_with_models, partition,
+    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, Workspace, partition,
+    split_found, split_found_with_models,
 };
-use crate::learners::{Batch, CostModel, Learner, Order};
+use crate::learners::{Batch, CandidateSet, CostModel, Learner, Order};
 use crate::runtime::cache;
 use crate::runtime::threads::is_parallel;
-use crate::{Cost, Error, Folds, Monitor, Resampling, Result};
+use crate::{Error, Folds, Monitor, Resampling, Result};
 
 /// Values that the models of one level may hold.
 const LEVEL_VALUES: f64 = cache::LLC_VALUES;
@@ -83,9 +83,9 @@ impl Engine<dyn Learner> for Merge {
         monitor: &Monitor,
     ) -> Result<Vec<OutOfFold>> {
         let folds = partition(folds, "merge")?;
-        for_candidates(candidates, folds, |learner| {
-            run(learner, data, folds, None, monitor)
-        })
+        let learner = CandidateSet::of(candidates)?;
+        let found = run(&*learner, data, folds, None, monitor)?;
+        split_found(found, candidates, folds)
     }
 }
 
@@ -98,9 +98,10 @@ impl Merge {
         folds: &Folds,
         monitor: &Monitor,
     ) -> Result<Vec<(OutOfFold, FoldModels)>> {
-        for_candidates_with_models(candidates, folds, |learner, models| {
-            run(learner, data, folds, Some(models), monitor)
-        })
+        let learner = CandidateSet::of(candidates)?;
+        let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
+        let found = run(&*learner, data, folds, Some(&mut models), monitor)?;
+        split_found_with_models(found, models, candidates, folds)
     }
 }
 
@@ -109,9 +110,9 @@ fn run(
     learner: &dyn Learner,
     data: &Dataset<'_>,
     folds: &Folds,
-    models: Option<&mut [Option<Box<dyn Learner>>]>,
+    models: Option<&mut ModelSlots>,
     monitor: &Monitor,
-) -> Result<(Vec<f64>, Cost)> {
+) -> Result<Found> {
     data.check_samples(folds.n_samples())?;
     if !learner.is_mergeable() {
         return Err(Error::Parameter {
@@ -134,15 +135,15 @@ fn run(
     let span = 0..folds.len();
     monitor.expect(merging.rows_to_feed(span.clone()) + folds.n_samples() as u64);
     let mut outputs = vec![0.0; folds.n_samples() * learner.n_outputs()];
-    merging.pool.with(|workspace| {
-        let nothing = workspace.copy(learner)?;
-        let held_out = HeldOut {
-            span,
-            outputs: &mut outputs,
-            models,
-        };
-        merging.solve(nothing, held_out, workspace)
-    })?;
+    let mut workspace = merging.pool.acquire();
+    let nothing = workspace.copy(learner)?;
+    let held_out = HeldOut {
+        span,
+        outputs: &mut outputs,
+        models,
+    };
+    merging.solve(nothing, held_out, &mut workspace)?;
+    merging.pool.release(workspace);
     let cost = merging.pool.finish(&merging.driver)?;
     Ok((outputs, cost))
 }
@@ -168,7 +169,7 @@ struct HeldOut<'a> {
     span: Range<usize>,
     outputs: &'a mut [f64],
     /// Where the fitted model of each fold goes, if they are kept.
-    models: Option<&'a mut [Option<Box<dyn Learner>>]>,
+    models: Option<&'a mut ModelSlots>,
 }
 
 /// One of the parts that a span is cut into.

@@ -9,10 +9,10 @@
 use std::ops::Range;
 
 use crate::data::Dataset;
-use crate::engine::{Driver, Engine, OutOfFold, ThreadPool, Workspace, for_candidates};
-use crate::learners::{Batch, Learner, Order};
+use crate::engine::{Driver, Engine, Found, OutOfFold, ThreadPool, Workspace, split_found};
+use crate::learners::{Batch, CandidateSet, Learner, Order};
 use crate::runtime::threads::is_parallel;
-use crate::{Cost, Monitor, Resampling, Result};
+use crate::{Monitor, Resampling, Result};
 
 /// The engine of the standard method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,9 +29,9 @@ impl Engine<dyn Learner> for Refit {
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Vec<OutOfFold>> {
-        for_candidates(candidates, folds, |learner| {
-            self.run(learner, data, folds, monitor)
-        })
+        let learner = CandidateSet::of(candidates)?;
+        let found = self.run(&*learner, data, folds, monitor)?;
+        split_found(found, candidates, folds)
     }
 }
 
@@ -43,7 +43,7 @@ impl Refit {
         data: &Dataset<'_>,
         folds: &dyn Resampling,
         monitor: &Monitor,
-    ) -> Result<(Vec<f64>, Cost)> {
+    ) -> Result<Found> {
         data.check_samples(folds.n_samples())?;
         let n_splits = folds.n_splits();
         let mut starts = vec![0];
@@ -61,9 +61,9 @@ impl Refit {
             is_parallel: is_parallel(),
             pool: ThreadPool::new(),
         };
-        refits
-            .pool
-            .with(|workspace| refits.splits(0..n_splits, &mut outputs, workspace))?;
+        let mut workspace = refits.pool.acquire();
+        refits.splits(0..n_splits, &mut outputs, &mut workspace)?;
+        refits.pool.release(workspace);
         let cost = refits.pool.finish(&refits.driver)?;
         Ok((outputs, cost))
     }

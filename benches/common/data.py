@@ -20,41 +20,41 @@ try:
 except ImportError:  # a build without the reader
     load_libsvm = None
 
-__all__ = ["a9a", "covtype", "letter", "news20", "spread", "years"]
+__all__ = ["a9a", "covtype", "letter", "news20", "read", "spread", "years"]
 
 OPENERS = {".xz": lzma.open, ".bz2": bz2.open}
 
 
 def a9a(n_rows):
     """The first rows of the Adult set, as CSR rows of 123 indicators."""
-    X, y = _read("a9a", 123)
+    X, y = read("a9a", 123)
     return X[:n_rows], y[:n_rows]
 
 
 def covtype(seed=0, *, centre=True, constant=True):
     """Covertype, class 1 against the rest: unit variance, centred, and a constant feature of 1."""
-    X, y = _read("covtype.libsvm.xz", 54)
+    X, y = read("covtype.libsvm.xz", 54)
     order = np.random.default_rng(seed).permutation(len(y))
     return _scaled(X.toarray(), centre, constant)[order], y[order] == 1
 
 
 def letter(seed=0):
     """Images of the 26 letters, 16 features."""
-    X, y = _read("letter.scale", 16)
+    X, y = read("letter.scale", 16)
     order = np.random.default_rng(seed).permutation(len(y))
     return X.toarray()[order], y[order]
 
 
 def news20(seed=0, *, binary=True):
     """20 newsgroups as counts of words, CSR rows of unit length: class 1 or not, or 20 classes."""
-    X, y = _read("news20.bz2", 62_061)
+    X, y = read("news20.bz2", 62_061)
     order = np.random.default_rng(seed).permutation(len(y))
     return normalize(X)[order], y[order] == 1 if binary else y[order]
 
 
 def years(seed=0):
     """5 000 songs of YearPredictionMSD: every feature, and the year, scaled to [0, 1]."""
-    X, y = _read("YearPredictionMSD.5k.xz", 90)
+    X, y = read("YearPredictionMSD.5k.xz", 90)
     order = np.random.default_rng(seed).permutation(len(y))
     return minmax_scale(X.toarray())[order], minmax_scale(y)[order]
 
@@ -74,7 +74,8 @@ def _scaled(X, centre, constant):
 
 
 @cache
-def _read(name, n_features):
+def read(name, n_features=None):
+    """Return all rows of a file as CSR, and its labels."""
     folder = os.environ.get("ONEFOLD_DATA")
     if not folder:
         raise SystemExit(f"{name} is needed: set ONEFOLD_DATA to the folder that holds it")

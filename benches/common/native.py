@@ -45,8 +45,13 @@ class Native:
         """Cross-validate by the standard method; return the counters of its work."""
         return self.run("refit", folds, **options)[1]
 
-    def run(self, engine, folds, *, order="fixed", n_jobs=1, strategy="auto"):
+    def run(self, engine, folds, *, placement="given", order="fixed", n_jobs=1, strategy="auto"):
         """Return the outputs of every candidate, and the counters: shared work is the first's."""
-        options = TreeOptions(strategy, None if order == "fixed" else 1, n_jobs)
+        options = TreeOptions(
+            strategy,
+            placement_seed=None if placement == "given" else 1,
+            order_seed=None if order == "fixed" else 1,
+            n_jobs=n_jobs,
+        )
         found = _core.incremental_cv(engine, self.learners(), self.examples, folds, options)
         return [outputs for outputs, _, _ in found], found[0][1]

@@ -72,9 +72,12 @@ class Covtype:
 
 def difference(estimator, X, y):
     """Return |tree − refit| of the estimated risk, the risk itself, and which loss it is."""
+    engines = {"tree": {"placement": "given", "order": "fixed"}, "refit": {}}
     results = [
-        onefold.cross_validate(estimator, X, y, cv=KFold(N_FOLDS), engine=engine, n_jobs=2)
-        for engine in ("tree", "refit")
+        onefold.cross_validate(
+            estimator, X, y, cv=KFold(N_FOLDS), engine=engine, n_jobs=2, **options
+        )
+        for engine, options in engines.items()
     ]
     tree, refit = (result.losses.mean() for result in results)
     return abs(tree - refit), refit, results[0].loss

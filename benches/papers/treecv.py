@@ -94,6 +94,7 @@ def estimate(estimator, X, y, k, engine, order, seed):
         scoring="neg_mean_squared_error" if regression else "accuracy",
         engine=engine,
         order=order,
+        **({"placement": "given"} if engine == "tree" else {}),
         random_state=seed,
         n_jobs=2,
     )

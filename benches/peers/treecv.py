@@ -44,6 +44,7 @@ def leave_one_out(figures, X, y, rounds):
     native = Native(Pegasos(ALPHA), X, y)
     n = len(y)
     loo, ten = native.folds(n), native.folds(10)
+    default = {"placement": "random", "order": "random"}
     shuffled = {k: resolve_cv(KFold(k, shuffle=True, random_state=0), X) for k in (10, n)}
     fed = native.tree(loo)["rows_fed"] / n
     best = race(
@@ -51,9 +52,11 @@ def leave_one_out(figures, X, y, rounds):
         one=native.one_pass,
         loo=lambda: native.tree(loo),
         two=lambda: native.tree(loo, n_jobs=2),
+        default=lambda: native.tree(loo, **default),
         random=lambda: native.tree(loo, order="random"),
         shuffled=lambda: native.tree(shuffled[n]),
         ten=lambda: native.tree(ten),
+        ten_default=lambda: native.tree(ten, **default),
         ten_random=lambda: native.tree(ten, order="random"),
         ten_shuffled=lambda: native.tree(shuffled[10]),
     )
@@ -75,9 +78,11 @@ def leave_one_out(figures, X, y, rounds):
         figures.at_most(name, ratio, bound, detail=detail, ours=best[a])
 
     faster("… two threads faster than one", "loo", "two", 1.7)
+    slower("… random placement, the default, against given", "default", "loo", 1.5)
     slower("… random order against fixed", "random", "loo", 2)
     slower("… folds shuffled by row against contiguous", "shuffled", "loo", 1.5)
     slower("covtype, ten folds against one pass", "ten", "one")
+    slower("… random placement and order, the default, against given", "ten_default", "ten")
     slower("… random order against fixed", "ten_random", "ten")
     slower("… folds shuffled by row against contiguous", "ten_shuffled", "ten")
 
@@ -128,21 +133,21 @@ class ScikitLearn:
 def against_sklearn(figures, X, y, rounds, theirs):
     """The same number of folds by scikit-learn, unless `theirs` is None; two threads for both."""
 
-    def ours(cv, order):
-        onefold.cross_val_score(Pegasos(ALPHA), X, y, cv=cv, engine="tree", order=order, n_jobs=2)
+    def ours(cv, options):
+        onefold.cross_val_score(Pegasos(ALPHA), X, y, cv=cv, engine="tree", n_jobs=2, **options)
 
+    given = {"placement": "given", "order": "fixed"}
     for k, bound in ((10, 30), (100, 150)):
         cases = (
-            (f"cv={k} (stratified)", k, StratifiedKFold(k), "fixed", True, bound),
-            (f"KFold({k})", KFold(k), KFold(k), "fixed", True, bound),
-            (f"KFold({k}), order random in both", KFold(k), KFold(k), "random", True, None),
-            (f"KFold({k}), order fixed in both", KFold(k), KFold(k), "fixed", False, None),
+            (f"cv={k} (stratified), defaults", k, StratifiedKFold(k), {}, True, bound),
+            (f"KFold({k}), defaults", KFold(k), KFold(k), {}, True, bound),
+            (f"KFold({k}), given order in both", KFold(k), KFold(k), given, False, None),
         )
-        for name, our_cv, their_cv, order, shuffle, limit in cases:
+        for name, our_cv, their_cv, options, shuffle, limit in cases:
             best = race(
                 rounds,
                 theirs=theirs and partial(theirs.run, their_cv, shuffle=shuffle),
-                ours=partial(ours, our_cv, order),
+                ours=partial(ours, our_cv, options),
             )
             taken, detail = best["theirs"], ""
             if theirs:

@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.utils import _safe_indexing
 
-from ._result import CVResult
+from ._result import CVResult, RefitCheck
 from ._scoring import (
     HeldOut,
     Scorer,
@@ -55,6 +55,7 @@ def make_result(
     parts = task.problem.partitions
     if parts is not None and len(parts) > 1:
         notes.append(f"{len(parts)} partitions: see partition_means and between_partitions")
+    check = compare_with_refits(estimator, task, outcome, columns, targets)
     return CVResult(
         columns,
         estimator_name=type(estimator).__name__,
@@ -67,7 +68,36 @@ def make_result(
         engine=engine,
         cost=outcome.cost,
         notes=outcome.notes + notes,
+        check=check,
     )
+
+
+def compare_with_refits(
+    estimator: Any,
+    task: Task,
+    outcome: Outcome,
+    columns: dict[str, Any],
+    targets: HeldOutTargets,
+) -> RefitCheck | None:
+    """Compare the scores of folds that were also trained from nothing, if there are any."""
+    refitted = outcome.refitted
+    if refitted is None:
+        return None
+    own_targets = HeldOutTargets(refitted.task)
+    own = score_columns(estimator, refitted.task, refitted.outcome, own_targets)
+    differences = {
+        key.removeprefix("test_"): columns[key][refitted.folds] - own[key]
+        for key in columns
+        if key.startswith("test_")
+    }
+    if any(np.isnan(values).any() for values in differences.values()):
+        # Metrics that are not defined on single samples: compare the losses.
+        ours = losses(estimator, targets.y, outcome.answers)
+        theirs = losses(estimator, own_targets.y, refitted.outcome.answers)
+        if ours is not None and theirs is not None:
+            means = targets.fold_means(ours[1], "")[refitted.folds]
+            differences = {ours[0]: means - own_targets.fold_means(theirs[1], "")}
+    return RefitCheck.of(differences)
 
 
 class HeldOutTargets:

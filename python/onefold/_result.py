@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,43 @@ if TYPE_CHECKING:
 __all__ = ["CVResult", "counted", "describe_folds"]
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RefitCheck:
+    """Scores of an engine less those of refits, on the same folds.
+
+    Attributes
+    ----------
+    n_folds : int
+        The number of folds that were refitted, chosen at random.
+    difference : dict of floats
+        The mean of engine − refit by metric; that of the loss where a metric is not defined on
+        single samples.
+    std_error : dict of floats
+        Its standard error: std / √n_folds. NaN for one fold.
+    """
+
+    n_folds: int
+    difference: dict[str, float]
+    std_error: dict[str, float]
+
+    @classmethod
+    def of(cls, differences: dict[str, Floats]) -> RefitCheck:
+        """Average the differences of each fold."""
+        n_folds = len(next(iter(differences.values())))
+        return cls(
+            n_folds,
+            {name: float(own.mean()) for name, own in differences.items()},
+            {name: _std(own) / float(np.sqrt(n_folds)) for name, own in differences.items()},
+        )
+
+    def __str__(self) -> str:
+        parts = [
+            f"{name} {value:+.4f} ± {self.std_error[name]:.4f}"
+            for name, value in self.difference.items()
+        ]
+        return f"{', '.join(parts)} (engine − refit, {self.n_folds} folds)"
 
 
 class CVResult(dict[str, Any]):
@@ -52,6 +90,8 @@ class CVResult(dict[str, Any]):
         Exact counts of the work.
     notes : list of str
         Remarks.
+    check : RefitCheck or None
+        The difference to refits of some folds, where ``check=m`` was asked for.
     folds : Folds or Splits
 
     Examples
@@ -83,12 +123,14 @@ class CVResult(dict[str, Any]):
         engine: str,
         cost: dict[str, int],
         notes: list[str],
+        check: RefitCheck | None = None,
     ) -> None:
         super().__init__(columns)
         self.folds = folds
         self.engine = engine
         self.cost = cost
         self.notes = notes
+        self.check = check
         self.classes = classes
         self.loss = None if losses is None else losses[0]
         self._losses = None if losses is None else losses[1]
@@ -303,6 +345,8 @@ class CVResult(dict[str, Any]):
             spread = "" if len(self.folds) < 2 else f" ± {error:.4f} (mean ± standard error)"
             text.append(f"  {name:<{width}}  {mean:.4f}{spread}{overall}")
         text.append(f"  {'cost':<{width}}  {self._cost()}")
+        if self.check is not None:
+            text.append(f"  {'check':<{width}}  {self.check}")
         text += [f"  {'note':<{width}}  {note}" for note in self.notes]
         return "\n".join(text)
 

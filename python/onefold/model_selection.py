@@ -43,7 +43,7 @@ def cross_validate(
     n_jobs: int | None = None,
     verbose: int = 0,
     pre_dispatch: Any = "2*n_jobs",
-    random_state: Any = None,
+    random_state: Any = 0,
     progress: bool = False,
     **options: Any,
 ) -> CVResult:
@@ -87,14 +87,16 @@ def cross_validate(
         Print one line about the work, see also ``progress``.
     pre_dispatch : int or str, default="2*n_jobs"
         Fits that ``"refit"`` sends to its processes at a time, as in scikit-learn.
-    random_state : int, RandomState or None
-        For engines that train in a random order.
+    random_state : int, RandomState or None, default=0
+        The seed of engines that train in a random order; None draws one.
     progress : bool, default=False
         Show a progress bar with rate and time left.
     **options
-        Options of single engines. ``"tree"``: ``order="fixed"`` or ``"random"`` (also
-        ``"refit"`` of native learners), ``strategy="auto"``, ``"copy"`` or ``"revert"``; of
-        estimators in Python ``batch_size`` and ``backend="threads"`` or ``"processes"``.
+        Options of single engines. ``"tree"``: ``placement="random"`` or ``"given"``,
+        ``order="random"`` or ``"fixed"`` (also ``"refit"`` of native learners, where ``"fixed"`` is
+        the default), ``check=m`` to compare with refits of m folds, ``strategy="auto"``,
+        ``"share"``, ``"copy"`` or ``"revert"``; of estimators in Python ``batch_size`` and
+        ``backend="threads"`` or ``"processes"``.
         ``"seeded"``: ``seeding="auto"`` or the name of a rule, ``memory_mb``.
 
     Returns
@@ -155,7 +157,7 @@ def cross_val_score(
     n_jobs: int | None = None,
     verbose: int = 0,
     pre_dispatch: Any = "2*n_jobs",
-    random_state: Any = None,
+    random_state: Any = 0,
     progress: bool = False,
     **options: Any,
 ) -> NDArray[np.float64]:
@@ -222,7 +224,7 @@ def cross_val_predict(
     n_jobs: int | None = None,
     verbose: int = 0,
     pre_dispatch: Any = "2*n_jobs",
-    random_state: Any = None,
+    random_state: Any = 0,
     progress: bool = False,
     **options: Any,
 ) -> Any:

@@ -81,16 +81,17 @@ pub(crate) fn partition<'f>(folds: &'f dyn Resampling, engine: &str) -> Result<&
     })
 }
 
-/// Runs `run` on all candidates as one learner and gives each its columns of the outputs. Counters of
+/// What was found of all candidates as one learner: outputs in test order, and their cost.
+pub(crate) type Found = (Vec<f64>, Cost);
+
+/// Gives each candidate its columns of what was found of [`CandidateSet::of`] all of them. Counters of
 /// work that candidates share stay with the first.
-pub(crate) fn for_candidates(
+pub(crate) fn split_found(
+    (outputs, cost): Found,
     candidates: &[&dyn Learner],
     folds: &dyn Resampling,
-    run: impl FnOnce(&dyn Learner) -> Result<(Vec<f64>, Cost)>,
 ) -> Result<Vec<OutOfFold>> {
-    let learner = CandidateSet::of(candidates)?;
-    let (outputs, cost) = run(&*learner)?;
-    let outputs = checked_outputs(outputs, &*learner, folds)?;
+    let outputs = checked_outputs(outputs, candidates, folds)?;
     if candidates.len() == 1 {
         let notes = Vec::new();
         return Ok(vec![OutOfFold {
@@ -115,14 +116,17 @@ pub(crate) fn for_candidates(
 /// The fitted models of the folds, in their order.
 pub type FoldModels = Vec<Box<dyn Learner>>;
 
-/// [`for_candidates`] with the fitted model of every fold, which `run` leaves in its second argument.
-pub(crate) fn for_candidates_with_models(
+/// Places for the fitted models of the folds, which an engine fills.
+pub(crate) type ModelSlots = [Option<Box<dyn Learner>>];
+
+/// [`split_found`] with the fitted model of every fold.
+pub(crate) fn split_found_with_models(
+    found: Found,
+    models: Vec<Option<Box<dyn Learner>>>,
     candidates: &[&dyn Learner],
     folds: &Folds,
-    run: impl FnOnce(&dyn Learner, &mut [Option<Box<dyn Learner>>]) -> Result<(Vec<f64>, Cost)>,
 ) -> Result<Vec<(OutOfFold, FoldModels)>> {
-    let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
-    let found = for_candidates(candidates, folds, |learner| run(learner, &mut models))?;
+    let found = split_found(found, candidates, folds)?;
     let mut own: Vec<FoldModels> = found.iter().map(|_| Vec::new()).collect();
     for model in models.into_iter().flatten() {
         let split = CandidateSet::split(model, found.len())?;
@@ -133,15 +137,17 @@ pub(crate) fn for_candidates_with_models(
     Ok(found.into_iter().zip(own).collect())
 }
 
-/// The outputs of `learner` in test order as a matrix. They must be finite unless the learner says
-/// otherwise.
+/// The outputs of all candidates in test order as a matrix. They must be finite unless a candidate
+/// says otherwise.
 fn checked_outputs(
     outputs: Vec<f64>,
-    learner: &dyn Learner,
+    candidates: &[&dyn Learner],
     folds: &dyn Resampling,
 ) -> Result<Array2<f64>> {
-    let n_outputs = learner.n_outputs();
-    let infinite = learner.outputs_may_be_infinite();
+    let n_outputs: usize = candidates.iter().map(|learner| learner.n_outputs()).sum();
+    let infinite = candidates
+        .iter()
+        .any(|learner| learner.outputs_may_be_infinite());
     let is_bad = |output: &f64| output.is_nan() || output.is_infinite() && !infinite;
     if let Some(bad) = outputs.iter().position(is_bad) {
         return Err(not_finite(outputs[bad], bad / n_outputs, folds));

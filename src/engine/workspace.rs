@@ -77,15 +77,21 @@ impl ThreadPool {
         }
     }
 
-    fn acquire(&self) -> Workspace {
+    /// A workspace, to be released when its work is done.
+    pub(crate) fn acquire(&self) -> Workspace {
         self.workspaces.acquire().unwrap_or_default()
+    }
+
+    /// Takes a workspace back, with its counters.
+    pub(crate) fn release(&self, workspace: Workspace) {
+        self.workspaces.release(workspace);
     }
 
     /// Runs `work` with a workspace of its own.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Workspace) -> T) -> T {
         let mut workspace = self.acquire();
         let result = work(&mut workspace);
-        self.workspaces.release(workspace);
+        self.release(workspace);
         result
     }
 
@@ -106,7 +112,7 @@ impl ThreadPool {
             self.n_tasks.fetch_sub(1, Ordering::Relaxed);
             result
         };
-        self.workspaces.release(mem::take(workspace));
+        self.release(mem::take(workspace));
         self.n_tasks.fetch_add(1, Ordering::Relaxed);
         let (first, second) = rayon::join(|| ends(self.with(first)), || ends(self.with(second)));
         self.n_tasks.fetch_add(1, Ordering::Relaxed);

@@ -229,6 +229,11 @@ impl Learner for CandidateSet {
         self.learners.iter().all(|learner| learner.is_mergeable())
     }
 
+    fn depends_on_order(&self) -> bool {
+        let mut learners = self.learners.iter();
+        learners.any(|learner| learner.depends_on_order())
+    }
+
     fn merge(&mut self, other: &dyn Learner) -> Result<()> {
         let other: &Self = same_type(other)?;
         for (own, other) in self.learners.iter_mut().zip(&other.learners) {

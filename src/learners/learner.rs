@@ -126,6 +126,11 @@ pub trait Learner: Any + Debug + Send + Sync {
         false
     }
 
+    /// Whether what is learnt depends on the order of the rows, beyond rounding.
+    fn depends_on_order(&self) -> bool {
+        !self.is_mergeable()
+    }
+
     /// Learns what `other`, a model of the same origin, has learnt from other rows.
     fn merge(&mut self, other: &dyn Learner) -> Result<()> {
         let _ = other;

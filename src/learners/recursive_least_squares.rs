@@ -144,6 +144,11 @@ impl Learner for RecursiveLeastSquares {
         super::rows_worth(self.n_features as f64, data.mean_nnz())
     }
 
+    /// No: the solution of one least-squares problem.
+    fn depends_on_order(&self) -> bool {
+        false
+    }
+
     state_methods!();
 
     fn fitted(&self) -> Result<Fitted> {

@@ -5,6 +5,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::tree::Placement;
 use crate::{Folds, Result, Splits};
 
 /// A partition of the samples: every sample is held out in exactly one fold.
@@ -142,6 +143,12 @@ impl PyFolds {
     #[getter]
     fn starts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         to_array(py, self.0.starts().iter().copied())
+    }
+
+    /// The fold at each leaf of the tree when folds are placed at random.
+    fn random_placement<'py>(&self, py: Python<'py>, seed: u64) -> Bound<'py, PyArray1<i64>> {
+        let placement = Placement::Random { seed };
+        to_array(py, placement.leaves(self.0.len()).into_iter())
     }
 
     /// The rows a fold holds out.

@@ -15,15 +15,17 @@ use crate::learners::{Learner, Order};
 use crate::merge::Merge;
 use crate::refit::Refit;
 use crate::runtime::cache;
-use crate::tree::{Strategy, Tree};
+use crate::tree::{Placement, Strategy, Tree};
 use crate::{Error, Monitor, Resampling, Result};
 
 /// Options of the engines, in the words of the facade.
 #[derive(FromPyObject)]
 pub(super) struct TreeOptions {
     strategy: String,
+    /// The seed of a random placement; nothing for the given one.
+    placement_seed: Option<u64>,
     /// The seed of a random order; nothing for a fixed one.
-    seed: Option<u64>,
+    order_seed: Option<u64>,
     n_jobs: usize,
 }
 
@@ -42,10 +44,13 @@ impl TreeOptions {
                 });
             }
         };
-        let order = self
-            .seed
-            .map_or(Order::Fixed, |seed| Order::Random { seed });
-        Ok(Tree { strategy, order })
+        let placement = self.placement_seed;
+        let order = self.order_seed;
+        Ok(Tree {
+            strategy,
+            placement: placement.map_or(Placement::Given, |seed| Placement::Random { seed }),
+            order: order.map_or(Order::Fixed, |seed| Order::Random { seed }),
+        })
     }
 }
 
@@ -172,7 +177,8 @@ impl CompactLearners {
 /// Runs TreeCV with a Python model that has learnt nothing.
 ///
 /// `handler` does what the tree asks for: `copy(model)` returns a copy, `update(model, rows)` learns
-/// rows, `evaluate(model, rows)` keeps the model's outputs for held-out rows.
+/// rows, `evaluate(model, rows)` keeps the model's outputs for held-out rows. The caller places the folds
+/// and orders the rows of `update`: `options` must ask for the given placement and a fixed order.
 #[pyfunction]
 #[pyo3(signature = (handler, model, folds, options, progress=None))]
 pub(super) fn callback_tree<'py>(

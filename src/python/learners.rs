@@ -11,6 +11,7 @@ use super::convert::{ExamplesArg, RowsArg, to_matrix};
 use super::run::run;
 use crate::data::Dataset;
 use crate::learners::{self, Learner, Parameter, Parameters};
+use crate::runtime::random::permutation;
 use crate::{Monitor, Result};
 
 /// Rows learnt or evaluated between two polls of the monitor.
@@ -73,14 +74,27 @@ impl PyLearner {
         })
     }
 
-    /// Learns from all rows of `examples`, in their order.
-    fn update(&mut self, py: Python<'_>, examples: ExamplesArg<'_>) -> PyResult<()> {
+    /// Learns from all rows of `examples`, in their order, or in a random order if there is a seed.
+    #[pyo3(signature = (examples, order_seed=None))]
+    fn update(
+        &mut self,
+        py: Python<'_>,
+        examples: ExamplesArg<'_>,
+        order_seed: Option<u64>,
+    ) -> PyResult<()> {
         let data = examples.dataset()?;
         let model = &mut self.model;
         run(py, 1, None, |monitor| {
-            for_batches(data.n_rows(), monitor, |rows| {
-                model.update(&data, rows, None)
-            })
+            let Some(seed) = order_seed else {
+                return for_batches(data.n_rows(), monitor, |rows| {
+                    model.update(&data, rows, None)
+                });
+            };
+            for rows in permutation(data.n_rows(), seed).chunks(POLL_ROWS) {
+                monitor.check()?;
+                model.update(&data, rows, None)?;
+            }
+            Ok(())
         })
     }
 
@@ -113,6 +127,12 @@ impl PyLearner {
             fitted.set_item(name, values.into_pyarray(py))?;
         }
         Ok(fitted)
+    }
+
+    /// Whether what is learnt depends on the order of the rows.
+    #[getter]
+    fn depends_on_order(&self) -> bool {
+        self.model.depends_on_order()
     }
 
     /// The number of outputs per row.

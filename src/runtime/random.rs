@@ -30,6 +30,13 @@ impl SplitMix {
     }
 }
 
+/// The numbers below `n` in a random order.
+pub(crate) fn permutation(n: usize, seed: u64) -> Vec<usize> {
+    let mut numbers: Vec<_> = (0..n).collect();
+    SplitMix::keyed(seed, &(0..n)).shuffle(&mut numbers);
+    numbers
+}
+
 fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -462,7 +462,11 @@ mod tests {
                                 learner,
                                 data,
                                 folds: &folds,
-                                tree: Tree { strategy, order },
+                                tree: Tree {
+                                    strategy,
+                                    order,
+                                    ..Tree::in_given_order()
+                                },
                                 keeps_models: n_folds == 64,
                                 thread_from: if is_alone { f64::INFINITY } else { 20.0 },
                             };
@@ -486,7 +490,7 @@ mod tests {
                     folds: &folds,
                     tree: Tree {
                         strategy,
-                        ..Tree::default()
+                        ..Tree::in_given_order()
                     },
                     keeps_models: false,
                     thread_from: f64::INFINITY,

@@ -11,9 +11,12 @@
 //! once more from the same state, learns the left half and descends to the right half. A span of one
 //! fold is evaluated. Rows are learnt in another order than by refits: the result is the same for
 //! learners whose result does not depend on the order, and within the learner's incremental stability
-//! for others (theorems 1 and 2). The theorems assume exchangeable samples: a fold is evaluated by a
-//! model that has learnt the neighbouring folds last, so rows whose neighbours are alike must be
-//! shuffled.
+//! for others (theorems 1 and 2).
+//!
+//! The theorems assume exchangeable samples: a fold is evaluated by a model that has learnt the
+//! neighbouring folds last. So for learners that depend on the order ([`Learner::depends_on_order`])
+//! folds are placed at the leaves at random ([`Placement`]), and the rows of a training batch are learnt
+//! in a random order ([`Order`]). [`Tree::in_given_order`] does neither, as in the paper.
 //!
 //! A node needs its model twice. [`Strategy`] says how: by a fork that shares memory until it is
 //! written, by a copy, or by a log of overwritten values. Where a thread is idle the two halves of a
@@ -57,17 +60,21 @@
 //! 2015.
 
 mod blocks;
+mod placement;
 mod recursion;
 
+pub use placement::Placement;
+
+use placement::PlacedFolds;
 use recursion::{Node, Plan, Subtree};
 
 use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, FoldModels, OutOfFold, ThreadPool, for_candidates, for_candidates_with_models,
-    partition,
+    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, partition, split_found,
+    split_found_with_models,
 };
-use crate::learners::{Learner, Order};
-use crate::{Cost, Folds, Monitor, Resampling, Result};
+use crate::learners::{CandidateSet, Learner, Order};
+use crate::{Folds, Monitor, Resampling, Result};
 
 /// How a node of the tree comes back to its model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,13 +91,27 @@ pub enum Strategy {
     Revert,
 }
 
-/// The TreeCV engine. The strategy does not change the result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The TreeCV engine. The strategy does not change the result; placement and order do not change that
+/// of learners that do not depend on the order of rows, and are ignored for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
     /// How a node comes back to its model.
     pub strategy: Strategy,
+    /// Which fold is evaluated at which leaf.
+    pub placement: Placement,
     /// The order of the rows within a training batch.
     pub order: Order,
+}
+
+impl Default for Tree {
+    /// Random placement and order, with seed 0.
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::Auto,
+            placement: Placement::default(),
+            order: Order::Random { seed: 0 },
+        }
+    }
 }
 
 impl Engine<dyn Learner> for Tree {
@@ -102,13 +123,23 @@ impl Engine<dyn Learner> for Tree {
         monitor: &Monitor,
     ) -> Result<Vec<OutOfFold>> {
         let folds = partition(folds, "tree")?;
-        for_candidates(candidates, folds, |learner| {
-            self.run(learner, data, folds, None, monitor)
-        })
+        let learner = CandidateSet::of(candidates)?;
+        let found = self.run(&*learner, data, folds, None, monitor)?;
+        split_found(found, candidates, folds)
     }
 }
 
 impl Tree {
+    /// The paper's order: folds at the leaves as they are numbered, rows as the folds list them. Only for
+    /// samples in random order.
+    pub fn in_given_order() -> Self {
+        Self {
+            strategy: Strategy::Auto,
+            placement: Placement::Given,
+            order: Order::Fixed,
+        }
+    }
+
     /// [`Engine::out_of_fold`], with the fitted model of every fold. Models share memory as far as they
     /// have vectors in common. Outputs are evaluated by these very models, without closed forms.
     pub fn out_of_fold_with_models(
@@ -118,9 +149,10 @@ impl Tree {
         folds: &Folds,
         monitor: &Monitor,
     ) -> Result<Vec<(OutOfFold, FoldModels)>> {
-        for_candidates_with_models(candidates, folds, |learner, models| {
-            self.run(learner, data, folds, Some(models), monitor)
-        })
+        let learner = CandidateSet::of(candidates)?;
+        let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
+        let found = self.run(&*learner, data, folds, Some(&mut models), monitor)?;
+        split_found_with_models(found, models, candidates, folds)
     }
 
     /// Outputs in test order, and their cost.
@@ -129,10 +161,54 @@ impl Tree {
         learner: &dyn Learner,
         data: &Dataset<'_>,
         folds: &Folds,
-        models: Option<&mut [Option<Box<dyn Learner>>]>,
+        mut models: Option<&mut ModelSlots>,
         monitor: &Monitor,
-    ) -> Result<(Vec<f64>, Cost)> {
+    ) -> Result<Found> {
         data.check_samples(folds.n_samples())?;
+        let tree = self.simplified(learner, folds);
+        if tree.placement == Placement::Given {
+            return tree.run_in_place(learner, data, folds, models, monitor);
+        }
+        let placed = PlacedFolds::new(folds, tree.placement);
+        let kept = models.as_deref_mut();
+        let (outputs, cost) = tree.run_in_place(learner, data, placed.folds(), kept, monitor)?;
+        if let Some(models) = models {
+            placed.restore_models(models);
+        }
+        Ok((placed.restore_outputs(&outputs, learner.n_outputs()), cost))
+    }
+
+    /// Without a random placement or order that this learner or these folds do not need.
+    fn simplified(&self, learner: &dyn Learner, folds: &Folds) -> Self {
+        let Self {
+            strategy,
+            placement,
+            mut order,
+        } = *self;
+        if !learner.depends_on_order() {
+            let given = Self::in_given_order();
+            return Self { strategy, ..given };
+        }
+        if placement != Placement::Given && folds.len() == folds.n_samples() {
+            // Folds of one row at random leaves are rows in a random order.
+            order = Order::Fixed;
+        }
+        Self {
+            strategy,
+            placement,
+            order,
+        }
+    }
+
+    /// [`Tree::run`] with each fold at the leaf of its number.
+    fn run_in_place(
+        &self,
+        learner: &dyn Learner,
+        data: &Dataset<'_>,
+        folds: &Folds,
+        models: Option<&mut ModelSlots>,
+        monitor: &Monitor,
+    ) -> Result<Found> {
         let cost_model = learner.cost_model(data);
         // Models that are kept should share what they have in common.
         let strategy = match self.strategy {
@@ -156,19 +232,18 @@ impl Tree {
         let expected = (n_samples as u64) * u64::from(n_levels + 1);
         monitor.expect(expected);
         let mut outputs = vec![0.0; n_samples * tree.n_outputs];
-        pool.with(|workspace| {
-            let mut model = workspace.fork(learner)?;
-            workspace.counters.cost.fits += 1;
-            let root = Node {
-                span: 0..folds.len(),
-                outputs: &mut outputs,
-                models,
-                restore: false,
-            };
-            blocks::descend(&tree, &mut *model, root, workspace)?;
-            workspace.drop_fork(model);
-            Ok::<(), crate::Error>(())
-        })?;
+        let mut workspace = pool.acquire();
+        let mut model = workspace.fork(learner)?;
+        workspace.counters.cost.fits += 1;
+        let root = Node {
+            span: 0..folds.len(),
+            outputs: &mut outputs,
+            models,
+            restore: false,
+        };
+        blocks::descend(&tree, &mut *model, root, &mut workspace)?;
+        workspace.drop_fork(model);
+        pool.release(workspace);
         let cost = pool.finish(&tree.driver)?;
         monitor.advance(expected - cost.rows_fed - cost.rows_evaluated)?;
         Ok((outputs, cost))

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Strategy;
 use crate::data::Dataset;
-use crate::engine::{Driver, ThreadPool, Workspace};
+use crate::engine::{Driver, ModelSlots, ThreadPool, Workspace};
 use crate::learners::{Batch, CostModel, LeafBlock, Learner};
 use crate::runtime::cache;
 use crate::runtime::threads::is_parallel;
@@ -38,7 +38,7 @@ pub(super) struct Node<'a> {
     pub(super) span: Range<usize>,
     pub(super) outputs: &'a mut [f64],
     /// Where the fitted model of each fold goes, if they are kept.
-    pub(super) models: Option<&'a mut [Option<Box<dyn Learner>>]>,
+    pub(super) models: Option<&'a mut ModelSlots>,
     /// Whether the model must leave the node as it came.
     pub(super) restore: bool,
 }

@@ -62,7 +62,8 @@ def test_the_tree_returns_the_model_of_every_fold(name, cv, options):
     estimator, targets = INCREMENTAL[name]
     if name.startswith("native"):
         options = {key: value for key, value in options.items() if key != "backend"}
-    keywords = {"cv": cv, "engine": "tree", **options}
+    given = {"placement": "given", "order": "fixed"}
+    keywords = {"cv": cv, "engine": "tree", **given, **options}
     plain = onefold.cross_validate(estimator, X, targets, **keywords)
     result = onefold.cross_validate(estimator, X, targets, return_estimator=True, **keywords)
     models = result["estimator"]
@@ -104,7 +105,7 @@ def test_merging_returns_the_model_of_every_fold(estimator, targets):
 
 
 def test_native_fold_models_share_memory_and_are_independent():
-    keywords = {"cv": "loo", "engine": "tree", "return_estimator": True}
+    keywords = {"cv": "loo", "engine": "tree", "return_estimator": True, "placement": "given"}
     result = onefold.cross_validate(learners.Perceptron(), X[:40], y[:40], **keywords)
     models = result["estimator"]
     n_classes = len(models[0].classes_)
@@ -184,3 +185,14 @@ def test_the_fold_whose_fit_failed_is_named():
         )
     with pytest.raises(ValueError, match="the fit of fold 1 failed"):
         result.predict_with_folds(NEW)
+
+
+@pytest.mark.parametrize("name", INCREMENTAL)
+def test_models_of_folds_at_random_leaves_return_to_their_folds(name):
+    estimator, targets = INCREMENTAL[name]
+    result = onefold.cross_validate(
+        estimator, X, targets, cv=KFold(7), engine="tree", return_estimator=True
+    )
+    for fold, model in enumerate(result["estimator"]):
+        answers = result.fold_answers(fold)
+        np.testing.assert_array_equal(model.predict(X[answers["rows"]]), answers["predict"])

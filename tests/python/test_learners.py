@@ -118,7 +118,10 @@ def test_the_tree_is_algorithm_1(estimator, cv, weighted):
     X, y = data(estimator)
     classes = {"classes": np.unique(y)} if isinstance(estimator, NativeClassifier) else {}
     weights = np.linspace(0.5, 2, 150) if weighted else None
-    result = onefold.cross_validate(estimator, X, y, cv=cv, sample_weight=weights, engine="tree")
+    given = {"placement": "given", "order": "fixed"}
+    result = onefold.cross_validate(
+        estimator, X, y, cv=cv, sample_weight=weights, engine="tree", **given
+    )
     # The twin knows no weights, so they travel as the first column of X.
     twin = Weighted(estimator) if weighted else estimator
     rows = np.column_stack([weights, X]) if weighted else X

@@ -28,6 +28,7 @@ X, y = load_digits(return_X_y=True)
 N = 60
 X, y = X[:N], np.array(list("abcdefghij"))[y[:N]]
 XR, yr = make_regression(N, 5, noise=1, random_state=0)
+GIVEN = {"placement": "given", "order": "fixed"}
 WEIGHTS = np.random.default_rng(0).uniform(0.5, 2, N)
 
 COUNTING = {
@@ -60,7 +61,7 @@ def test_the_walk_is_algorithm_1(estimator, n_folds, n_jobs):
     cv = KFold(n_folds, shuffle=True, random_state=0)
     # With a batch size, even estimators that have a native twin walk as they are.
     result = onefold.cross_validate(
-        estimator, X, y, cv=cv, engine="tree", n_jobs=n_jobs, batch_size=N
+        estimator, X, y, cv=cv, engine="tree", n_jobs=n_jobs, batch_size=N, **GIVEN
     )
     expected = textbook(estimator, X, y, result.folds, classes=np.unique(y))
     np.testing.assert_array_equal(result.predictions[result.folds.rows], expected)
@@ -71,7 +72,7 @@ def test_the_walk_is_algorithm_1(estimator, n_folds, n_jobs):
 
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_walk_too(estimator):
-    result = onefold.cross_validate(estimator, XR, yr, cv=5, engine="tree")
+    result = onefold.cross_validate(estimator, XR, yr, cv=5, engine="tree", **GIVEN)
     expected = textbook(estimator, XR, yr, result.folds)
     np.testing.assert_array_equal(result.predictions, expected)
     np.testing.assert_array_equal(result.losses, (expected - yr) ** 2)
@@ -133,6 +134,7 @@ def test_users_classes_get_every_other_row_in_batches(order, batch_size):
         np.tile([0, 1], 6),
         cv=4,
         engine="tree",
+        placement="given",
         order=order,
         random_state=0,
         **options,
@@ -188,7 +190,7 @@ def test_a_copy_knows_itself_and_not_the_original():
 )
 def test_several_labels_a_sample(estimator, classes):
     labels = (X[:, 10:13] > 5).astype(int)
-    result = onefold.cross_validate(estimator, X, labels, cv=3, engine="tree")
+    result = onefold.cross_validate(estimator, X, labels, cv=3, engine="tree", **GIVEN)
     expected = textbook(estimator, X, labels, result.folds, classes=classes)
     np.testing.assert_array_equal(result.predictions, expected)
 
@@ -262,7 +264,8 @@ def test_the_result_says_when_another_training_was_evaluated():
     result = onefold.cross_validate(SGDClassifier(random_state=0), X, y, cv=3, engine="tree")
     assert result.notes == [
         "single-pass training was evaluated: SGDClassifier.fit makes up to 1000 passes, "
-        "the tree makes one"
+        "the tree makes one",
+        "trained in one pass over the rows in random order (random_state)",
     ]
     assert "single-pass" in repr(result)
     assert onefold.cross_validate(MultinomialNB(), X, y, cv=3, engine="tree").notes == []
@@ -315,3 +318,18 @@ def test_training_a_copy_leaves_the_original_alone(estimator):
         trained.partial_fit(X[30:], y[30:])
     assert pickle.dumps(model) == before
     np.testing.assert_array_equal(twin.predict(X), reference.predict(X))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_folds", [3, 7, N])
+def test_random_placement_is_algorithm_1_on_renumbered_folds(n_folds, n_jobs):
+    estimator = SGDClassifier(random_state=0)
+    cv = KFold(n_folds, shuffle=True, random_state=0)
+    keywords = {"engine": "tree", "order": "fixed", "n_jobs": n_jobs, "random_state": 3}
+    result = onefold.cross_validate(estimator, X, y, cv=cv, **keywords)
+    seed = np.random.RandomState(3).randint(2**31 - 1, size=2)[0]
+    leaves = result.folds.random_placement(seed)
+    assert sorted(leaves) == list(range(n_folds))
+    renumbered = onefold.Folds.from_labels(np.argsort(leaves)[result.folds.labels], n_folds)
+    expected = textbook(estimator, X, y, renumbered, classes=np.unique(y))
+    np.testing.assert_array_equal(result.predictions[renumbered.rows], expected)

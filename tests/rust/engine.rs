@@ -110,7 +110,7 @@ fn learners_of_users_run_on_the_same_recursion() {
             let run = |learner: &Toy, n, strategy| -> Result<OutOfFold> {
                 let tree = Tree {
                     strategy,
-                    ..Tree::default()
+                    ..Tree::in_given_order()
                 };
                 let (x, _) = x.view().split_at(Axis(0), n);
                 let dense = tree.cross_validate(learner, &Dataset::dense(x)?, &folds(n))?;
@@ -175,12 +175,12 @@ fn folds_of_other_samples_are_refused() {
     let folds = Folds::contiguous(21, 3).expect("valid");
     let expected = "samples of cv: expected length 20, got 21";
     let learner = pegasos(4, 2);
-    let tree = Tree::default().cross_validate(&learner, &dense, &folds);
+    let tree = Tree::in_given_order().cross_validate(&learner, &dense, &folds);
     assert_eq!(message(tree), expected);
     let refit = Refit::default().cross_validate(&learner, &dense, &folds);
     assert_eq!(message(refit), expected);
     let splits = Splits::new(20, vec![(vec![0, 1], vec![2])]).expect("valid");
-    let tree = Tree::default().cross_validate(&learner, &dense, &splits);
+    let tree = Tree::in_given_order().cross_validate(&learner, &dense, &splits);
     assert!(message(tree).contains("engine 'tree' needs test sets that are a partition"));
 }
 
@@ -190,7 +190,7 @@ fn progress_ends_at_its_total_and_cancellation_ends_the_work() {
     let [dense, _] = set.classified();
     let learner = WithCost::new(&pegasos(4, 2), 1e5, 1.0);
     let engines: [Box<dyn Engine<dyn Learner> + Sync>; 2] =
-        [Box::new(Tree::default()), Box::new(Refit::default())];
+        [Box::new(Tree::in_given_order()), Box::new(Refit::default())];
     for pool in pools() {
         run_in(pool.as_ref(), || {
             for folds in folds_of(45) {

@@ -62,13 +62,19 @@ fn models_of_the_tree_are_those_of_the_textbook() {
         for data in set.weighted(targets.of(&set)) {
             for folds in every_folds(22) {
                 for order in ORDERS {
-                    let book = Textbook::tree(&*learner, &data, &folds, order);
+                    // Others ignore the order.
+                    let own = if learner.depends_on_order() { order } else { Order::Fixed };
+                    let book = Textbook::tree(&*learner, &data, &folds, own);
                     let expected: Vec<_> = book.models.iter().map(|model| bits(&**model)).collect();
                     for (strategy, learner) in STRATEGIES
                         .into_iter()
                         .flat_map(|strategy| learners.map(|learner| (strategy, learner)))
                     {
-                        let tree = Tree { strategy, order };
+                        let tree = Tree {
+                            strategy,
+                            order,
+                            ..Tree::in_given_order()
+                        };
                         for pool in pools.iter().step_by(2) {
                             let mut found = run_in(pool.as_ref(), || {
                                 tree.out_of_fold_with_models(&[learner], &data, &folds, &monitor)
@@ -167,7 +173,7 @@ fn candidates_have_their_own_models() {
             for strategy in STRATEGIES {
                 let tree = Tree {
                     strategy,
-                    order: Order::Random { seed: 1 },
+                    ..Tree::in_given_order()
                 };
                 let run = |learners: &[&dyn Learner]| {
                     let found = tree.out_of_fold_with_models(learners, &data, &folds, &monitor);
@@ -206,7 +212,7 @@ fn models_of_two_folds_are_refits() {
     for case in every_learner(5) {
         for data in case.targets.of(&set) {
             let refit = Refit::default().cross_validate(&*case.learner, &data, &folds);
-            let tree = Tree::default();
+            let tree = Tree::in_given_order();
             let found = tree
                 .out_of_fold_with_models(&[&*case.learner], &data, &folds, &Monitor::new())
                 .expect("valid")
@@ -239,7 +245,7 @@ fn models_share_the_vectors_that_they_have_in_common() {
             for strategy in [Strategy::Auto, Strategy::Share, Strategy::Revert] {
                 let tree = Tree {
                     strategy,
-                    ..Tree::default()
+                    ..Tree::in_given_order()
                 };
                 let learner: &dyn Learner = &*case.learner;
                 let found = tree.out_of_fold_with_models(

@@ -23,7 +23,11 @@ fn check(learner: &dyn Learner, data: &Dataset<'_>, is_closed: bool) {
             let book = Textbook::tree(learner, data, &folds, order);
             let mut first = None;
             for strategy in STRATEGIES {
-                let tree = Tree { strategy, order };
+                let tree = Tree {
+                    strategy,
+                    order,
+                    ..Tree::in_given_order()
+                };
                 for pool in pools() {
                     let found =
                         run_in(pool.as_ref(), || tree.cross_validate(learner, data, &folds));
@@ -42,7 +46,7 @@ fn check(learner: &dyn Learner, data: &Dataset<'_>, is_closed: bool) {
         }
     }
     let folds = Folds::leave_one_out(n).expect("valid");
-    let tree = Tree::default();
+    let tree = Tree::in_given_order();
     let alone = tree.cross_validate(learner, data, &folds).expect("valid");
     let both = tree.out_of_fold(&[learner, learner], data, &folds, &Monitor::new());
     for found in both.expect("valid") {

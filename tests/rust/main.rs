@@ -16,6 +16,7 @@ mod linear;
 mod merge;
 mod naive_bayes;
 mod pegasos;
+mod placement;
 mod rows;
 mod sets;
 mod svm;

@@ -96,6 +96,7 @@ pub(crate) fn check_tree(empty: &dyn Learner, data: &Dataset<'_>, folds: &Folds,
         let tree = Tree {
             strategy,
             order: Order::Random { seed: 77 },
+            ..Tree::default()
         };
         values(&tree.cross_validate(empty, data, folds).expect("valid"))
     });

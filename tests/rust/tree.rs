@@ -134,6 +134,10 @@ impl Learner for WithCost {
         self.learner.take_bytes_copied()
     }
 
+    fn depends_on_order(&self) -> bool {
+        self.learner.depends_on_order()
+    }
+
     fn min_evaluation_rows(&self, data: &Dataset<'_>) -> usize {
         self.learner.min_evaluation_rows(data)
     }
@@ -218,7 +222,11 @@ fn check_all(learner: &dyn Learner, data: &Dataset<'_>) {
         for order in ORDERS {
             let book = Textbook::tree(learner, data, &folds, order);
             for strategy in STRATEGIES {
-                let tree = Tree { strategy, order };
+                let tree = Tree {
+                    strategy,
+                    order,
+                    ..Tree::in_given_order()
+                };
                 for pool in &pools {
                     let run = |learner: &dyn Learner| {
                         tree.cross_validate(learner, data, &folds).expect("valid")
@@ -324,10 +332,16 @@ fn every_learner_has_the_same_bits_by_every_strategy() {
             let large = WithCost::new(learner, 1.0, 1e3);
             for folds in [5, 8, 26].map(|k| Folds::shuffled(26, k, 1).expect("valid")) {
                 for order in ORDERS {
-                    let book = Textbook::tree(learner, &data, &folds, order);
+                    // Others ignore the order.
+                    let own = if learner.depends_on_order() { order } else { Order::Fixed };
+                    let book = Textbook::tree(learner, &data, &folds, own);
                     let mut first = None;
                     for strategy in STRATEGIES {
-                        let tree = Tree { strategy, order };
+                        let tree = Tree {
+                            strategy,
+                            order,
+                            ..Tree::in_given_order()
+                        };
                         for pool in &pools {
                             let run = |learner: &dyn Learner| {
                                 tree.cross_validate(learner, &data, &folds).expect("valid")
@@ -362,7 +376,11 @@ fn forks_by_its_own_estimates() {
             let book = Textbook::tree(&learner, &data, &folds, order);
             for pool in pools() {
                 for strategy in STRATEGIES {
-                    let tree = Tree { strategy, order };
+                    let tree = Tree {
+                        strategy,
+                        order,
+                        ..Tree::in_given_order()
+                    };
                     let found = run_in(pool.as_ref(), || {
                         tree.cross_validate(&learner, &data, &folds)
                     });
@@ -386,7 +404,11 @@ fn gathering_changes_no_bit() {
             for order in ORDERS {
                 let book = Textbook::tree(&learner, data, &folds, order);
                 for strategy in STRATEGIES {
-                    let tree = Tree { strategy, order };
+                    let tree = Tree {
+                        strategy,
+                        order,
+                        ..Tree::in_given_order()
+                    };
                     let found = tree.cross_validate(&learner, data, &folds);
                     check(&found.expect("valid"), &book, &folds, tree);
                 }
@@ -405,7 +427,11 @@ fn streaming_changes_no_bit() {
     for order in ORDERS {
         let book = Textbook::tree(&learner, &dense, &folds, order);
         for strategy in [Strategy::Auto, Strategy::Share] {
-            let tree = Tree { strategy, order };
+            let tree = Tree {
+                strategy,
+                order,
+                ..Tree::in_given_order()
+            };
             for pool in pools().iter().step_by(2) {
                 let found = run_in(pool.as_ref(), || {
                     tree.cross_validate(&learner, &dense, &folds)
@@ -424,7 +450,7 @@ fn wide_models_are_reverted_near_the_leaves_and_copied_near_the_root() {
     let learner = pegasos(300, 2);
     let undo = learner.cost_model(&csr).undo.expect("can log");
     let learner = WithCost::new(&learner, 100.0, undo * 8.0 * 20.0);
-    let found = Tree::default().cross_validate(&learner, &csr, &folds);
+    let found = Tree::in_given_order().cross_validate(&learner, &csr, &folds);
     let cost = found.expect("valid").cost;
     // Nodes of 64 and 32 rows copy, those of 16 and fewer revert.
     assert_eq!((cost.copies, cost.peak_models), (3, 3));
@@ -451,7 +477,7 @@ fn sharing_copies_only_what_is_written() {
         let bytes = |strategy| {
             let tree = Tree {
                 strategy,
-                ..Tree::default()
+                ..Tree::in_given_order()
             };
             let found = tree.cross_validate(&*case.learner, &csr, &folds);
             found.expect("valid").cost.bytes_copied
@@ -478,7 +504,7 @@ proptest! {
         let order = if random { Order::Random { seed } } else { Order::Fixed };
         let book = Textbook::tree(&pegasos(4, 2), &dense, &folds, order);
         for strategy in STRATEGIES {
-            let tree = Tree { strategy, order };
+            let tree = Tree { strategy, order, ..Tree::in_given_order() };
             let found = tree.cross_validate(&pegasos(4, 2), &dense, &folds);
             check(&found.expect("valid"), &book, &folds, tree);
         }
@@ -541,7 +567,7 @@ fn two_folds_are_two_refits() {
     let set = Set::new(12, 25, 4, 2);
     let [dense, _] = set.classified();
     let folds = Folds::contiguous(25, 2).expect("valid");
-    let tree = Tree::default().cross_validate(&pegasos(4, 2), &dense, &folds);
+    let tree = Tree::in_given_order().cross_validate(&pegasos(4, 2), &dense, &folds);
     let refit = Refit::default().cross_validate(&pegasos(4, 2), &dense, &folds);
     assert_eq!(tree.expect("valid").outputs, refit.expect("valid").outputs);
 }

@@ -25,6 +25,7 @@ __all__ = [
     "EngineBase",
     "Outcome",
     "Plan",
+    "RefittedFolds",
     "fit_keywords",
     "fit_to_all",
     "takes",
@@ -92,6 +93,19 @@ class Outcome:
     """The traceback of every fit that failed."""
     notes: list[str] = field(default_factory=list)
     """Remarks for the reader of the result."""
+    refitted: RefittedFolds | None = None
+    """Some of the folds trained from nothing, of an engine that was asked for ``check``."""
+
+
+@dataclass(frozen=True)
+class RefittedFolds:
+    """Some folds trained from nothing, to compare an engine's answers with."""
+
+    folds: NDArray[np.int64]
+    """Their numbers."""
+    task: Task
+    """The same task with the test sets of these folds."""
+    outcome: Outcome
 
 
 class Engine(Protocol):

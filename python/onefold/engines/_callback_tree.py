@@ -1,7 +1,7 @@
 """TreeCV of Python estimators: the core runs the recursion and calls back, in threads or processes.
 
-Rows are numbered in *test order* here: position p is row ``order[p]`` of X, so the folds of a
-subtree are a range of positions, and so are its training rows.
+Rows are numbered in the order of the leaves here: position p is row ``order[p]`` of X, so the folds
+of a subtree are a range of positions, and so are its training rows.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -31,15 +32,16 @@ from ._fold_scorer import FoldResult, FoldScorer, join_folds
 from ._native import TreeOptions
 from ._task import Task
 
-__all__ = ["callback_tree", "copy_estimator"]
+__all__ = ["callback_tree", "copy_estimator", "refit_folds"]
 
 Positions = NDArray[np.int64]
 
 
 def callback_tree(estimator: Any, task: Task) -> Outcome:
     """Cross-validate clones of the estimator along the tree."""
-    options = TreeOptions.of(task)
-    data = _TreeData.of(estimator, task, options.seed)
+    options = tree_options(estimator, task)
+    leaves = _leaves(task, options)
+    data = _TreeData.of(estimator, task, leaves, options.order_seed)
     processes = _in_processes(task) and options.n_jobs > 1 and len(task.folds) > 2
     start = time.perf_counter()
     # Estimators that change the filters of warnings, as scikit-learn's do, may leave them changed
@@ -50,7 +52,8 @@ def callback_tree(estimator: Any, task: Task) -> Outcome:
         else:
             found = _evaluate_span(clone(estimator), data, options.n_jobs, report)
     seconds = time.perf_counter() - start
-    answers, classes = join_folds(found.results, estimator, task)
+    results = [found.results[leaf] for leaf in np.argsort(leaves)]
+    answers, classes = join_folds(results, estimator, task)
     follow = _scores_follow(estimator, task)
     return Outcome(
         answers=answers,
@@ -58,9 +61,53 @@ def callback_tree(estimator: Any, task: Task) -> Outcome:
         cost=found.cost,
         fit_time=seconds - found.score_seconds if not processes else seconds,
         score_time=found.score_seconds,
-        test_scores=None if follow else [fold.scores for fold in found.results],
-        estimators=[fold.estimator for fold in found.results] if task.return_estimator else None,
+        test_scores=None if follow else [fold.scores for fold in results],
+        estimators=[fold.estimator for fold in results] if task.return_estimator else None,
     )
+
+
+def refit_folds(estimator: Any, task: Task, chosen: Positions) -> Outcome:
+    """Train clones of the estimator for some folds from nothing, by ``partial_fit``."""
+    options = tree_options(estimator, task)
+    data = _TreeData.of(estimator, task, np.arange(len(task.folds)), options.order_seed)
+    everything = np.arange(data.starts[-1])
+    results = []
+    for first, last in zip(data.starts[chosen], data.starts[chosen + 1], strict=True):
+        model = clone(estimator)
+        data.update(model, np.delete(everything, slice(first, last)))
+        results.append(data.evaluate(model, everything[first:last]))
+    answers, classes = join_folds(results, estimator, task)
+    follow = _scores_follow(estimator, task)
+    return Outcome(
+        answers=answers,
+        classes=classes,
+        test_scores=None if follow else [fold.scores for fold in results],
+    )
+
+
+def depends_on_order(estimator: Any) -> bool:
+    """Whether what is learnt depends on the order of the rows: not if counts are added up."""
+    return not isinstance(estimator, ADD_UP_COUNTS)
+
+
+ADD_UP_COUNTS = (BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB)
+"""Estimators for which neither the order nor the batches matter."""
+
+
+def tree_options(estimator: Any, task: Task) -> TreeOptions:
+    """The options of a task, without random orders that an estimator does not need."""
+    options = TreeOptions.of(task, "tree")
+    if depends_on_order(estimator):
+        return options
+    return replace(options, placement_seed=None, order_seed=None)
+
+
+def _leaves(task: Task, options: TreeOptions) -> Positions:
+    """The fold at each leaf of the tree."""
+    folds = task.folds
+    if options.placement_seed is None or not isinstance(folds, Folds):
+        return np.arange(len(folds))
+    return folds.random_placement(options.placement_seed)
 
 
 def _in_processes(task: Task) -> bool:
@@ -86,7 +133,7 @@ def _keywords(estimator: Any, y: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _TreeData:
-    """Rows in test order, and how models are trained and evaluated on them."""
+    """Rows in the order of the leaves, and how models are trained and evaluated on them."""
 
     X: Any
     y: Any
@@ -105,14 +152,15 @@ class _TreeData:
     """Whether the model of each fold is to be returned."""
 
     @classmethod
-    def of(cls, estimator: Any, task: Task, seed: int | None) -> _TreeData:
+    def of(cls, estimator: Any, task: Task, leaves: Positions, seed: int | None) -> _TreeData:
         data, scores_follow = task.data, _scores_follow(estimator, task)
+        folds = [task.folds.test(int(fold)) for fold in leaves]
         return cls(
             X=data.X,
             y=data.y,
             weights=data.weights,
-            order=task.folds.rows,
-            starts=task.folds.starts,
+            order=np.concatenate(folds),
+            starts=np.cumsum([0, *map(len, folds)]),
             offset=0,
             scorer=FoldScorer.answers_only(task) if scores_follow else FoldScorer.of(task),
             keywords=_keywords(estimator, data.y),
@@ -216,10 +264,7 @@ def _evaluate_span(model: Any, data: _TreeData, n_jobs: int, report: Any = None)
         cost = {"rows_evaluated": len(positions)}
         return _SpanResult(results, cost, time.perf_counter() - start)
     handler = _FoldEvaluator(data)
-    # Random orders are drawn here, so that they do not depend on how the tree is divided.
-    cost = _core.callback_tree(
-        handler, model, data.folds, TreeOptions("auto", None, n_jobs), report
-    )
+    cost = _core.callback_tree(handler, model, data.folds, _as_placed(n_jobs), report)
     results = [handler.results[int(start)] for start in data.starts[:-1]]
     return _SpanResult(results, cost, handler.score_seconds)
 
@@ -235,7 +280,7 @@ def _tree_in_processes(model: Any, data: _TreeData, n_jobs: int) -> _SpanResult:
     ends = _frontier(n_folds, depth)
     top = replace(data, starts=data.starts[ends])
     collector = _ModelCollector(top)
-    top_cost = _core.callback_tree(collector, model, top.folds, TreeOptions("auto", None, n_jobs))
+    top_cost = _core.callback_tree(collector, model, top.folds, _as_placed(n_jobs))
     top_cost.pop("rows_evaluated")
     jobs = [
         delayed(_evaluate_span)(collector.models[int(data.starts[a])], data.span(a, b), 1)
@@ -251,6 +296,11 @@ def _tree_in_processes(model: Any, data: _TreeData, n_jobs: int) -> _SpanResult:
         cost=dict(cost),
         score_seconds=sum(part.score_seconds for part in parts),
     )
+
+
+def _as_placed(n_jobs: int) -> TreeOptions:
+    """Options for folds that are placed already; `_TreeData.update` draws the random orders."""
+    return TreeOptions("auto", placement_seed=None, order_seed=None, n_jobs=n_jobs)
 
 
 def _frontier(n_folds: int, depth: int) -> list[int]:

@@ -34,20 +34,31 @@ MAX_OUTPUTS_HELD = 2**27
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """How the core trains incremental learners."""
+    """How the core trains incremental learners.
+
+    Seeds have no effect on learners that do not depend on the order of rows.
+    """
 
     strategy: str
-    seed: int | None
+    placement_seed: int | None
+    """Of folds at random leaves of the tree; None for the given placement."""
+    order_seed: int | None
+    """Of a random order within each training batch; None for the given order."""
     n_jobs: int
 
     @classmethod
-    def of(cls, task: Task) -> TreeOptions:
-        """Read the options of a task."""
-        seed = None
-        if task.options.get("order", "fixed") == "random":
-            seed = int(check_random_state(task.random_state).randint(2**31 - 1))
-        strategy = task.options.get("strategy", "auto")
-        return cls(strategy, seed, effective_n_jobs(task.n_jobs))
+    def of(cls, task: Task, engine: str) -> TreeOptions:
+        """Read the options of a task, with the defaults of an engine."""
+        options = task.options
+        random = check_random_state(task.random_state)
+        placement_seed, order_seed = random.randint(2**31 - 1, size=2).tolist()
+        order = options.get("order", "random" if engine == "tree" else "fixed")
+        return cls(
+            options.get("strategy", "auto"),
+            placement_seed if options.get("placement", "random") == "random" else None,
+            order_seed if order == "random" else None,
+            effective_n_jobs(task.n_jobs),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +136,7 @@ def _run_batch(
             models,
             (rows, targets, n_targets, task.data.weights),
             task.folds,
-            TreeOptions.of(task),
+            TreeOptions.of(task, engine),
             report,
             keep_models=task.return_estimator,
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["Check", "one_of", "positive", "whole"]
+__all__ = ["Check", "count", "one_of", "positive", "whole"]
 
 Check = Callable[[str, Any], None]
 """Raises a ValueError for a bad value, given the name and the value of an option."""
@@ -44,6 +44,12 @@ def whole(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def count(name: str, value: Any) -> None:
+    """Check an option that is a whole number, or 0."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{name} must be a whole number from 0 on, got {value!r}")
 
 
 def positive(name: str, value: Any) -> None:

@@ -14,7 +14,7 @@ from ._base import Candidate, Engine, Outcome, Plan
 from ._native import batches
 from ._task import Problem, Task
 
-__all__ = ["Repeated"]
+__all__ = ["Repeated", "join_outcomes"]
 
 
 class Repeated:
@@ -49,14 +49,14 @@ class Repeated:
                 run = replace(task, problem=problem, progress=progress)
                 for position, outcome in self._engine.run_many(own, run):
                     found[positions[position]].append(outcome)
-            yield from ((position, _join(outcomes)) for position, outcomes in found.items())
+            yield from ((position, join_outcomes(outcomes)) for position, outcomes in found.items())
 
     def fit(self, plan: Plan, task: Task) -> Any:
         """Fit as the engine does."""
         return self._engine.fit(plan, task)
 
 
-def _join(outcomes: list[Outcome]) -> Outcome:
+def join_outcomes(outcomes: list[Outcome]) -> Outcome:
     """One outcome, the test sets of the first partition first."""
     cost: Counter[str] = Counter()
     for outcome in outcomes:

@@ -6,15 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sklearn.base import clone
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
 
 from .._progress import part
 from .._scoring import RESPONSES
-from ._base import Candidate, EngineBase, Outcome, Plan, takes
-from ._callback_tree import callback_tree
-from ._native import ORDER, NativePlan, learner_of, run_native
-from ._options import Check, one_of, whole
+from ..learners._base import NativeEstimator
+from ._base import Candidate, EngineBase, Outcome, Plan, fit_to_all, takes
+from ._callback_tree import callback_tree, depends_on_order
+from ._native import ORDER, NativePlan, TreeOptions, learner_of, run_native
+from ._options import Check, count, one_of, whole
+from ._order import order_notes
+from ._refit_check import refit_some_folds
 from ._task import Task
 
 __all__ = ["Tree"]
@@ -23,15 +26,21 @@ __all__ = ["Tree"]
 class Tree(EngineBase):
     """TreeCV of native learners, and of any estimator that has ``partial_fit``.
 
-    A fold is predicted by a model that was trained on the neighbouring folds last, which is too
-    optimistic for order-sensitive learners where neighbouring rows are alike: shuffle such rows, or
-    their folds.
+    A fold is predicted by a model that was trained on the folds of neighbouring leaves last. Where
+    neighbouring rows are alike (sorted by class, time or group) that flatters learners that depend
+    on the order of rows. For these, therefore, folds are placed at random and rows are learnt in
+    random order; learners that do not depend on the order are trained in the cheaper given order.
 
     Options
     -------
-    order : {"fixed", "random"}
-        Train on the rows of a batch as they come, or in a random order.
-    strategy : {"auto", "copy", "revert"}
+    placement : {"random", "given"}
+        Which fold is evaluated at which leaf of the tree. ``"given"`` is the paper's: in the order
+        of the folds.
+    order : {"random", "fixed"}
+        The order of the rows of a training batch. ``"fixed"`` is that of the folds.
+    check : int
+        Refit so many folds, chosen at random, and compare: see `CVResult.check`.
+    strategy : {"auto", "share", "copy", "revert"}
         How the model of a node is restored, for native learners; the result is the same.
     batch_size : int
         The most rows of a single ``partial_fit``; by default all rows of a training step.
@@ -44,6 +53,8 @@ class Tree(EngineBase):
     options: Mapping[str, Check] = {
         "strategy": one_of("auto", "share", "copy", "revert"),
         "order": ORDER,
+        "placement": one_of("random", "given"),
+        "check": count,
         "batch_size": whole,
         "backend": one_of("threads", "processes"),
     }
@@ -53,6 +64,8 @@ class Tree(EngineBase):
 
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Native learners in the core, others by ``partial_fit``, if they have it."""
+        if task.options.get("check") and not task.problem.is_partition:
+            return "check needs a single partition"
         learner = learner_of(candidate, task)
         # Batches and processes are for estimators in Python, even if they have a native equivalent.
         for_python = {"batch_size", "backend"} & set(task.options)
@@ -79,27 +92,46 @@ class Tree(EngineBase):
         if natives:
             positions, learners = zip(*natives, strict=True)
             for number, outcome in run_native(learners, _part(task, 0, n_parts), "tree"):
-                yield positions[number], outcome
+                plan = learners[number]
+                if plan.learner._is_order_sensitive:
+                    outcome.notes += order_notes(plan.estimator, task)
+                yield positions[number], _checked(outcome, plan, task)
         for number, (position, plan) in enumerate(others, bool(natives)):
             outcome = callback_tree(plan.estimator, _part(task, number, n_parts))
             if plan.not_auto is not None:
                 outcome.notes.append(f"single-pass training was evaluated: {plan.not_auto}")
-            yield position, outcome
+            if depends_on_order(plan.estimator):
+                outcome.notes += order_notes(plan.estimator, task)
+            yield position, _checked(outcome, plan, task)
+
+    def fit(self, plan: Plan, task: Task) -> Any:
+        """Fit as the estimator does, but native learners in the order that was evaluated."""
+        estimator = clone(plan.estimator)
+        seed = TreeOptions.of(task, "tree").order_seed
+        if isinstance(estimator, NativeEstimator) and estimator._is_order_sensitive:
+            data = task.data
+            return estimator._fit(data.X, data.y, data.weights, order_seed=seed)
+        return fit_to_all(estimator, task)
+
+
+def _checked(outcome: Outcome, plan: Plan, task: Task) -> Outcome:
+    """Add refits of some folds, if they are asked for."""
+    n_folds = min(task.options.get("check", 0), len(task.folds))
+    if n_folds:
+        outcome.refitted = refit_some_folds(plan, task, n_folds)
+    return outcome
 
 
 def _part(task: Task, number: int, n_parts: int) -> Task:
     return task if n_parts == 1 else replace(task, progress=part(task.progress, number, n_parts))
 
 
-_EXACT = (BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB)
-"""Estimators that add up counts: neither the order nor the batches matter."""
-
 _SINGLE_PASS_ON_REQUEST = (Perceptron, SGDClassifier, SGDRegressor)
 
 
 def _why_not_one_pass(estimator: Any) -> str | None:
     """Why one pass of ``partial_fit`` is not what ``fit`` does, or None where it is."""
-    if isinstance(estimator, _EXACT):
+    if not depends_on_order(estimator):
         return None
     name = type(estimator).__name__
     if isinstance(estimator, _SINGLE_PASS_ON_REQUEST):

@@ -137,8 +137,14 @@ class NativeEstimator(BaseEstimator):
         -------
         self : object
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, order_seed: int | None = None
+    ) -> Self:
+        """Train on all rows in their order, or in a random order if there is a seed."""
         self._forget()
-        return self._learn(X, y, sample_weight, first=True)
+        return self._learn(X, y, sample_weight, first=True, order_seed=order_seed)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Train on more rows.
@@ -158,7 +164,15 @@ class NativeEstimator(BaseEstimator):
     def _forget(self) -> None:
         self.__dict__.pop("_learner", None)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Self:
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        first: bool,
+        order_seed: int | None = None,
+    ) -> Self:
         rows = self._rows(X, reset=first)
         n_samples = rows.shape[0]
         targets, n_targets = self._targets(y, n_samples)
@@ -166,7 +180,7 @@ class NativeEstimator(BaseEstimator):
         if first:
             self._shape = (rows.shape[1], n_targets)
             self._learner = self._make_learner(*self._shape)
-        self._learner.update((rows, targets, n_targets, weights))
+        self._learner.update((rows, targets, n_targets, weights), order_seed)
         return self
 
     def _with_model(self, model: Learner, shape: tuple[int, int]) -> Self:

@@ -125,7 +125,7 @@ class Search:
         needs_folds = not all(is_mean(scorer, self.estimator) for scorer in scorers.values())
         may_be_undefined = needs_folds and _some_scores_are_undefined(problem, self.estimator)
         # All candidates use the same random keys, so that their differences are paired.
-        key = self.random_state
+        key = 0 if self.random_state is None else self.random_state
         if not isinstance(key, Integral):
             key = int(check_random_state(key).randint(2**31 - 1))
         return Task(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._report import HeldOutTargets, pooled_scores, score_columns
+from .._report import HeldOutTargets, compare_with_refits, pooled_scores, score_columns
 from ..engines import (
     Choice,
     Engine,
@@ -168,6 +168,8 @@ def _score(
         pooled = {name: together[name] for name in undefined}
         notes.extend(remarks)
     notes.extend(outcome.notes)
+    if check := compare_with_refits(plan.estimator, task, outcome, scores, targets):
+        notes.append(f"check of {plan.estimator}: {check}")
     return Evaluated(
         engine,
         plan,
