@@ -63,7 +63,11 @@ fn models_of_the_tree_are_those_of_the_textbook() {
             for folds in every_folds(22) {
                 for order in ORDERS {
                     // Others ignore the order.
-                    let own = if learner.depends_on_order() { order } else { Order::Fixed };
+                    let own = if learner.depends_on_order() {
+                        order
+                    } else {
+                        Order::Fixed
+                    };
                     let book = Textbook::tree(&*learner, &data, &folds, own);
                     let expected: Vec<_> = book.models.iter().map(|model| bits(&**model)).collect();
                     for (strategy, learner) in STRATEGIES

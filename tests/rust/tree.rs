@@ -333,7 +333,11 @@ fn every_learner_has_the_same_bits_by_every_strategy() {
             for folds in [5, 8, 26].map(|k| Folds::shuffled(26, k, 1).expect("valid")) {
                 for order in ORDERS {
                     // Others ignore the order.
-                    let own = if learner.depends_on_order() { order } else { Order::Fixed };
+                    let own = if learner.depends_on_order() {
+                        order
+                    } else {
+                        Order::Fixed
+                    };
                     let book = Textbook::tree(learner, &data, &folds, own);
                     let mut first = None;
                     for strategy in STRATEGIES {
