@@ -54,9 +54,10 @@ LEARNERS = {
 GIVEN = {"placement": "given", "order": "fixed"}
 MEAN_BAR, SET_BAR, N_SIGMAS = 0.005, 0.01, 3
 READING = """\
-Stratified folds make training batches with equal shares of all classes, which rows in random order have
-on average only. With twenty classes that helps LogisticSGD by about 0.02 on news20, which is what is
-left of the difference; with unstratified folds, `KFold(10, shuffle=True)`, it is 0.001 ± 0.004."""
+Stratified folds make training batches with equal shares of all classes, which rows in random order
+have on average only. With twenty classes that helps LogisticSGD by about 0.02 on news20, which is
+what is left of the difference; with unstratified folds, `KFold(10, shuffle=True)`, it is
+0.001 ± 0.004."""
 HEADER = (
     "learner",
     "cv",
