@@ -18,6 +18,7 @@ __all__ = [
     "convert_libsvm",
     "dump_libsvm",
     "incremental_cv",
+    "is_canonical",
     "load_libsvm",
     "svm_decide",
     "svm_fit",
@@ -57,6 +58,9 @@ _Matrix: TypeAlias = tuple[
     NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], _Indices, _Indices
 ]
 
+def is_canonical(
+    indptr: NDArray[Any], indices: NDArray[Any], n_values: int, n_features: int
+) -> bool: ...
 def check_rows(X: Any, n_jobs: int) -> None: ...
 def load_libsvm(
     files: list[Any],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -24,10 +24,13 @@ __all__ = [
     "as_rows",
     "as_values",
     "as_weights",
+    "canonical_csr",
     "check_finite",
     "check_rows",
     "encode",
+    "native_rows",
     "to_rows",
+    "with_index_type",
 ]
 
 Floats = NDArray[np.float64]
@@ -101,7 +104,7 @@ def _dense(X: Any, name: str) -> Floats:
         raise ValueError(f"{name} cannot be read as numbers: {error}") from error
     if rows.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, got shape {rows.shape}")
-    return rows  # type: ignore[no-any-return]
+    return _native_array(rows, np.float64)
 
 
 def _from_objects(X: NDArray[Any], name: str) -> Floats:
@@ -123,16 +126,65 @@ def _csr(X: Any, name: str) -> Any:
         raise ValueError(f"{name} must have two dimensions, got shape {X.shape}")
     if np.iscomplexobj(X):
         raise ValueError(f"{name} has complex values: onefold works with real ones")
-    rows = X.tocsr()
-    if rows.dtype != np.float64:
-        rows = rows.astype(np.float64)
-    if not rows.has_canonical_format:
-        # Unsorted or repeated indices: sorted and summed, as scipy reads them, in a copy.
-        rows = rows.copy()
-        rows.sum_duplicates()
-    if rows.indptr.dtype != rows.indices.dtype:
-        arrays = (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64))
-        rows = type(rows)(arrays, shape=rows.shape, copy=False)
+    return canonical_csr(X)
+
+
+def native_rows(X: Any) -> Any:
+    """Convert an array or sparse matrix to what the core takes: `X` itself where that fits."""
+    return canonical_csr(X) if sp.issparse(X) else _native_array(X, np.float64)
+
+
+def canonical_csr(X: Any) -> Any:
+    """Convert a sparse matrix to canonical CSR: float64 values, sorted and distinct indices.
+
+    The arrays of `X` are never written to, and are shared where they are already so. They are
+    looked at whatever the flags of `X` say, such as ``has_sorted_indices``.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from onefold._data import canonical_csr
+    >>> unsorted = sp.csr_array(([1.0, 2.0, 3.0], [2, 0, 2], [0, 3]), shape=(1, 3))
+    >>> canonical_csr(unsorted).indices, unsorted.indices
+    (array([0, 2], dtype=int32), array([2, 0, 2], dtype=int32))
+    """
+    csr = X.tocsr()
+    is_narrow = all(np.can_cast(part.dtype, np.int32) for part in (csr.indices, csr.indptr))
+    rows = _with_arrays(csr, np.float64, np.int32 if is_narrow else np.int64)
+    if _core.is_canonical(rows.indptr, rows.indices, len(rows.data), rows.shape[1]):
+        return rows
+    rows = _csr_of(rows, rows.data.copy(), rows.indices.copy(), rows.indptr.copy())
+    rows.sum_duplicates()
+    return rows
+
+
+def with_index_type(rows: Any, dtype: DTypeLike) -> Any:
+    """Convert the indices of a CSR matrix, not its values; no copy where none is needed."""
+    return _with_arrays(rows, rows.dtype, dtype)
+
+
+def _with_arrays(csr: Any, dtype: DTypeLike, index_dtype: DTypeLike) -> Any:
+    """Convert the arrays of a CSR matrix to native ones of these types."""
+    values, indices, indptr = csr.data, csr.indices, csr.indptr
+    if len(values) > (n_stored := indptr[-1]) >= 0:  # scipy allows for spare room at the end
+        values, indices = values[:n_stored], indices[:n_stored]
+    values = _native_array(values, dtype)
+    indices, indptr = (_native_array(part, index_dtype) for part in (indices, indptr))
+    if values is csr.data and indices is csr.indices and indptr is csr.indptr:
+        return csr
+    return _csr_of(csr, values, indices, indptr)
+
+
+def _native_array(array: Any, dtype: DTypeLike) -> NDArray[Any]:
+    """Convert to an array of the machine's byte order, C-contiguous and aligned."""
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED", "ENSUREARRAY"])
+
+
+def _csr_of(like: Any, values: Any, indices: Any, indptr: Any) -> Any:
+    """A matrix of these arrays, without scipy's choice of the index type."""
+    kind = sp.csr_array if isinstance(like, sp.sparray) else sp.csr_matrix
+    rows = kind(like.shape, dtype=values.dtype)
+    rows.data, rows.indices, rows.indptr = values, indices, indptr
     return rows
 
 
@@ -248,7 +300,7 @@ def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:
         raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
     _check_length(values, n_samples, name, ndim=values.ndim)
     check_finite(values, name)
-    return np.ascontiguousarray(values.reshape(n_samples, -1))
+    return _native_array(values.reshape(n_samples, -1), np.float64)
 
 
 def as_weights(

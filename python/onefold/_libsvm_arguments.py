@@ -12,6 +12,7 @@ import sklearn
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
+from ._data import canonical_csr
 
 __all__ = [
     "allocate",
@@ -172,7 +173,7 @@ def as_label_sets(y: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         counts = np.array([len(labels) for labels in y], dtype=np.int64)
         return _finite_labels(flat), np.cumsum(counts)
     is_sparse = sp.issparse(y)
-    indicator = y.tocsr() if is_sparse else np.asarray(y)
+    indicator = canonical_csr(y) if is_sparse else np.asarray(y)
     if indicator.ndim != 2:
         raise ValueError(f"y must have two dimensions with multilabel, got {indicator.shape}")
     rows, columns = indicator.nonzero()

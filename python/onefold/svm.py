@@ -25,7 +25,7 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core
-from ._data import as_weights
+from ._data import as_weights, native_rows, with_index_type
 
 __all__ = ["SVC", "SVR"]
 
@@ -167,11 +167,15 @@ class _SvmEstimator(BaseEstimator):
         n_jobs = effective_n_jobs(self.n_jobs)
         return SvmParams.of(self, [self._gamma], memory_mb=self.memory_mb, n_jobs=n_jobs, **others)
 
-    def _rows(self, X: Any, y: Any = None, *, reset: bool = False) -> Any:
-        keywords = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
-        if reset:
-            return validate_data(self, X, y, **keywords)
-        return validate_data(self, X, reset=False, **keywords)
+    def _examples(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Rows and targets to fit."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        return native_rows(X), y
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to predict."""
+        rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C")
+        return native_rows(rows)
 
     def _check_square(self, X: Any) -> None:
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
@@ -192,7 +196,7 @@ class _SvmEstimator(BaseEstimator):
         if _is_sparse(rows) and not _is_sparse(support):
             rows = rows.toarray()
         elif _is_sparse(support):
-            rows = _like(sp.csr_matrix(rows), support)
+            rows, support = _with_same_indices(sp.csr_matrix(rows), support)
         return _core.svm_decide(rows, support, self._model, self._solver_params())
 
     @property
@@ -213,12 +217,10 @@ class _SvmEstimator(BaseEstimator):
         return tags
 
 
-def _like(rows: Any, other: Any) -> Any:
-    """Give a CSR matrix the index type of another, and canonical format."""
-    rows.sum_duplicates()
-    rows.indices = rows.indices.astype(other.indices.dtype, copy=False)
-    rows.indptr = rows.indptr.astype(other.indptr.dtype, copy=False)
-    return rows
+def _with_same_indices(rows: Any, other: Any) -> tuple[Any, Any]:
+    """Give two CSR matrices the wider index type of the two."""
+    dtype = np.promote_types(rows.indices.dtype, other.indices.dtype)
+    return with_index_type(rows, dtype), with_index_type(other, dtype)
 
 
 class SVC(ClassifierMixin, _SvmEstimator):
@@ -320,7 +322,7 @@ class SVC(ClassifierMixin, _SvmEstimator):
         self : object
         """
         self._validate_params()
-        X, y = self._rows(X, y, reset=True)
+        X, y = self._examples(X, y)
         self._check_square(X)
         check_classification_targets(y)
         self.classes_, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
@@ -435,7 +437,7 @@ class SVR(RegressorMixin, _SvmEstimator):
         self : object
         """
         self._validate_params()
-        X, y = self._rows(X, y, reset=True)
+        X, y = self._examples(X, y)
         self._check_square(X)
         values = column_or_1d(y, warn=True).astype(np.float64)[:, None]
         weights = as_weights(sample_weight, X.shape[0])

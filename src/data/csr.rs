@@ -66,30 +66,10 @@ impl<'a, I: Index> Csr<'a, I> {
         let indptr = contiguous(indptr.into().to_slice(), "X.indptr")?;
         let indices = contiguous(indices.into().to_slice(), "X.indices")?;
         let values = contiguous(values.into().to_slice(), "X.data")?;
-        let invalid = |reason: String| Err(Error::Csr { reason });
-        if indices.len() != values.len() {
-            let (i, v) = (indices.len(), values.len());
-            return invalid(format!("{i} indices for {v} values"));
-        }
-        match (indptr.first(), indptr.last()) {
-            (Some(first), Some(last)) if first.offset() == 0 && last.offset() == values.len() => {}
-            _ => return invalid(format!("indptr must run from 0 to {}", values.len())),
-        }
-        for (row, ends) in indptr.windows(2).enumerate() {
-            let Some(indices) = indices.get(ends[0].offset()..ends[1].offset()) else {
-                return invalid(format!("indptr decreases or overruns at row {row}"));
-            };
-            if let Some(bad) = indices.iter().find(|j| j.offset() >= n_features) {
-                return invalid(format!(
-                    "row {row} has index {bad} of {n_features} features"
-                ));
-            }
-            if let Some(pair) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
-                let (a, b) = (pair[0], pair[1]);
-                return invalid(format!(
-                    "row {row} has index {b} after {a}: sort, sum duplicates"
-                ));
-            }
+        if let Some((row, [a, b])) = disorder(indptr, indices, values.len(), n_features)? {
+            return invalid(format!(
+                "row {row} has index {b} after {a}: sort, sum duplicates"
+            ));
         }
         Ok(Self {
             indptr,
@@ -127,6 +107,56 @@ impl<'a, I: Index> Csr<'a, I> {
             n_features: self.n_features,
         }
     }
+}
+
+/// Whether the indices of CSR arrays increase strictly within each row: an error if they are not
+/// arrays of a matrix with `n_features` columns and `n_values` stored values.
+pub fn is_canonical<'a, I: Index>(
+    indptr: impl Into<ArrayView1<'a, I>>,
+    indices: impl Into<ArrayView1<'a, I>>,
+    n_values: usize,
+    n_features: usize,
+) -> Result<bool> {
+    let indptr = contiguous(indptr.into().to_slice(), "X.indptr")?;
+    let indices = contiguous(indices.into().to_slice(), "X.indices")?;
+    Ok(disorder(indptr, indices, n_values, n_features)?.is_none())
+}
+
+/// The first row whose indices do not increase strictly, with two of them: an error if the arrays
+/// contradict each other.
+fn disorder<I: Index>(
+    indptr: &[I],
+    indices: &[I],
+    n_values: usize,
+    n_features: usize,
+) -> Result<Option<(usize, [I; 2])>> {
+    if indices.len() != n_values {
+        return invalid(format!("{} indices for {n_values} values", indices.len()));
+    }
+    match (indptr.first(), indptr.last()) {
+        (Some(first), Some(last)) if first.offset() == 0 && last.offset() == n_values => {}
+        _ => return invalid(format!("indptr must run from 0 to {n_values}")),
+    }
+    let mut found = None;
+    for (row, ends) in indptr.windows(2).enumerate() {
+        let Some(indices) = indices.get(ends[0].offset()..ends[1].offset()) else {
+            return invalid(format!("indptr decreases or overruns at row {row}"));
+        };
+        if let Some(bad) = indices.iter().find(|j| j.offset() >= n_features) {
+            return invalid(format!(
+                "row {row} has index {bad} of {n_features} features"
+            ));
+        }
+        if found.is_none() {
+            let pair = indices.windows(2).find(|pair| pair[0] >= pair[1]);
+            found = pair.map(|pair| (row, [pair[0], pair[1]]));
+        }
+    }
+    Ok(found)
+}
+
+fn invalid<T>(reason: String) -> Result<T> {
+    Err(Error::Csr { reason })
 }
 
 impl<I: Index> Layout for Csr<'_, I> {
@@ -262,5 +292,15 @@ mod tests {
         assert!(reason(&[0, 2], &[0, 3], &[1.0; 2]).contains("row 0 has index 3 of 3 features"));
         assert!(reason(&[0, 2], &[-1, 2], &[1.0; 2]).contains("index -1"));
         assert!(reason(&[0, 0, 2], &[1, 1], &[1.0; 2]).contains("row 1 has index 1 after 1"));
+    }
+
+    #[test]
+    fn canonical_arrays_are_told_from_unsorted_repeated_and_invalid_ones() {
+        let canonical = |indices: &[i32]| is_canonical(&[0, 1, 3], indices, 3, 4);
+        assert!(canonical(&[3, 0, 2]).expect("valid"));
+        assert!(!canonical(&[3, 2, 0]).expect("valid"));
+        assert!(!canonical(&[3, 2, 2]).expect("valid"));
+        assert!(canonical(&[3, 2, 4]).is_err());
+        assert!(is_canonical(&[0, 2, 1, 3], &[1, 0, 2], 3, 4).is_err());
     }
 }

@@ -11,7 +11,7 @@ mod dense;
 mod examples;
 mod huge_pages;
 
-pub use csr::{Csr, CsrRow, Index};
+pub use csr::{Csr, CsrRow, Index, is_canonical};
 pub use dataset::{Dataset, Rows};
 pub use dense::Dense;
 pub use examples::{Examples, Prefetched, Targets};

@@ -25,7 +25,7 @@ mod _core {
     }
 
     #[pymodule_export]
-    use super::data::check_rows;
+    use super::data::{check_rows, is_canonical_csr};
     #[pymodule_export]
     use super::folds::{PyFolds, PySplits};
     #[pymodule_export]

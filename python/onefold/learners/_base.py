@@ -34,7 +34,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core import Learner
-from .._data import as_values, as_weights, encode
+from .._data import as_values, as_weights, encode, native_rows
 
 __all__ = [
     "NativeClassifier",
@@ -122,7 +122,8 @@ class NativeEstimator(BaseEstimator):
         """Copy the attributes that ``_targets`` of another learner of the class has set."""
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
-        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
+        rows = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
+        return native_rows(rows)
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Train on all rows, once each, in their order.
