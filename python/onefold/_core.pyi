@@ -128,7 +128,12 @@ class Splits:
 @final
 class Learner:
     def __new__(
-        cls, name: str, n_features: int, n_targets: int, parameters: dict[str, Any]
+        cls,
+        name: str,
+        n_features: int,
+        n_targets: int,
+        parameters: dict[str, Any],
+        state: _Floats | None = None,
     ) -> Learner: ...
     def update(self, examples: _Examples, order_seed: int | None = None) -> None: ...
     def evaluate(self, X: Any) -> _Floats: ...
@@ -141,8 +146,8 @@ class Learner:
     def n_outputs(self) -> int: ...
     @property
     def state(self) -> _Floats: ...
-    @state.setter
-    def state(self, state: _Floats) -> None: ...
+    @property
+    def parameters(self) -> dict[str, Any]: ...
 
 def incremental_cv(
     engine: str,

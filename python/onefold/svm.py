@@ -8,7 +8,7 @@ every fold starts from the solution of another.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -144,11 +144,20 @@ class _SvmEstimator(BaseEstimator):
     """Shared by classification and regression."""
 
     _parameter_constraints: dict[str, Any]
+    _params: SvmParams
+    """The parameters that the model was fitted with."""
 
     def _fit(self, X: Any, targets: Any, n_classes: int, weights: Any, classes: Any) -> None:
         self._gamma = gamma_of(self, X)
-        params = self._solver_params(class_weights=classes)
+        params = SvmParams.of(
+            self,
+            [self._gamma],
+            memory_mb=self.memory_mb,
+            n_jobs=effective_n_jobs(self.n_jobs),
+            class_weights=classes,
+        )
         found = _core.svm_fit((X, targets, n_classes, weights), params)
+        self._params = replace(params, class_weights=None)
         self._model = {name: found[name] for name in ("starts", "coefficients", "intercepts")}
         self.support_ = found["support"].astype(np.int32)
         is_given = self.kernel == "precomputed"
@@ -162,10 +171,6 @@ class _SvmEstimator(BaseEstimator):
         self.shape_fit_ = X.shape
         self.fit_status_ = int(self.gap_ >= self.tol)
         warn_of_gap(self.gap_, self.tol, self.max_iter)
-
-    def _solver_params(self, **others: Any) -> SvmParams:
-        n_jobs = effective_n_jobs(self.n_jobs)
-        return SvmParams.of(self, [self._gamma], memory_mb=self.memory_mb, n_jobs=n_jobs, **others)
 
     def _examples(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Rows and targets to fit."""
@@ -187,22 +192,24 @@ class _SvmEstimator(BaseEstimator):
         """Decision values: one column per binary problem."""
         check_is_fitted(self, "_model")
         rows = self._rows(X)
-        if self.kernel == "precomputed":
+        params = replace(self._params, n_jobs=effective_n_jobs(self.n_jobs))
+        if params.kernel == "precomputed":
             # Only the columns of the support vectors count.
             rows = rows[:, self.support_]
             rows = np.ascontiguousarray(rows.toarray() if _is_sparse(rows) else rows)
-            return _core.svm_decide(rows, rows[:0], self._model, self._solver_params())
+            return _core.svm_decide(rows, rows[:0], self._model, params)
         support = self.support_vectors_
         if _is_sparse(rows) and not _is_sparse(support):
             rows = rows.toarray()
         elif _is_sparse(support):
             rows, support = _with_same_indices(sp.csr_matrix(rows), support)
-        return _core.svm_decide(rows, support, self._model, self._solver_params())
+        return _core.svm_decide(rows, support, self._model, params)
 
     @property
     def coef_(self) -> Floats:
         """Weights of the features: of the linear kernel only."""
-        if self.kernel != "linear":
+        kernel = self._params.kernel if hasattr(self, "_params") else self.kernel
+        if kernel != "linear":
             raise AttributeError("coef_ is only available with the linear kernel")
         check_is_fitted(self, "_model")
         return self._linear_weights()
@@ -225,6 +232,10 @@ def _with_same_indices(rows: Any, other: Any) -> tuple[Any, Any]:
 
 class SVC(ClassifierMixin, _SvmEstimator):
     """C-support vector classification, several classes one against one.
+
+    A fitted model predicts with the parameters it was fitted with; what ``set_params`` changes is
+    used by the next ``fit``. Only ``decision_function_shape`` and ``break_ties``, which choose the
+    form of answers, take effect at once, as in scikit-learn.
 
     Parameters
     ----------

@@ -55,6 +55,7 @@ pub use pegasos::{Pegasos, PegasosOptions};
 pub use perceptron::{Perceptron, PerceptronOptions};
 pub use priors::Priors;
 pub use recursive_least_squares::RecursiveLeastSquares;
+pub use registry::LearnerSpec;
 pub use ridge_statistics::{RidgeOptions, RidgeStatistics};
 pub use state::State;
 pub use undo::{NoUndo, Undo, UndoLog};

@@ -13,7 +13,7 @@ use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess,
     Visitor,
 };
-use serde::{Deserialize, forward_to_deserialize_any};
+use serde::{Deserialize, Serialize, forward_to_deserialize_any};
 
 use crate::{Error, Result};
 
@@ -56,7 +56,7 @@ pub trait HyperParameters: Clone + Default + DeserializeOwned {
 }
 
 /// The value of a hyper-parameter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Parameter {
     /// Nothing: the default behaviour of an optional parameter.
     None,
@@ -68,12 +68,14 @@ pub enum Parameter {
     Float(f64),
     /// The name of an option.
     Text(String),
-    /// A list.
-    List(Vec<Parameter>),
+    /// Numbers.
+    Vector(Vec<f64>),
+    /// Lists of numbers.
+    Vectors(Vec<Vec<f64>>),
 }
 
 /// Hyper-parameters with their names.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parameters(Vec<(String, Parameter)>);
 
 impl Parameters {
@@ -86,6 +88,11 @@ impl Parameters {
         T::deserialize(MapAccessDeserializer::new(fields)).map_err(|error| Error::Parameters {
             reason: error.to_string(),
         })
+    }
+
+    /// The parameters in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Parameter)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 }
 
@@ -161,7 +168,8 @@ impl<'de> Deserializer<'de> for Parameter {
             Self::Int(value) => visitor.visit_i64(value),
             Self::Float(value) => visitor.visit_f64(value),
             Self::Text(value) => visitor.visit_string(value),
-            Self::List(values) => visitor.visit_seq(SeqDeserializer::new(values.into_iter())),
+            Self::Vector(values) => visitor.visit_seq(SeqDeserializer::new(values.into_iter())),
+            Self::Vectors(lists) => visitor.visit_seq(SeqDeserializer::new(lists.into_iter())),
         }
     }
 

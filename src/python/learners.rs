@@ -3,14 +3,14 @@
 use std::mem;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
 
 use super::convert::{ExamplesArg, RowsArg, to_matrix};
 use super::run::run;
 use crate::data::Dataset;
-use crate::learners::{self, Learner, Parameter, Parameters};
+use crate::learners::{self, Learner, LearnerSpec, Parameter, Parameters};
 use crate::runtime::random::permutation;
 use crate::{Monitor, Result};
 
@@ -21,57 +21,86 @@ const POLL_ROWS: usize = 1024;
 #[pyclass(module = "onefold._core", name = "Learner")]
 #[derive(Debug)]
 pub(super) struct PyLearner {
-    name: String,
-    n_targets: usize,
-    parameters: Parameters,
+    spec: LearnerSpec,
     pub(super) model: Box<dyn Learner>,
 }
 
 impl PyLearner {
     /// The same learner, which has learnt nothing, for rows of another number of features.
     pub(super) fn with_n_features(&self, n_features: usize) -> Result<Box<dyn Learner>> {
-        learners::build(
-            &self.name,
+        let spec = LearnerSpec {
             n_features,
-            self.n_targets,
-            self.parameters.clone(),
-        )
+            ..self.spec.clone()
+        };
+        spec.build()
     }
 
     /// Whether features that no row stores can be left out.
     pub(super) fn ignores_absent_features(&self) -> bool {
-        learners::ignores_absent_features(&self.name)
+        learners::ignores_absent_features(&self.spec.name)
     }
 
     /// Another model of the same learner.
     pub(super) fn with_model(&self, model: Box<dyn Learner>) -> Self {
-        Self {
-            name: self.name.clone(),
-            n_targets: self.n_targets,
-            parameters: self.parameters.clone(),
-            model,
-        }
+        let spec = self.spec.clone();
+        Self { spec, model }
     }
 }
 
+/// What a pickled learner consists of: the class, and the arguments of its constructor.
+type Reduced<'py> = (
+    Bound<'py, PyType>,
+    (
+        String,
+        usize,
+        usize,
+        Bound<'py, PyDict>,
+        Bound<'py, PyArray1<f64>>,
+    ),
+);
+
 #[pymethods]
 impl PyLearner {
-    /// The learner called `name`, which has learnt nothing, with hyper-parameters by their names.
+    /// The learner called `name` with hyper-parameters by their names, which has learnt nothing, or is in
+    /// the state of another with the same arguments.
     #[new]
+    #[pyo3(signature = (name, n_features, n_targets, parameters, state=None))]
     fn new(
         name: String,
         n_features: usize,
         n_targets: usize,
         parameters: &Bound<'_, PyDict>,
+        state: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Self> {
-        let parameters = read_parameters(parameters)?;
-        let model = learners::build(&name, n_features, n_targets, parameters.clone())?;
-        Ok(Self {
+        let spec = LearnerSpec {
             name,
+            n_features,
             n_targets,
-            parameters,
-            model,
-        })
+            parameters: read_parameters(parameters)?,
+        };
+        let model = match state {
+            None => spec.build()?,
+            Some(state) => spec.restore(state.as_slice()?)?,
+        };
+        Ok(Self { spec, model })
+    }
+
+    /// Pickles and copies have the parameters that the model was made with.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let LearnerSpec {
+            name,
+            n_features,
+            n_targets,
+            ..
+        } = self.spec.clone();
+        let arguments = (
+            name,
+            n_features,
+            n_targets,
+            self.parameters(py)?,
+            self.state(py),
+        );
+        Ok((py.get_type::<Self>(), arguments))
     }
 
     /// Learns from all rows of `examples`, in their order, or in a random order if there is a seed.
@@ -147,17 +176,22 @@ impl PyLearner {
         self.model.state().to_vec().into_pyarray(py)
     }
 
-    /// Overwrites the values by those of another model of the same kind and size.
-    #[setter]
-    fn set_state(&mut self, state: PyReadonlyArray1<'_, f64>) -> PyResult<()> {
-        let (values, own) = (state.as_slice()?, self.model.state_mut());
-        if values.len() != own.len() {
-            let (expected, found) = (own.len(), values.len());
-            let message = format!("state: expected {expected} values, got {found}");
-            return Err(PyValueError::new_err(message));
+    /// The hyper-parameters by their names, as they were given.
+    #[getter]
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let parameters = PyDict::new(py);
+        for (name, value) in self.spec.parameters.iter() {
+            match value {
+                Parameter::None => parameters.set_item(name, py.None())?,
+                Parameter::Bool(value) => parameters.set_item(name, value)?,
+                Parameter::Int(value) => parameters.set_item(name, value)?,
+                Parameter::Float(value) => parameters.set_item(name, value)?,
+                Parameter::Text(value) => parameters.set_item(name, value)?,
+                Parameter::Vector(values) => parameters.set_item(name, values)?,
+                Parameter::Vectors(lists) => parameters.set_item(name, lists)?,
+            }
         }
-        own.assign(values);
-        Ok(())
+        Ok(parameters)
     }
 
     /// Whether two models hold a vector of their states in the same memory.
@@ -178,7 +212,7 @@ fn read_parameters(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
         let name: String = name.extract()?;
         let value = read_parameter(&value).map_err(|_| {
             PyTypeError::new_err(format!(
-                "{name} must be a number, text, list or None, got {value}"
+                "{name} must be a number, text, lists of numbers or None, got {value}"
             ))
         })?;
         Ok((name, value))
@@ -204,8 +238,10 @@ fn read_parameter(value: &Bound<'_, PyAny>) -> PyResult<Parameter> {
     if let Ok(value) = value.extract::<String>() {
         return Ok(Parameter::Text(value));
     }
-    let items = value.try_iter()?.map(|item| read_parameter(&item?));
-    items.collect::<PyResult<_>>().map(Parameter::List)
+    if let Ok(values) = value.extract::<Vec<f64>>() {
+        return Ok(Parameter::Vector(values));
+    }
+    value.extract().map(Parameter::Vectors)
 }
 
 /// Calls `work` for the rows `0..n_rows`, batch by batch.

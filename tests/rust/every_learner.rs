@@ -1,7 +1,7 @@
 //! All learners of the registry, with the options that change what they do.
 
-use onefold::learners::Parameter::{Bool, Float, Int, List, Text};
-use onefold::learners::{CandidateSet, LEARNERS, Learner, Parameter, Parameters, build};
+use onefold::learners::Parameter::{Bool, Float, Int, Text, Vectors};
+use onefold::learners::{CandidateSet, LEARNERS, Learner, LearnerSpec, Parameter};
 
 use crate::sets::{Layouts, Set};
 
@@ -55,7 +55,26 @@ pub(crate) fn every_learner(n_features: usize) -> Vec<Case> {
 
 /// The learners whose name is chosen.
 pub(crate) fn learners_where(is_chosen: impl Fn(&str) -> bool, n_features: usize) -> Vec<Case> {
-    let edges = vec![List([-1.0, 0.5, 1.5, 4.0].map(Float).to_vec()); n_features];
+    let names = LEARNERS.iter().copied();
+    let chosen = every_spec(n_features)
+        .into_iter()
+        .filter_map(|(spec, targets)| {
+            let name = names
+                .clone()
+                .find(|name| *name == spec.name && is_chosen(name))?;
+            let learner = spec.build().expect("valid");
+            Some(Case {
+                name,
+                targets,
+                learner,
+            })
+        });
+    chosen.collect()
+}
+
+/// What every learner is built from, for rows of counts, and what it learns.
+pub(crate) fn every_spec(n_features: usize) -> Vec<(LearnerSpec, Targets)> {
+    let edges = vec![vec![-1.0, 0.5, 1.5, 4.0]; n_features];
     let text = |value: &str| Text(value.into());
     let options: Vec<(&str, Targets, NamedParameters)> = vec![
         ("discrete_nb", Targets::Classes, vec![]),
@@ -87,7 +106,7 @@ pub(crate) fn learners_where(is_chosen: impl Fn(&str) -> bool, n_features: usize
         (
             "histogram_density",
             Targets::None,
-            vec![("edges", List(edges))],
+            vec![("edges", Vectors(edges))],
         ),
         ("least_squares_sgd", Targets::Values, vec![]),
         (
@@ -139,19 +158,19 @@ pub(crate) fn learners_where(is_chosen: impl Fn(&str) -> bool, n_features: usize
     }
     options
         .into_iter()
-        .filter(|(name, ..)| is_chosen(name))
         .map(|(name, targets, parameters)| {
             let n_targets = if let Targets::Values = targets {
                 1
             } else {
                 N_CLASSES
             };
-            let parameters: Parameters = parameters.into_iter().collect();
-            Case {
-                name,
-                targets,
-                learner: build(name, n_features, n_targets, parameters).expect("valid"),
-            }
+            let spec = LearnerSpec {
+                name: name.into(),
+                n_features,
+                n_targets,
+                parameters: parameters.into_iter().collect(),
+            };
+            (spec, targets)
         })
         .collect()
 }

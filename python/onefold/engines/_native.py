@@ -141,7 +141,7 @@ def _run_batch(
             keep_models=task.return_estimator,
         )
     seconds = time.perf_counter() - start
-    shape = (rows.shape[1], n_targets)
+    n_features = rows.shape[1]
     return [
         Outcome(
             answers=estimator._answers(outputs),
@@ -150,7 +150,7 @@ def _run_batch(
             fit_time=seconds / len(estimators),
             estimators=None
             if fold_models is None
-            else [estimator._with_model(model, shape) for model in fold_models],
+            else [estimator._with_model(model, n_features) for model in fold_models],
         )
         for number, (estimator, (outputs, cost, fold_models)) in enumerate(
             zip(estimators, found, strict=True)

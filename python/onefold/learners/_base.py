@@ -87,7 +87,7 @@ class NativeEstimator(BaseEstimator):
     """The name of the learner in the core."""
     n_features_in_: int
     _learner: Learner
-    _shape: tuple[int, int]
+    """The fitted model, which keeps the parameters that it was made with."""
 
     def _new_learner(self, n_features: int, n_targets: int) -> Learner:
         """Make an untrained native model.
@@ -148,7 +148,9 @@ class NativeEstimator(BaseEstimator):
         return self._learn(X, y, sample_weight, first=True, order_seed=order_seed)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Train on more rows.
+        """Train on more rows, with the parameters of the first call.
+
+        What ``set_params`` changes after that is used by the next ``fit``.
 
         Parameters
         ----------
@@ -179,36 +181,29 @@ class NativeEstimator(BaseEstimator):
         targets, n_targets = self._targets(y, n_samples)
         weights = as_weights(sample_weight, n_samples)
         if first:
-            self._shape = (rows.shape[1], n_targets)
-            self._learner = self._make_learner(*self._shape)
+            self._learner = self._make_learner(rows.shape[1], n_targets)
+        else:
+            # Shallow copies of this estimator keep the model as it is.
+            self._learner = self._learner.fork()
         self._learner.update((rows, targets, n_targets, weights), order_seed)
         return self
 
-    def _with_model(self, model: Learner, shape: tuple[int, int]) -> Self:
+    def _with_model(self, model: Learner, n_features: int) -> Self:
         """A copy of this estimator, which knows its targets, fitted by a model of the core."""
         fitted = copy(self)
-        fitted._learner, fitted._shape = model, shape
-        fitted.n_features_in_ = shape[0]
+        fitted._learner = model
+        fitted.n_features_in_ = n_features
         return fitted
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "_learner" in state:
-            # The native model is pickled as its shape and its state.
-            state["_learner"] = (self._shape, self._learner.state)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "_learner" in state:
-            self._shape, numbers = state["_learner"]
-            self._learner = self._new_learner(*self._shape)
-            self._learner.state = numbers
 
     def _fitted(self, name: str) -> Floats:
         """A fitted parameter of the native model."""
         check_is_fitted(self, "_learner")
         return self._learner.fitted()[name]
+
+    def _used(self, name: str) -> Any:
+        """A parameter of the core, as it was when the native model was made."""
+        check_is_fitted(self, "_learner")
+        return self._learner.parameters[name]
 
     def _ask(self, name: str, X: Any) -> Any:
         check_is_fitted(self, "_learner")
@@ -236,7 +231,9 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train on more rows.
+        """Train on more rows, with the parameters of the first call.
+
+        What ``set_params`` changes after that is used by the next ``fit``.
 
         Parameters
         ----------

@@ -118,10 +118,8 @@ class GaussianNB(_NaiveBayes):
     @property
     def class_prior_(self) -> Floats:
         """Probability of each class."""
-        counts = self.class_count_
-        if self.priors is not None:
-            return as_numbers(self.priors, name="priors")
-        return np.asarray(counts / counts.sum())
+        counts, priors = self.class_count_, self._used("priors")
+        return np.asarray(counts / counts.sum() if priors is None else priors)
 
 
 @native("discrete_nb")
@@ -183,10 +181,11 @@ class _DiscreteWithPriors(_Discrete):
     @property
     def class_log_prior_(self) -> Floats:
         """Logarithm of the probability of each class."""
-        counted = super().class_log_prior_
-        if self.class_prior is not None:
-            return np.asarray(np.log(as_numbers(self.class_prior, name="class_prior")))
-        return counted if self.fit_prior else np.full(len(counted), -np.log(len(counted)))
+        counted, priors = super().class_log_prior_, self._used("priors")
+        if priors is None:
+            return counted
+        equal = np.full(len(counted), -np.log(len(counted)))
+        return np.asarray(np.log(priors)) if priors else equal
 
 
 @native("discrete_nb")
@@ -224,7 +223,7 @@ class MultinomialNB(_DiscreteWithPriors):
     @property
     def feature_log_prob_(self) -> Floats:
         """Logarithm of the probability of each feature: class × feature."""
-        counts = self.feature_count_ + self.alpha
+        counts = self.feature_count_ + self._used("alpha")
         return np.asarray(np.log(counts) - np.log(counts.sum(axis=1, keepdims=True)))
 
 
@@ -270,9 +269,9 @@ class ComplementNB(_Discrete):
     @property
     def feature_log_prob_(self) -> Floats:
         """Weights of the features in the output of each class: class × feature."""
-        others = self.feature_all_ + self.alpha - self.feature_count_
+        others = self.feature_all_ + self._used("alpha") - self.feature_count_
         logs = np.log(others / others.sum(axis=1, keepdims=True))
-        return np.asarray(logs / logs.sum(axis=1, keepdims=True) if self.norm else -logs)
+        return np.asarray(logs / logs.sum(axis=1, keepdims=True) if self._used("norm") else -logs)
 
 
 @native("discrete_nb")
@@ -315,5 +314,6 @@ class BernoulliNB(_DiscreteWithPriors):
     @property
     def feature_log_prob_(self) -> Floats:
         """Logarithm of the probability of each feature's event: class × feature."""
-        counts, totals = self.feature_count_ + self.alpha, self.class_count_ + 2 * self.alpha
+        alpha = self._used("alpha")
+        counts, totals = self.feature_count_ + alpha, self.class_count_ + 2 * alpha
         return np.asarray(np.log(counts) - np.log(totals[:, None]))
