@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from ._data import canonical_csr
 __all__ = [
     "allocate",
     "as_csr",
+    "as_file",
+    "as_files",
     "as_header",
     "as_label_sets",
     "as_labels",
@@ -26,24 +28,35 @@ __all__ = [
     "check_dtype",
     "check_int",
     "check_integers",
-    "open_files",
     "read_options",
     "trim",
 ]
 
+_BYTES = (bytes, bytearray, memoryview)
 
-def open_files(source: Any, stack: ExitStack) -> list[Any]:
-    """One or several sources as paths and open files; what is opened here, `stack` closes."""
-    is_one = isinstance(source, str | bytes | int | os.PathLike) or hasattr(source, "read")
-    files: list[Any] = []
-    for one in [source] if is_one else source:
-        if isinstance(one, int):
-            files.append(stack.enter_context(os.fdopen(one, "rb", closefd=False)))
-        else:
-            files.append(one if hasattr(one, "read") else os.fsdecode(one))
+
+def as_files(source: Any) -> list[Any]:
+    """One or several sources as paths and open files."""
+    is_one = isinstance(source, str | os.PathLike) or hasattr(source, "read")
+    if is_one or isinstance(source, _BYTES) or not isinstance(source, Iterable):
+        return [as_file(source, "source", "read")]
+    files = [as_file(one, f"source[{i}]", "read") for i, one in enumerate(source)]
     if not files:
         raise ValueError("source is empty: at least one file is needed")
     return files
+
+
+def as_file(file: Any, name: str, method: str) -> Any:
+    """A path as text, or an open file with this method as it is."""
+    if hasattr(file, method):
+        return file
+    if isinstance(file, str | os.PathLike):
+        return os.fsdecode(file)
+    hint = "; wrap the contents of a file in io.BytesIO" if isinstance(file, _BYTES) else ""
+    raise TypeError(
+        f"{name} must be a path (str or os.PathLike) or a file opened in binary mode, "
+        f"got {type(file).__name__}{hint if method == 'read' else ''}"
+    )
 
 
 def read_options(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,8 @@ from ._data import as_rows
 from ._libsvm_arguments import (
     allocate,
     as_csr,
+    as_file,
+    as_files,
     as_header,
     as_label_sets,
     as_labels,
@@ -31,7 +33,6 @@ from ._libsvm_arguments import (
     check_dtype,
     check_int,
     check_integers,
-    open_files,
     read_options,
     trim,
 )
@@ -58,7 +59,7 @@ def load_libsvm(
 
     Parameters
     ----------
-    source : path, open binary file, file descriptor, or list of these
+    source : path, open binary file, or list of these
         Plain or compressed: the extension ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` of a path
         decides, or else the first bytes. Open files are read from their position (with `offset`
         from the beginning), and stay open.
@@ -114,8 +115,8 @@ def load_libsvm(
     options = read_options(
         n_features, values_dtype, multilabel, zero_based, query_id, offset, length, allow_nonfinite
     )
-    with ExitStack() as stack, reporter(progress, unit="B") as report:
-        files = open_files(source, stack)
+    files = as_files(source)
+    with reporter(progress, unit="B") as report:
         threads = joblib.effective_n_jobs(n_jobs)
         buffers = [allocate(file, options) for file in files]
         matrices, n_columns = _core.load_libsvm(files, buffers, options, threads, report)
@@ -150,7 +151,7 @@ def iter_libsvm(
 
     Parameters
     ----------
-    source : path, open binary file, file descriptor, or list of these
+    source : path, open binary file, or list of these
         As in `load_libsvm`.
     rows_per_block : int, default=65536
         How many rows a block has; the last one may have fewer.
@@ -179,18 +180,15 @@ def iter_libsvm(
         n_features, values_dtype, multilabel, zero_based, query_id, offset, length, allow_nonfinite
     )
     check_int("rows_per_block", rows_per_block, 1)
-    with ExitStack() as stack:
-        files = open_files(source, stack)
-        threads = joblib.effective_n_jobs(n_jobs)
-        reader = _core.LibsvmReader(files, rows_per_block, options, threads)
-        stack.callback(reader.close)
-        return _blocks(reader, stack.pop_all(), options, values_dtype)
+    threads = joblib.effective_n_jobs(n_jobs)
+    reader = _core.LibsvmReader(as_files(source), rows_per_block, options, threads)
+    return _blocks(reader, options, values_dtype)
 
 
 def _blocks(
-    reader: _core.LibsvmReader, stack: ExitStack, options: dict[str, Any], dtype: np.dtype[Any]
+    reader: _core.LibsvmReader, options: dict[str, Any], dtype: np.dtype[Any]
 ) -> Iterator[tuple[Any, ...]]:
-    with stack:
+    with closing(reader):
         while (matrix := reader.next()) is not None:
             yield tuple(as_result(matrix, reader.n_features, options, dtype))
 
@@ -216,7 +214,7 @@ def convert_libsvm(
 
     Parameters
     ----------
-    source : path, open binary file, file descriptor, or list of these
+    source : path, open binary file, or list of these
         As in `load_libsvm`.
     directory : path
         Where the arrays go. It must be empty or not exist.
@@ -240,8 +238,8 @@ def convert_libsvm(
     options = read_options(
         n_features, values_dtype, multilabel, zero_based, query_id, 0, -1, allow_nonfinite
     )
-    with ExitStack() as stack, reporter(progress, unit="B") as report:
-        files = open_files(source, stack)
+    files = as_files(source)
+    with reporter(progress, unit="B") as report:
         threads = joblib.effective_n_jobs(n_jobs)
         _core.convert_libsvm(files, os.fsdecode(directory), options, threads, report)
 
@@ -356,7 +354,7 @@ def dump_libsvm(
         "zero_based": bool(zero_based),
         "header": as_header(comment, zero_based),
     }
-    target = file if hasattr(file, "write") else os.fsdecode(file)
+    target = as_file(file, "file", "write")
     with reporter(progress, unit="rows") as report:
         threads = joblib.effective_n_jobs(n_jobs)
         _core.dump_libsvm(rows, labels, target, options, threads, report)

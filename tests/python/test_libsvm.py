@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from libsvm_cases import OPENERS, SMALL, Endless, assert_same, files, random_text, stacked
 from sklearn.datasets import load_svmlight_file, load_svmlight_files
 
-from onefold import convert_libsvm, iter_libsvm, load_libsvm
+from onefold import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +98,8 @@ def test_sources(tmp_path):
     path.write_bytes(SMALL)
     expected = load_svmlight_file(path)
     assert_same(load_libsvm(str(path)), expected)
-    assert_same(load_libsvm(os.fsencode(path)), expected)
     with open(path, "rb") as file:
         assert_same(load_libsvm(file), expected)
-        file.seek(0)
-        assert_same(load_libsvm(file.fileno()), expected)
         file.seek(0)
         assert_same(load_libsvm([path, file]), expected + expected)
         assert not file.closed
@@ -263,6 +260,58 @@ def test_dtypes():
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         load_libsvm(io.BytesIO(SMALL), **options)
+
+
+class BytesPath:
+    """A path whose name is bytes."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __fspath__(self):
+        return os.fsencode(self.path)
+
+
+def test_paths_of_any_kind(tmp_path):
+    path = tmp_path / "small"
+    dump_libsvm([[1.5]], [2], BytesPath(path))
+    expected = load_svmlight_file(path)
+    for source in (str(path), path, BytesPath(path), [path], (str(path),), iter([path])):
+        assert_same(load_libsvm(source), expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (0, "source must be a path .* got int"),
+        (True, "source must be a path .* got bool"),
+        (b"1 1:1\n", "source must be a path .* got bytes; wrap .* io.BytesIO"),
+        (bytearray(b"1 1:1\n"), "source must be a path .* got bytearray; wrap .* io.BytesIO"),
+        (memoryview(b"1 1:1\n"), "source must be a path .* got memoryview; wrap .* io.BytesIO"),
+        (None, "source must be a path .* got NoneType"),
+        (1.5, "source must be a path .* got float"),
+        ([__file__, 0], r"source\[1\] must be a path .* got int"),
+        (np.arange(3), r"source\[0\] must be a path .* got int64"),
+        ({__file__: 0}.values(), r"source\[0\] must be a path .* got int"),
+    ],
+    ids=str,
+)
+def test_what_is_neither_path_nor_file_is_refused(source, message, tmp_path):
+    """Numbers least of all: they would be read as file descriptors, which are waited for."""
+    with pytest.raises(TypeError, match=message):
+        load_libsvm(source)
+    with pytest.raises(TypeError, match=message):
+        iter_libsvm(source, n_features=3, zero_based=True)
+    with pytest.raises(TypeError, match=message):
+        convert_libsvm(source, tmp_path / "converted")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("file", [1, b"name", bytearray(b"name"), None])
+def test_what_cannot_be_written_to_is_refused(file):
+    kind = type(file).__name__
+    with pytest.raises(TypeError, match=f"file must be a path .* binary mode, got {kind}$"):
+        dump_libsvm([[1.0]], [1], file)
 
 
 def test_no_source():
