@@ -6,7 +6,6 @@ strict: anything else is a ``ValueError`` that names the file, the line and the 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,9 +14,10 @@ from typing import Any, Literal
 
 import joblib
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from . import _core
+from ._array_directory import ArrayDirectory
 from ._data import as_rows
 from ._libsvm_arguments import (
     allocate,
@@ -209,8 +209,9 @@ def convert_libsvm(
     r"""Convert files to a directory of arrays, which `open_libsvm` opens in milliseconds.
 
     Files are read in blocks, so they may be larger than memory; several are put together, one
-    after another, in one matrix. The directory appears when it is complete: what fails half-way
-    leaves nothing that opens.
+    after another, in one matrix. The directory appears when it is complete and on the disk: what
+    fails half-way leaves nothing that opens, and what a killed process leaves is removed by the
+    next one that writes the same directory.
 
     Parameters
     ----------
@@ -245,9 +246,15 @@ def convert_libsvm(
 
 
 def open_libsvm(
-    directory: str | os.PathLike[str], *, mmap_mode: Literal["r", "c"] | None = "r"
+    directory: str | os.PathLike[str],
+    *,
+    mmap_mode: Literal["r", "c"] | None = "r",
+    verify: bool = False,
 ) -> tuple[Any, ...]:
     r"""Open a directory that `convert_libsvm` made, without reading it.
+
+    Files that are missing, too short or too long, or contradict each other are a ``ValueError``
+    that names the directory and the file.
 
     Parameters
     ----------
@@ -255,6 +262,9 @@ def open_libsvm(
     mmap_mode : {"r", "c", None}, default="r"
         How arrays are mapped into memory: read-only, or with changes that stay in memory. None
         reads them.
+    verify : bool, default=False
+        Read everything, and check the checksum of every array and the indices of every row. By
+        default only the sizes of files and the beginnings of rows are checked.
 
     Returns
     -------
@@ -270,26 +280,16 @@ def open_libsvm(
     >>> from onefold import convert_libsvm, open_libsvm
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     convert_libsvm(io.BytesIO(b"1 0:3\n"), Path(folder, "tiny"), dtype="float32")
-    ...     X, y = open_libsvm(Path(folder, "tiny"), mmap_mode=None)
+    ...     X, y = open_libsvm(Path(folder, "tiny"), mmap_mode=None, verify=True)
     >>> X.dtype, X.toarray()
     (dtype('float32'), array([[3.]], dtype=float32))
     """
-    folder = Path(directory)
-    meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-    if meta["format"] != "onefold-libsvm" or meta["version"] != 1:
-        raise ValueError(f"{folder} was not made by this version of convert_libsvm: {meta}")
-
-    def column(name: str) -> NDArray[Any]:
-        # A plain array that keeps the map alive: subclasses slow scipy down.
-        return np.asarray(np.load(folder / f"{name}.npy", mmap_mode=mmap_mode))
-
-    values, indices, indptr = column("values"), column("indices"), column("indptr")
-    if not (len(indptr) == meta["shape"][0] + 1 and indptr[-1] == len(indices) == len(values)):
-        raise ValueError(f"{folder} is damaged: its arrays contradict each other")
-    labels = column("labels")
-    y = as_tuples(labels, column("label_indptr")[1:]) if meta["multilabel"] else labels
-    X = as_csr(values, indices, indptr, tuple(meta["shape"]))
-    return (X, y, column("qids")) if meta["query_id"] else (X, y)
+    arrays = ArrayDirectory(Path(directory), mmap_mode=mmap_mode, verify=verify)
+    X = as_csr(*arrays.csr(), arrays.shape)
+    y: Any = arrays.column("labels")
+    if arrays.multilabel:
+        y = as_tuples(y, arrays.starts("label_indptr", len(y))[1:])
+    return (X, y, arrays.column("qids")) if arrays.query_id else (X, y)
 
 
 def dump_libsvm(
@@ -316,7 +316,7 @@ def dump_libsvm(
         `load_libsvm` returns it.
     file : path or open binary file
         A path that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` is compressed. What was there
-        is replaced when the new file is complete; a failure leaves it as it was.
+        is replaced when the new file is complete and on the disk; a failure leaves it as it was.
     zero_based : bool, default=True
         Whether the first feature gets index 0 or 1.
     comment : str or bytes, optional

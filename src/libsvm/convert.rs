@@ -1,14 +1,17 @@
 //! Conversion of files to arrays on disk that can be memory-mapped.
 //!
 //! A directory of `.npy` files (`indptr`, `indices`, `values`, `labels`, and, if applicable,
-//! `label_indptr` or `qids`), written incrementally, and `meta.json`, written last.
+//! `label_indptr` or `qids`), written incrementally, and `meta.json`, written last: the shape of the
+//! matrix, and type, length, size and CRC-32 of each array, by which damage is recognised.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::atomic::AtomicDirectory;
 use super::features::FeatureSpace;
 use super::matrix::rebased;
-use super::npy::{NpyWriter, io_error};
+use super::npy::{ArrayFile, NpyWriter, io_error};
 use super::parse::Columns;
 use super::read::{Pipeline, Sink, announce};
 use super::source::Input;
@@ -70,38 +73,74 @@ impl ArrayDirectory {
     #[allow(clippy::cast_possible_truncation)] // 32-bit only if all fit
     fn finish(self, features: FeatureSpace, n_rows: usize, monitor: &Monitor) -> Result<()> {
         let first = i64::from(features.is_one_based);
-        let indptr = self.directory.join("indptr.npy");
-        let indices = self.directory.join("indices.npy");
-        if features.needs_i64(n_rows) || i32::try_from(self.n_entries).is_err() {
-            self.row_ends.map(indptr, |end| end, monitor)?.finish()?;
-            self.indices
-                .map(indices, |index| index - first, monitor)?
-                .finish()?;
-        } else {
-            self.row_ends
-                .map(indptr, |end| end as i32, monitor)?
-                .finish()?;
-            self.indices
-                .map(indices, |index| (index - first) as i32, monitor)?
-                .finish()?;
-        }
-        match self.values {
+        let path = |name: &str| self.directory.join(name);
+        let (indptr, indices) = (path("indptr.npy"), path("indices.npy"));
+        let (indptr, indices) =
+            if features.needs_i64(n_rows) || i32::try_from(self.n_entries).is_err() {
+                (
+                    self.row_ends.map(indptr, |end| end, monitor)?.finish()?,
+                    self.indices
+                        .map(indices, |index| index - first, monitor)?
+                        .finish()?,
+                )
+            } else {
+                (
+                    self.row_ends
+                        .map(indptr, |end| end as i32, monitor)?
+                        .finish()?,
+                    self.indices
+                        .map(indices, |index| (index - first) as i32, monitor)?
+                        .finish()?,
+                )
+            };
+        let values = match self.values {
             Values::Single(array) => array.finish()?,
             Values::Double(array) => array.finish()?,
-        }
-        self.labels.finish()?;
+        };
         let (multilabel, query_id) = (self.label_ends.is_some(), self.qids.is_some());
-        for array in [self.label_ends, self.qids].into_iter().flatten() {
-            array.finish()?;
+        let mut arrays = vec![
+            ("indptr", indptr),
+            ("indices", indices),
+            ("values", values),
+            ("labels", self.labels.finish()?),
+        ];
+        if let Some(array) = self.label_ends {
+            arrays.push(("label_indptr", array.finish()?));
         }
+        if let Some(array) = self.qids {
+            arrays.push(("qids", array.finish()?));
+        }
+        let arrays: Vec<_> = arrays.iter().map(description).collect();
         let meta = format!(
-            "{{\"format\": \"onefold-libsvm\", \"version\": 1, \"shape\": [{n_rows}, {}], \
-             \"multilabel\": {multilabel}, \"query_id\": {query_id}}}\n",
-            features.n_features
+            "{{\"format\": \"onefold-libsvm\", \"version\": 2, \"shape\": [{n_rows}, {}], \
+             \"multilabel\": {multilabel}, \"query_id\": {query_id}, \"arrays\": {{\n{}\n}}}}\n",
+            features.n_features,
+            arrays.join(",\n")
         );
         let path = self.directory.join("meta.json");
-        std::fs::write(&path, meta).map_err(|source| io_error(&path, source))
+        write_synced(&path, &meta).map_err(|source| io_error(&path, source))
     }
+}
+
+/// The entry of an array in `meta.json`.
+fn description((name, array): &(&str, ArrayFile)) -> String {
+    let ArrayFile {
+        dtype,
+        len,
+        n_bytes,
+        crc32,
+    } = array;
+    format!(
+        "  \"{name}\": {{\"dtype\": \"{dtype}\", \"length\": {len}, \"bytes\": {n_bytes}, \
+         \"crc32\": {crc32}}}"
+    )
+}
+
+/// Writes a file and flushes it to the disk.
+fn write_synced(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 impl Sink for ArrayDirectory {

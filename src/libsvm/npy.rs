@@ -5,6 +5,8 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
+use crc32fast::Hasher;
+
 use crate::{Error, Monitor, Result};
 
 /// Enough for the header of any length of array. A multiple of 64, so that data are aligned.
@@ -14,6 +16,38 @@ const BUFFER_BYTES: usize = 1 << 17;
 
 /// Elements copied between checks for cancellation.
 const POLL_INTERVAL: u64 = 4096;
+
+/// A file and the checksum of what is written to it.
+#[derive(Debug)]
+struct ChecksumFile {
+    file: File,
+    crc32: Hasher,
+}
+
+impl Write for ChecksumFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.file.write(bytes)?;
+        self.crc32.update(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// What is known of a complete file, to recognise damage.
+#[derive(Debug)]
+pub(super) struct ArrayFile {
+    /// numpy's name of the type.
+    pub(super) dtype: &'static str,
+    /// The number of elements.
+    pub(super) len: u64,
+    /// The size of the file.
+    pub(super) n_bytes: u64,
+    /// The checksum of the elements, without the header.
+    pub(super) crc32: u32,
+}
 
 /// The type of an array's elements.
 pub(super) trait NpyElement: Copy {
@@ -49,7 +83,7 @@ element!(f64, "<f8");
 #[derive(Debug)]
 pub(super) struct NpyWriter<T> {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<ChecksumFile>,
     len: u64,
     element: PhantomData<T>,
 }
@@ -57,9 +91,11 @@ pub(super) struct NpyWriter<T> {
 impl<T: NpyElement> NpyWriter<T> {
     pub(super) fn create(path: PathBuf) -> Result<Self> {
         let open = || {
-            let mut file = BufWriter::with_capacity(BUFFER_BYTES, File::create(&path)?);
+            let mut file = File::create(&path)?;
             file.write_all(&[0; HEADER_BYTES as usize])?;
-            Ok(file)
+            let crc32 = Hasher::new();
+            let file = ChecksumFile { file, crc32 };
+            Ok(BufWriter::with_capacity(BUFFER_BYTES, file))
         };
         let file = open().map_err(|source| io_error(&path, source))?;
         Ok(Self {
@@ -111,14 +147,14 @@ impl<T: NpyElement> NpyWriter<T> {
         Ok(mapped)
     }
 
-    /// Writes the header, which holds the length.
-    pub(super) fn finish(self) -> Result<()> {
+    /// Writes the header, which holds the length, and flushes the file to the disk.
+    pub(super) fn finish(self) -> Result<ArrayFile> {
         let path = self.path.clone();
         self.write_header()
             .map_err(|source| io_error(&path, source))
     }
 
-    fn write_header(mut self) -> io::Result<()> {
+    fn write_header(self) -> io::Result<ArrayFile> {
         let (descr, len) = (T::DESCR, self.len);
         let mut header = b"\x93NUMPY\x01\x00".to_vec();
         header.extend(u16::to_le_bytes(HEADER_BYTES - 10));
@@ -127,10 +163,16 @@ impl<T: NpyElement> NpyWriter<T> {
         );
         header.resize(usize::from(HEADER_BYTES) - 1, b' ');
         header.push(b'\n');
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&header)?;
-        // On disk before the directory is renamed.
-        self.file.into_inner()?.sync_all()
+        let ChecksumFile { mut file, crc32 } = self.file.into_inner()?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&header)?;
+        file.sync_all()?;
+        Ok(ArrayFile {
+            dtype: descr,
+            len,
+            n_bytes: u64::from(HEADER_BYTES) + len * size_of::<T>() as u64,
+            crc32: crc32.finalize(),
+        })
     }
 }
 
