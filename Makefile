@@ -8,8 +8,10 @@ OLDEST := $(VENV)/oldest
 RUST   := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA   ?= $(ONEFOLD_DATA)
 
+FUZZ_SECONDS ?= 60
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-oldest lint check bench bench-simd guard wheel wheel-test clean tools
+.PHONY: help demo test test-rust test-python test-oldest lint check bench bench-simd fuzz guard wheel wheel-test clean tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +54,13 @@ guard: tools ## Peer benchmarks of BASE (a commit) and this tree compared (ONEFO
 bench-simd: ## The hot loops of a plain build against a target-cpu=native build
 	cargo bench --locked --bench simd -- --save-baseline plain
 	RUSTFLAGS="-C target-cpu=native" CARGO_TARGET_DIR=target/native cargo bench --locked --bench simd
+
+fuzz: ## Fuzz the LIBSVM reader and saved learners (needs nightly and cargo-fuzz; FUZZ_SECONDS=60)
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs a nightly toolchain and cargo-fuzz: rustup toolchain install nightly; cargo install cargo-fuzz" >&2; exit 1; }
+	@for target in libsvm learner_state; do \
+		mkdir -p fuzz/corpus/$$target; \
+		cargo +nightly fuzz run $$target fuzz/corpus/$$target tests/rust/fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
 
 wheel: $(VENV)/tools ## Build the wheel into dist/
 	$(BIN)/maturin build --release --locked --out dist

@@ -7,6 +7,7 @@ mod densities;
 mod engine;
 mod every_learner;
 mod fold_models;
+mod fuzz;
 mod kmeans;
 mod laws;
 mod leaf_block;
