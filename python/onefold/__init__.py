@@ -19,6 +19,7 @@ from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_
 from .model_selection import cross_val_predict, cross_val_score, cross_validate
 from .search import GridSearchCV, RandomizedSearchCV, SearchResult, nested_cross_validate
 from .splitters import Holdout, MonteCarlo
+from .stats import compare
 from .virtual import diagnostics, ridge_path, virtual_cv
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "SearchResult",
     "Splits",
     "__version__",
+    "compare",
     "convert_libsvm",
     "cross_val_predict",
     "cross_val_score",

@@ -52,15 +52,11 @@ def make_result(
         for name in metrics
         if np.isnan(columns[f"test_{name}"]).any() and not np.isnan(pooled[name])
     ]
-    parts = task.problem.partitions
-    if parts is not None and len(parts) > 1:
-        notes.append(f"{len(parts)} partitions: see partition_means and between_partitions")
     check = compare_with_refits(estimator, task, outcome, columns, targets)
-    return CVResult(
+    result = CVResult(
         columns,
         estimator_name=type(estimator).__name__,
         folds=folds,
-        partition_sizes=[len(folds)] if parts is None else [len(part) for part in parts],
         answers=outcome.answers,
         pooled=pooled,
         losses=losses(estimator, targets.y, outcome.answers),
@@ -69,7 +65,14 @@ def make_result(
         cost=outcome.cost,
         notes=outcome.notes + notes,
         check=check,
+        has_groups=task.has_groups,
     )
+    if result.std_error_form == "repeated":
+        n_partitions = len(result._error.sizes)
+        result.notes.append(
+            f"{n_partitions} partitions: see partition_means and between_partitions"
+        )
+    return result
 
 
 def compare_with_refits(

@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._folds import Folds, Splits
+from ._text import describe_folds
+from .stats._interval import Interval, interval, why_not_independent
+from .stats._standard_error import StandardError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CVResult", "counted", "describe_folds"]
+__all__ = ["CVResult"]
 
 Floats = NDArray[np.float64]
 
@@ -69,8 +72,11 @@ class CVResult(dict[str, Any]):
     scores : dict of arrays
         Per-fold scores, by metric; ``"score"`` is the name of a single one.
     mean, std, std_error : float, or dict of floats for several metrics
-        Over the folds. The standard error is std / √k: folds share training rows, so read it as a
-        guide, not as an exact error.
+        Over the folds. The standard error is std / √k for a partition and corrected where test sets
+        repeat or overlap, see `onefold.stats.StandardError`; folds share training rows, so read it
+        as a guide, not as an exact error.
+    std_error_form : {"disjoint", "repeated", "overlapping"}
+        How the test sets were made, and so which standard error it is.
     partition_means : array of shape (n_partitions,), or dict of arrays for several metrics
         Means over the folds of each partition: one, or as many as k-fold was repeated.
     between_partitions : float, or dict of floats for several metrics
@@ -86,6 +92,9 @@ class CVResult(dict[str, Any]):
     classes : array or None
     engine : str
         The engine that computed it.
+    estimator_name : str
+    has_groups : bool
+        Whether the samples are in groups.
     cost : dict of int
         Exact counts of the work.
     notes : list of str
@@ -115,7 +124,6 @@ class CVResult(dict[str, Any]):
         *,
         estimator_name: str,
         folds: Folds | Splits,
-        partition_sizes: list[int],
         answers: dict[str, NDArray[Any]],
         pooled: dict[str, float],
         losses: tuple[str, Floats] | None,
@@ -124,6 +132,7 @@ class CVResult(dict[str, Any]):
         cost: dict[str, int],
         notes: list[str],
         check: RefitCheck | None = None,
+        has_groups: bool = False,
     ) -> None:
         super().__init__(columns)
         self.folds = folds
@@ -134,8 +143,8 @@ class CVResult(dict[str, Any]):
         self.classes = classes
         self.loss = None if losses is None else losses[0]
         self._losses = None if losses is None else losses[1]
-        self._estimator_name = estimator_name
-        self._partition_sizes = partition_sizes
+        self.estimator_name = estimator_name
+        self.has_groups = has_groups
         self._answers = answers
         self._pooled = pooled
 
@@ -151,6 +160,11 @@ class CVResult(dict[str, Any]):
     def _starts(self) -> NDArray[np.int64]:
         """Where each fold starts among the held-out rows, and the end of the last."""
         return self.folds.starts
+
+    @cached_property
+    def _error(self) -> StandardError:
+        """The standard error of mean scores on these test sets."""
+        return StandardError.of(self.folds)
 
     # Scores
 
@@ -171,15 +185,18 @@ class CVResult(dict[str, Any]):
 
     @property
     def std_error(self) -> float | dict[str, float]:
-        """Standard error of the mean score."""
-        return self._single(
-            {name: _std(s) / float(np.sqrt(len(s))) for name, s in self.scores.items()}
-        )
+        """Standard error of the mean score; `std_error_form` says which."""
+        return self._single({name: self._error(s) for name, s in self.scores.items()})
+
+    @property
+    def std_error_form(self) -> str:
+        """Whether the test sets are ``"disjoint"``, ``"repeated"`` or ``"overlapping"``."""
+        return self._error.form
 
     @property
     def partition_means(self) -> Any:
         """Mean score of each partition; all test sets count as one where they are no partitions."""
-        ends = np.cumsum(self._partition_sizes)[:-1]
+        ends = np.cumsum(self._error.sizes)[:-1]
         means = {
             name: np.array([part.mean() for part in np.split(scores, ends)])
             for name, scores in self.scores.items()
@@ -293,6 +310,45 @@ class CVResult(dict[str, Any]):
             raise ValueError(f"predict_with_folds: the fit of fold {failed[0]} failed")
         return np.stack([estimator.predict(X) for estimator in estimators])
 
+    def interval(self, level: float = 0.95) -> Interval:
+        """Confidence interval of the k-fold test error, by the central limit theorem.
+
+        It covers the mean, over the fold models as they are, of the expected `loss` on a new
+        sample; not the error of a model that is fitted to all rows, and not the metric, where that
+        is no mean of `loss` over samples. It is for independent samples and estimators of which one
+        training sample changes little; see `onefold.stats._interval` for the theorem.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        interval : Interval
+            ``mean``, ``low``, ``high`` and ``std_error`` of the unweighted losses.
+
+        Raises
+        ------
+        ValueError
+            For groups, for test sets that are not a partition (time series, Monte-Carlo, repeated
+            k-fold), and where the losses do not vary.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> import onefold
+        >>> X, y = load_iris(return_X_y=True)
+        >>> onefold.cross_validate(GaussianNB(), X, y, cv=10).interval()
+        Interval: mean zero-one loss 0.04667, from ... to ... with confidence 0.95
+        """
+        reason = why_not_independent(self.folds, self.has_groups)
+        if reason is not None or not isinstance(self.folds, Folds):
+            raise ValueError(f"interval does not hold here: {reason}")
+        if self.losses is None or self.loss is None:
+            raise ValueError("interval needs the loss of every sample, and there are none")
+        return interval(self.losses, self.folds, loss=self.loss, level=level)
+
     # Display
 
     def to_frame(self, by: str = "fold") -> pd.DataFrame:
@@ -328,11 +384,11 @@ class CVResult(dict[str, Any]):
         return pd.DataFrame(columns).rename_axis("sample")
 
     def _title(self) -> str:
-        return f"{self._estimator_name}, {describe_folds(self.folds)}, engine={self.engine!r}"
+        return f"{self.estimator_name}, {describe_folds(self.folds)}, engine={self.engine!r}"
 
     def _lines(self) -> list[tuple[str, float, float, float]]:
         return [
-            (name, float(s.mean()), _std(s) / float(np.sqrt(len(s))), self._pooled[name])
+            (name, float(s.mean()), self._error(s), self._pooled[name])
             for name, s in self.scores.items()
         ]
 
@@ -342,7 +398,7 @@ class CVResult(dict[str, Any]):
         text = [f"CVResult: {self._title()}"]
         for name, mean, error, pooled in lines:
             overall = "" if np.isnan(pooled) else f"   pooled {pooled:.4f}"
-            spread = "" if len(self.folds) < 2 else f" ± {error:.4f} (mean ± standard error)"
+            spread = "" if len(self.folds) < 2 else f" ± {error:.4f} (mean ± {self._error.phrase})"
             text.append(f"  {name:<{width}}  {mean:.4f}{spread}{overall}")
         text.append(f"  {'cost':<{width}}  {self._cost()}")
         if self.check is not None:
@@ -362,8 +418,8 @@ class CVResult(dict[str, Any]):
         notes = "".join(f"<br>{html.escape(note)}" for note in self.notes)
         return (
             f"<table><caption>{html.escape(self._title())}</caption>"
-            "<thead><tr><th>metric</th><th>mean</th><th>standard error</th><th>pooled</th></tr>"
-            f"</thead><tbody>{cells}</tbody></table>"
+            f"<thead><tr><th>metric</th><th>mean</th><th>{self._error.phrase}</th><th>pooled</th>"
+            f"</tr></thead><tbody>{cells}</tbody></table>"
             f"<small>{html.escape(self._cost())}{notes}</small>"
         )
 
@@ -374,32 +430,6 @@ _PLURAL = {
     "log_density": "log_densities",
     "loss": "losses",
 }
-
-
-def counted(number: int, noun: str) -> str:
-    """Format a count with its noun.
-
-    Examples
-    --------
-    >>> from onefold._result import counted
-    >>> counted(1, "fold"), counted(5, "fold")
-    ('1 fold', '5 folds')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def describe_folds(folds: Folds | Splits) -> str:
-    """Describe the number of folds or splits and of samples.
-
-    Examples
-    --------
-    >>> from onefold._folds import resolve_cv
-    >>> from onefold._result import describe_folds
-    >>> describe_folds(resolve_cv([([0, 1], [2])], [[0], [1], [2]]))
-    '1 split of 3 samples'
-    """
-    kind = "fold" if isinstance(folds, Folds) else "split"
-    return f"{counted(len(folds), kind)} of {counted(folds.n_samples, 'sample')}"
 
 
 def _std(scores: Floats) -> float:

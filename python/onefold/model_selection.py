@@ -334,6 +334,7 @@ def _evaluate(
         fit_params=routed.fit,
         responses=usual_responses(estimator) if responses is None else responses,
         required=required,
+        has_groups=groups is not None,
         **keywords,
     )
     [choice] = choose(engine, [estimator], task)

@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 import onefold
+from onefold._folds import resolve_cv
 from onefold.learners import Pegasos
 from onefold.reference import selection
 from onefold.search._rules import one_standard_error, order_of
@@ -102,14 +103,15 @@ def test_splitters_say_what_they_are_and_what_is_wrong():
 def test_one_standard_error_from_its_definition():
     scores = np.array([[0.90, 0.96], [0.88, 0.93], [0.80, 0.81], [0.91, 0.93]])
     # The best has 0.93 ± 0.03, so the second, with 0.905, is near; 0.92 ± 0.01 is too far from it.
-    assert one_standard_error(scores, [3, 0, 1, 4]) == 1
-    assert one_standard_error(scores, [3, 9, 1, 4]) == 0
+    two = resolve_cv(2, X)
+    assert one_standard_error(scores, [3, 0, 1, 4], two) == 1
+    assert one_standard_error(scores, [3, 9, 1, 4], two) == 0
     tighter = scores[[3, 1, 2]]
-    assert one_standard_error(tighter, [4, 0, 1]) == 0
+    assert one_standard_error(tighter, [4, 0, 1], two) == 0
     with_failure = np.vstack([scores, [np.nan, 1.0]])
-    assert one_standard_error(with_failure, [3, 0, 1, 4, -1]) == 1
+    assert one_standard_error(with_failure, [3, 0, 1, 4, -1], two) == 1
     with pytest.raises(ValueError, match="needs a score"):
-        one_standard_error(np.full((2, 3), np.nan), [0, 1])
+        one_standard_error(np.full((2, 2), np.nan), [0, 1], two)
 
 
 def test_one_se_takes_the_simplest_candidate_near_the_best():

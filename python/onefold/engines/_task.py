@@ -149,6 +149,8 @@ class Task:
     random_state: Any = None
     progress: bool | Report = False
     """Whether to show a bar, or a callback. An exception of the callback ends the work."""
+    has_groups: bool = False
+    """Whether the samples are in groups, and so not independent."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of single engines: each engine lists its own in `Engine.options`."""
 

@@ -26,7 +26,7 @@ The four errors are those of the chosen candidate and so optimistic; `nested_cro
 evaluates the choice on rows that it has not seen.
 """
 
-from ._comparison import Comparison
+from ..stats import Comparison
 from ._estimators import GridSearchCV, RandomizedSearchCV
 from ._nested import nested_cross_validate
 from ._result import SearchResult

@@ -17,7 +17,7 @@ from .._routing import routed_weights
 from .._scoring import is_mean, resolve_scoring
 from ..engines import Data, Problem, Task
 from ..model_selection import usual_responses
-from ._comparison import Comparison
+from ..stats import Comparison
 from ._deadline import Deadline
 from ._evaluate import Evaluated, Evaluation, evaluate
 from ._result import SearchResult
@@ -168,7 +168,7 @@ class Search:
         chooses = self.refit or not self.multimetric_
         notes: list[str] = []
         if chooses:
-            self._choose(table, metric, notes)
+            self._choose(table, metric, notes, folds)
         metric = metric if isinstance(metric, str) else names[0]
         self.result_ = SearchResult.of(
             table,
@@ -182,7 +182,9 @@ class Search:
         self.partial_ = self.result_.partial
         self.cv_results_ = dict(table)
 
-    def _choose(self: Any, table: Table, metric: Any, notes: list[str]) -> None:
+    def _choose(
+        self: Any, table: Table, metric: Any, notes: list[str], folds: Folds | Splits
+    ) -> None:
         if self.rule == "best":
             self.best_index_ = self._select_best_index(self.refit, metric, table)
         else:
@@ -193,7 +195,7 @@ class Search:
             key, description = order_of(self.simpler, table["params"])
             columns = [table[f"split{i}_test_{metric}"] for i in range(self.n_splits_)]
             keys = [key(own) for own in table["params"]]
-            self.best_index_ = one_standard_error(np.stack(columns, axis=1), keys)
+            self.best_index_ = one_standard_error(np.stack(columns, axis=1), keys, folds)
             notes.append(f"one standard error from the best, simpler is: {description}")
         if not callable(self.refit):
             self.best_score_ = table[f"mean_test_{metric}"][self.best_index_]
@@ -206,11 +208,13 @@ class Search:
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
 
-    def compare(self: Any, to: int | None = None, *, metric: str | None = None) -> Comparison:
+    def compare(
+        self: Any, to: int | None = None, *, metric: str | None = None, rope: float | None = None
+    ) -> Comparison:
         """Compare all candidates with one of them: see `SearchResult.compare`."""
         check_is_fitted(self, "result_")
         result: SearchResult = self.result_
-        return result.compare(to, metric=metric)
+        return result.compare(to, metric=metric, rope=rope)
 
 
 def _with_params(estimator: Any, params: Params) -> Any:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._folds import Folds, Splits
-from .._result import counted, describe_folds
-from ._comparison import Comparison, compare, name_of
+from .._text import counted, describe_folds, name_of, show
+from ..stats._comparison import Comparison, compare_scores
+from ..stats._standard_error import StandardError
 from ._evaluate import Evaluation
 from ._table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["SearchResult"]
 
 Floats = NDArray[np.float64]
+
+MAX_ROWS_SHOWN = 20
+"""Candidates in the table of a notebook, the best first."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +103,13 @@ class SearchResult:
         """Scores of every candidate on every test set."""
         name = self.metric if metric is None else metric
         if f"mean_test_{name}" not in self.table:
-            known = [key[10:] for key in self.table if key.startswith("mean_test_")]
-            raise ValueError(f"metric must be one of {known}, got {metric!r}")
+            raise ValueError(f"metric must be one of {self._metrics()}, got {metric!r}")
         columns = [self.table[f"split{i}_test_{name}"] for i in range(len(self.folds))]
         return np.stack(columns, axis=1)
 
-    def compare(self, to: int | None = None, *, metric: str | None = None) -> Comparison:
+    def compare(
+        self, to: int | None = None, *, metric: str | None = None, rope: float | None = None
+    ) -> Comparison:
         """Compare all candidates with one of them.
 
         Parameters
@@ -109,6 +118,9 @@ class SearchResult:
             The candidate to compare with; by default the one that was chosen.
         metric : str, optional
             Of several; by default the one that the choice was made by.
+        rope : float, optional
+            The region of practical equivalence, in units of the metric: adds the probabilities that
+            a candidate is worse, equivalent, or better (Bayesian correlated t-test).
 
         Returns
         -------
@@ -124,39 +136,100 @@ class SearchResult:
             )
         if to is None:
             to = self.best if self.best is not None else int(np.argmax(scores.mean(axis=1)))
-        n_test = len(self.folds.rows) / len(self.folds)
-        n_train = self.folds.n_samples - n_test
-        if isinstance(self.folds, Splits):
-            sizes = [len(self.folds.train(split)) for split in range(len(self.folds))]
-            n_train = float(np.mean(sizes))
-        return compare(
+        return compare_scores(
             scores,
             to=to,
             metric=name,
             params=self.table["params"],
-            sizes=(n_test, n_train),
+            folds=self.folds,
+            rope=rope,
         )
 
-    def __repr__(self) -> str:
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas data frame with one row per candidate.
+
+        Its engine and parameters, then of every metric the mean score, its standard error (see
+        `onefold.stats.StandardError`) and the rank, and the mean times of a fold.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> import onefold
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> search = onefold.GridSearchCV(Ridge(), {"alpha": [0.01, 1, 100]}, cv=10).fit(X, y)
+        >>> frame = search.result_.to_frame()
+        >>> list(frame.columns)[:4], frame.rank_test_score.tolist()
+        (['engine', 'param_alpha', 'mean_test_score', 'std_error_test_score'], [1, 2, 3])
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'onefold[frames]'") from error
+        return pd.DataFrame(self._columns()).rename_axis("candidate")
+
+    def _columns(self) -> dict[str, Any]:
+        """Columns of the candidates for tables and frames."""
+        params = self.table["params"]
+        names = dict.fromkeys(name for own in params for name in own)
+        columns: dict[str, Any] = {"engine": self.engines}
+        columns |= {f"param_{name}": [own.get(name) for own in params] for name in names}
+        error = StandardError.of(self.folds)
+        for metric in self._metrics():
+            columns[f"mean_test_{metric}"] = self.table[f"mean_test_{metric}"]
+            columns[f"std_error_test_{metric}"] = error(self.scores(metric))
+            columns[f"rank_test_{metric}"] = self.table[f"rank_test_{metric}"]
+        return columns | {name: self.table[name] for name in ("mean_fit_time", "mean_score_time")}
+
+    def _metrics(self) -> list[str]:
+        return [key[10:] for key in self.table if key.startswith("mean_test_")]
+
+    def _title(self) -> str:
         engines = ", ".join(repr(name) for name in dict.fromkeys(self.engines))
-        lines = [
-            f"SearchResult: {counted(len(self.engines), 'candidate')}, "
-            f"{describe_folds(self.folds)}, engine={engines}"
-        ]
+        return (
+            f"{counted(len(self.engines), 'candidate')}, {describe_folds(self.folds)}, "
+            f"engine={engines}"
+        )
+
+    def _cost(self) -> str:
+        return ", ".join(f"{name} {count}" for name, count in self.cost.items() if count)
+
+    def __repr__(self) -> str:
+        lines = [f"SearchResult: {self._title()}"]
         if self.best is not None:
             lines.append(f"  best   {self._best_line(self.best)}")
-        cost = ", ".join(f"{name} {count}" for name, count in self.cost.items() if count)
-        lines.append(f"  cost   {cost}")
+        lines.append(f"  cost   {self._cost()}")
         lines += [f"  note   {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        columns = self._columns()
+        order = np.argsort(self.table[f"rank_test_{self.metric}"], kind="stable")
+        rows = [
+            [str(position), *(show(values[position]) for values in columns.values())]
+            for position in order[:MAX_ROWS_SHOWN].tolist()
+        ]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("candidate", *columns))
+        body = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+        )
+        remarks = [self._cost(), *self.notes]
+        n_left = len(order) - len(rows)
+        if n_left > 0:
+            remarks.insert(0, f"{counted(n_left, 'candidate')} not shown")
+        return (
+            f"<table><caption>{html.escape(self._title())}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+            f"<small>{'<br>'.join(html.escape(remark) for remark in remarks)}</small>"
+        )
 
     def _best_line(self, best: int) -> str:
         mean = self.table[f"mean_test_{self.metric}"][best]
         named = f"{name_of(best, self.table['params'][best])}: {self.metric} {mean:.4f}"
         if self.metric in self.table.pooled or len(self.folds) < 2:
             return named
-        error = self.scores()[best].std(ddof=1) / np.sqrt(len(self.folds))
-        return f"{named} ± {error:.4f} (mean ± standard error)"
+        error = StandardError.of(self.folds)
+        return f"{named} ± {error(self.scores()[best]):.4f} (mean ± {error.phrase})"
 
 
 def _total(costs: list[dict[str, Any]]) -> dict[str, int]:

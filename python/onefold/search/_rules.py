@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._folds import Folds, Splits
+from ..stats import StandardError
+
 __all__ = ["Simpler", "one_standard_error", "order_of"]
 
 Floats = NDArray[np.float64]
@@ -120,11 +123,11 @@ def _number(name: str, value: Any) -> float:
         raise ValueError(f"{name}={value!r} cannot be ordered; pass {_FUNCTION}") from None
 
 
-def one_standard_error(scores: Floats, keys: list[Any]) -> int:
+def one_standard_error(scores: Floats, keys: list[Any], folds: Folds | Splits) -> int:
     """Return the simplest candidate within one standard error of the best.
 
     Breiman, Friedman, Olshen and Stone, *Classification and regression trees* (1984), section
-    3.4.3: the standard error is that of the best candidate.
+    3.4.3: the standard error is that of the best candidate, by how the test sets were made.
 
     Parameters
     ----------
@@ -132,14 +135,15 @@ def one_standard_error(scores: Floats, keys: list[Any]) -> int:
         The larger the better.
     keys : list
         What is smaller is simpler; of two that are equally simple the better is taken.
+    folds : Folds or Splits
+        The test sets.
     """
-    n_folds = scores.shape[1]
-    if n_folds < 2:
+    if len(folds) < 2:
         raise ValueError("rule='one_se' needs two test sets or more for a standard error")
     means = scores.mean(axis=1)
     if np.isnan(means).all():
         raise ValueError("rule='one_se' needs a score on every test set of some candidate")
     best = int(np.nanargmax(means))
-    limit = means[best] - scores[best].std(ddof=1) / np.sqrt(n_folds)
+    limit = means[best] - StandardError.of(folds)(scores[best])
     near = np.flatnonzero(means >= limit).tolist()
     return int(min(near, key=lambda position: (keys[position], -means[position], position)))

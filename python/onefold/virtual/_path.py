@@ -11,16 +11,18 @@ from sklearn.linear_model import LinearRegression, RidgeClassifier
 from sklearn.utils.validation import _num_samples
 
 from .._data import as_numbers, as_weights
-from .._folds import resolve_cv
+from .._folds import Folds, Splits, resolve_cv
+from .._text import counted, spread
 from ..engines import Data
-from ..engines._virtual import LinearProblem, parse
+from ..engines._virtual import MAX_PREDICTIONS_HELD, LinearProblem, parse
+from ..stats._standard_error import PHRASES, StandardError
 
 __all__ = ["RidgePath", "ridge_path"]
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RidgePath:
     """Cross-validated errors along a grid of penalties."""
 
@@ -29,9 +31,13 @@ class RidgePath:
     mse: Floats
     """The mean over the folds of their mean squared errors: penalty × output."""
     std_error: Floats
-    """The standard error of `mse`."""
+    """The standard error of `mse`, by how the test sets were made: see
+    `onefold.stats.StandardError`."""
     press: Floats
-    """The squared errors of all held-out predictions, summed: penalty × output."""
+    """The squared errors of all samples that were held out, summed, each sample's averaged over the
+    times it was: penalty × output."""
+    std_error_form: str = "disjoint"
+    """Whether the test sets are ``"disjoint"``, ``"repeated"`` or ``"overlapping"``."""
 
     @property
     def best_alpha(self) -> float:
@@ -49,6 +55,20 @@ class RidgePath:
         mse, error = self.mse.mean(axis=1), self.std_error.mean(axis=1)
         best = mse.argmin()
         return float(self.alphas[mse <= mse[best] + error[best]].max())
+
+    def __repr__(self) -> str:
+        mse, error = self.mse.mean(axis=1), self.std_error.mean(axis=1)
+        best = int(mse.argmin())
+        lines = [
+            f"RidgePath: {len(self.alphas)} alphas, {counted(self.mse.shape[1], 'output')}",
+            f"  alphas  {spread(self.alphas)}",
+            f"  mse     {spread(mse)}",
+            f"  best    alpha={self.best_alpha:g}: mse {mse[best]:.4g}",
+        ]
+        if not np.isnan(error[best]):
+            lines[-1] += f" ± {error[best]:.4g} (mean ± {PHRASES[self.std_error_form]})"
+            lines.append(f"  one_se  alpha={self.one_se_alpha:g}")
+        return "\n".join(lines)
 
 
 def ridge_path(
@@ -112,4 +132,27 @@ def ridge_path(
     weights = as_weights(sample_weight, _num_samples(X))
     problem = LinearProblem.of(spec, Data(X, y, weights, n_jobs))
     folds = resolve_cv(cv, X, y, groups=groups)
-    return RidgePath(grid, *problem.errors(folds, grid, n_jobs=n_jobs, progress=progress))
+    if isinstance(folds, Folds):
+        return RidgePath(grid, *problem.errors(folds, grid, n_jobs=n_jobs, progress=progress))
+    size = max(1, MAX_PREDICTIONS_HELD // (len(folds.rows) * problem.targets.shape[1]))
+    lots = [grid[start : start + size] for start in range(0, len(grid), size)]
+    error = StandardError.of(folds)
+    found = []
+    for lot in lots:
+        predicted = problem.predict(folds, lot, n_jobs=n_jobs, progress=progress)
+        found.append(_errors(predicted, problem.targets, folds, error))
+    mse, std_error, press = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return RidgePath(grid, mse, std_error, press, error.form)
+
+
+def _errors(
+    predicted: Floats, targets: Floats, folds: Splits, error: StandardError
+) -> tuple[Floats, Floats, Floats]:
+    """Mean squared error, its standard error, and PRESS, where test sets are no partition."""
+    rows, starts = folds.rows, folds.starts
+    squares = np.square(predicted - targets[rows][:, None, :])
+    sizes = np.diff(starts)[:, None, None]
+    means = np.add.reduceat(squares, starts[:-1], axis=0) / sizes
+    times_held_out = np.bincount(rows)[rows]
+    press = (squares / times_held_out[:, None, None]).sum(axis=0)
+    return means.mean(axis=0), error(np.moveaxis(means, 0, -1)), press

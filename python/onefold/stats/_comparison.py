@@ -1,0 +1,342 @@
+"""Paired differences between candidates, or between two results on the same folds.
+
+Problem
+-------
+All candidates are scored on the same test sets, so their differences d₁, …, d_J are taken fold by
+fold. Folds share training rows, which makes the plain standard error of the mean difference d̄ too
+small.
+
+Method
+------
+*Corrected resampled t-test*. For J test sets of n₂ rows each, and training sets of n₁,
+
+    se² = (1/J + n₂/n₁)·s²,    t = d̄/se, with J − 1 degrees of freedom.
+
+It holds for k-fold, repeated k-fold and Monte-Carlo alike, as an approximation.
+
+*Bayesian correlated t-test*. With the correlation n₂/(n₁ + n₂) of two differences and a flat prior,
+the posterior of the mean difference is Student's t with J − 1 degrees of freedom, centre d̄ and
+scale se. A *region of practical equivalence* (rope) of ±r divides it in three: worse, equivalent,
+better.
+
+*Interval of the difference of losses*: see `onefold.stats._interval`.
+
+Cost
+----
+O(J) per candidate.
+
+References
+----------
+- C. Nadeau, Y. Bengio, *Inference for the generalization error*, Machine Learning 52, 2003.
+- G. Corani, A. Benavoli, *A Bayesian approach for comparing cross-validated algorithms on multiple
+  data sets*, Machine Learning 100, 2015.
+- A. Benavoli, G. Corani, J. Demšar, M. Zaffalon, *Time for a change: a tutorial for comparing
+  multiple classifiers through Bayesian analysis*, JMLR 18, 2017.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from .._folds import Folds, Splits
+from .._text import counted, name_of, show
+from ._interval import Interval, check_level, interval, why_not_independent
+from ._standard_error import StandardError, size_ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .._result import CVResult
+
+__all__ = ["Comparison", "compare", "compare_scores"]
+
+Floats = NDArray[np.float64]
+
+_COLUMNS = ("candidate", "mean", "difference", "std_error", "corrected_error", "t", "p")
+_ROPE_COLUMNS = ("p_worse", "p_equivalent", "p_better")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Candidates against one of them, the best first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import onefold
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> search = onefold.GridSearchCV(Ridge(), {"alpha": [0.01, 1, 100]}, cv=10).fit(X, y)
+    >>> search.compare()
+    score of each candidate minus that of candidate 0, alpha=0.01, on 10 test sets
+      candidate     mean  difference  std_error  corrected_error        t       p  params
+              0   0.4629      0.0000     0.0000           0.0000      nan     nan  alpha=0.01
+              1   0.4054     -0.0575     0.0213           0.0310  -1.8552  0.0965  alpha=1
+              2  -0.0140     -0.4769     0.0398           0.0578  -8.2517  0.0000  alpha=100
+    """
+
+    metric: str
+    to: int
+    """The candidate that the others are compared with."""
+    n_test_sets: int
+    candidate: NDArray[np.int64]
+    mean: Floats
+    difference: Floats
+    """The mean of the paired differences: candidate minus `to`."""
+    std_error: Floats
+    """Their standard error, by how the test sets were made: see `onefold.stats.StandardError`."""
+    corrected_error: Floats
+    """The same, corrected for the rows that training sets share."""
+    t: Floats
+    p: Floats
+    """Of both tails of the corrected resampled t-test."""
+    params: list[dict[str, Any]]
+    rope: float | None = None
+    """Differences from −rope to rope count as equivalent."""
+    p_worse: Floats | None = None
+    """The probability that the candidate is worse than `to` by more than ``rope``."""
+    p_equivalent: Floats | None = None
+    """The probability that they are equivalent."""
+    p_better: Floats | None = None
+    """The probability that the candidate is better by more than ``rope``."""
+    interval: Interval | None = None
+    """Of two results: the confidence interval of the mean difference of their losses, the first
+    minus the second."""
+    notes: list[str] = field(default_factory=list)
+
+    def _columns(self) -> dict[str, Any]:
+        names = (*_COLUMNS, *(_ROPE_COLUMNS if self.rope is not None else ()), "params")
+        return {name: getattr(self, name) for name in names}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas data frame with one row per candidate."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'onefold[frames]'") from error
+        return pd.DataFrame(self._columns()).set_index("candidate")
+
+    def _title(self) -> str:
+        own = self.params[int(np.flatnonzero(self.candidate == self.to)[0])]
+        return (
+            f"{self.metric} of each candidate minus that of {name_of(self.to, own)}, "
+            f"on {counted(self.n_test_sets, 'test set')}"
+        )
+
+    def _cells(self) -> list[list[str]]:
+        columns = self._columns()
+        rows = zip(*columns.values(), strict=True)
+        return [list(columns), *([show(value) for value in row] for row in rows)]
+
+    def _remarks(self) -> list[str]:
+        found = [] if self.interval is None else [f"difference of losses: {self.interval!r}"]
+        if self.rope is not None:
+            found.append(f"equivalent: a difference of at most {self.rope:g}")
+        return [*found, *self.notes]
+
+    def __repr__(self) -> str:
+        cells = self._cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [self._title()]
+        for row in cells:
+            padded = [cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+            lines.append("  " + "  ".join([*padded, row[-1]]))
+        return "\n".join(lines + [f"  {remark}" for remark in self._remarks()])
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._cells()
+        lines = [f"<tr>{''.join(f'<td>{html.escape(c)}</td>' for c in row)}</tr>" for row in rows]
+        return (
+            f"<table><caption>{html.escape(self._title())}</caption>"
+            f"<thead><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr></thead>"
+            f"<tbody>{''.join(lines)}</tbody></table>"
+            f"<small>{'<br>'.join(html.escape(remark) for remark in self._remarks())}</small>"
+        )
+
+
+def compare(
+    first: CVResult,
+    second: CVResult,
+    *,
+    metric: str | None = None,
+    rope: float | None = None,
+    level: float = 0.95,
+) -> Comparison:
+    """Compare two results on the same folds: the first minus the second.
+
+    Parameters
+    ----------
+    first, second : CVResult
+        On the same folds: pass ``cv=first.folds`` to the second cross-validation.
+    metric : str, optional
+        Of several.
+    rope : float, optional
+        The region of practical equivalence, in units of the metric: adds the probabilities that the
+        first is worse, equivalent, or better (Bayesian correlated t-test).
+    level : float, default=0.95
+        Of the confidence interval of the mean difference of losses, ``interval``. As in
+        `CVResult.interval`, it is for independent samples held out once each; a note says why there
+        is none.
+
+    Returns
+    -------
+    comparison : Comparison
+        The first is candidate 0, the second, which it is compared with, is candidate 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import LinearRegression, Ridge
+    >>> import onefold
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> plain = onefold.cross_validate(LinearRegression(), X, y, cv=10)
+    >>> ridge = onefold.cross_validate(Ridge(0.1), X, y, cv=plain.folds)
+    >>> found = onefold.compare(ridge, plain, rope=0.01)
+    >>> found.interval
+    Interval: mean squared error loss ..., from ... to ... with confidence 0.95
+    >>> round(float(found.p_equivalent[found.candidate == 0][0]), 2)
+    0.7...
+    """
+    check_level(level)
+    _check_same_folds(first.folds, second.folds)
+    name = _shared_metric(first, second, metric)
+    scores = np.stack([first.scores[name], second.scores[name]])
+    if np.isnan(scores).any():
+        raise ValueError(
+            f"compare needs {name} on every test set, and on some it is not defined; a metric that "
+            "is a mean over samples always is"
+        )
+    return compare_scores(
+        scores,
+        to=1,
+        metric=name,
+        params=[{"estimator": result.estimator_name} for result in (first, second)],
+        folds=first.folds,
+        rope=rope,
+        losses=_difference_of_losses(first, second, level),
+    )
+
+
+def _check_same_folds(first: Folds | Splits, second: Folds | Splits) -> None:
+    advice = "pass cv=first.folds to the second cross-validation"
+    if first.n_samples != second.n_samples:
+        raise ValueError(
+            f"compare: the results have {first.n_samples} and {second.n_samples} samples"
+        )
+    if len(first) != len(second):
+        raise ValueError(
+            f"compare: the results have {len(first)} and {len(second)} test sets; {advice}"
+        )
+    same_tests = np.array_equal(first.rows, second.rows) and np.array_equal(
+        first.starts, second.starts
+    )
+    both_are_partitions = isinstance(first, Folds) and isinstance(second, Folds)
+    if not same_tests or not (both_are_partitions or _same_training_sets(first, second)):
+        raise ValueError(f"compare: the results are on different folds; {advice}")
+
+
+def _same_training_sets(first: Folds | Splits, second: Folds | Splits) -> bool:
+    return all(
+        np.array_equal(np.sort(first.train(fold)), np.sort(second.train(fold)))
+        for fold in range(len(first))
+    )
+
+
+def _shared_metric(first: CVResult, second: CVResult, metric: str | None) -> str:
+    shared = [name for name in first.scores if name in second.scores]
+    if metric is None and len(shared) == 1:
+        return shared[0]
+    if metric not in shared:
+        raise ValueError(f"metric must be one of {shared}, which both results have, got {metric!r}")
+    return str(metric)
+
+
+def _difference_of_losses(first: CVResult, second: CVResult, level: float) -> Interval | str:
+    """The interval of the mean difference of losses, or why there is none."""
+    has_groups = first.has_groups or second.has_groups
+    reason = why_not_independent(first.folds, has_groups)
+    if reason is not None or not isinstance(first.folds, Folds):
+        return str(reason)
+    if first.loss is None or first.loss != second.loss:
+        return f"the losses are {first.loss} and {second.loss}"
+    difference = np.asarray(first.losses) - np.asarray(second.losses)
+    try:
+        return interval(difference, first.folds, loss=first.loss, level=level)
+    except ValueError as error:
+        return str(error)
+
+
+def compare_scores(
+    scores: Floats,
+    *,
+    to: int,
+    metric: str,
+    params: list[dict[str, Any]],
+    folds: Folds | Splits,
+    rope: float | None = None,
+    losses: Interval | str | None = None,
+) -> Comparison:
+    """Compare candidates, given their scores on every test set.
+
+    Parameters
+    ----------
+    scores : array of shape (n_candidates, n_test_sets)
+    to : int
+    metric : str
+    params : list of dict
+    folds : Folds or Splits
+    rope : float, optional
+    losses : Interval or str, optional
+        The interval of the difference of losses, or why there is none.
+    """
+    n_candidates, n_sets = scores.shape
+    if not isinstance(to, Integral) or not 0 <= to < n_candidates:
+        raise ValueError(f"to={to!r}: there are {n_candidates} candidates, from 0")
+    if rope is not None and not (isinstance(rope, Real) and 0 <= rope < np.inf):
+        raise ValueError(f"rope must be finite and not negative, got {rope!r}")
+    means = scores.mean(axis=1)
+    order = np.argsort(-means, kind="stable")
+    paired = (scores - scores[to])[order]
+    variance = paired.var(axis=1, ddof=1) if n_sets > 1 else np.full(n_candidates, np.nan)
+    corrected = np.sqrt((1 / n_sets + size_ratio(folds)) * variance)
+    difference = paired.mean(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = difference / corrected
+    p = 2 * student.sf(np.abs(t), n_sets - 1) if n_sets > 1 else np.full(n_candidates, np.nan)
+    posterior = {} if rope is None else _posterior(difference, corrected, n_sets, float(rope))
+    return Comparison(
+        metric=metric,
+        to=to,
+        n_test_sets=n_sets,
+        candidate=order,
+        mean=means[order],
+        difference=difference,
+        std_error=StandardError.of(folds)(paired),
+        corrected_error=corrected,
+        t=t,
+        p=np.asarray(p),
+        params=[params[position] for position in order],
+        interval=losses if isinstance(losses, Interval) else None,
+        notes=[f"no interval of losses: {losses}"] if isinstance(losses, str) else [],
+        **posterior,
+    )
+
+
+def _posterior(difference: Floats, scale: Floats, n_sets: int, rope: float) -> dict[str, Any]:
+    """Probabilities of the three regions; a difference without spread is in one of them."""
+    freedom = max(n_sets - 1, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worse = student.cdf((-rope - difference) / scale, freedom)
+        better = student.sf((rope - difference) / scale, freedom)
+    is_certain = scale == 0
+    worse = np.where(is_certain, difference < -rope, worse)
+    better = np.where(is_certain, difference > rope, better)
+    regions = {"p_worse": worse, "p_equivalent": 1 - worse - better, "p_better": better}
+    return {"rope": rope} | regions
