@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._fold_models import LinearFoldModels
 from ._folds import Folds, Splits
 from ._text import describe_folds
 from .stats._interval import Interval, interval, why_not_independent
+from .stats._prediction_interval import prediction_interval
 from .stats._standard_error import StandardError
 
 if TYPE_CHECKING:
@@ -305,6 +307,8 @@ class CVResult(dict[str, Any]):
                 "cross_validate(..., return_estimator=True) keeps them"
             )
         estimators = self["estimator"]
+        if isinstance(estimators, LinearFoldModels):
+            return estimators.predict(X)
         failed = [fold for fold, estimator in enumerate(estimators) if estimator is None]
         if failed:
             raise ValueError(f"predict_with_folds: the fit of fold {failed[0]} failed")
@@ -348,6 +352,49 @@ class CVResult(dict[str, Any]):
         if self.losses is None or self.loss is None:
             raise ValueError("interval needs the loss of every sample, and there are none")
         return interval(self.losses, self.folds, loss=self.loss, level=level)
+
+    def predict_interval(self, X: Any, alpha: float = 0.1) -> tuple[Floats, Floats]:
+        """Prediction intervals of new rows by jackknife+ (leave-one-out) or CV+ (k folds).
+
+        The target of a new row is covered with probability at least 1 − 2·alpha by jackknife+, and
+        about as much by CV+, whatever the distribution; in practice it is close to 1 − alpha. It
+        takes exchangeable samples and an estimator that does not depend on their order. See
+        `onefold.stats._prediction_interval` for the formulas.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+            New rows.
+        alpha : float, default=0.1
+            The rate of targets outside the interval. Below 1/(n_samples + 1) the interval is
+            infinite.
+
+        Returns
+        -------
+        low, high : ndarrays of shape (n_rows,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> import onefold
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> result = onefold.cross_validate(
+        ...     Ridge(0.1), X[:300], y[:300], cv="loo", scoring="neg_mean_squared_error",
+        ...     return_estimator=True
+        ... )
+        >>> low, high = result.predict_interval(X[300:], alpha=0.1)
+        >>> result.engine, round(float(np.mean((low <= y[300:]) & (y[300:] <= high))), 2)
+        ('virtual', 0.9...)
+        """
+        reason = why_not_independent(self.folds, self.has_groups)
+        if reason is not None or not isinstance(self.folds, Folds):
+            raise ValueError(f"predict_interval does not hold here: {reason}")
+        if self.loss != "squared error" or np.ndim(np.asarray(self.predictions)) != 1:
+            raise ValueError("predict_interval is for regression with one output")
+        residuals = np.sqrt(np.asarray(self.losses))
+        return prediction_interval(self.predict_with_folds(X), residuals, self.folds, alpha)
 
     # Display
 

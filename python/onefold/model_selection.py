@@ -76,8 +76,9 @@ def cross_validate(
         With metadata routing turned on, the splitter, ``fit`` and the scorers get what they
         request.
     return_train_score, return_estimator, return_indices : bool, default=False
-        Also return these, as scikit-learn does. Train scores need ``engine="refit"``, fitted
-        estimators ``"refit"`` or ``"tree"``; see also `CVResult.predict_with_folds`.
+        Also return these, as scikit-learn does. Train scores need ``engine="refit"``; fitted
+        estimators any engine but ``"seeded"``, and of ``"virtual"`` a `LinearRegression` or
+        `Ridge`; see also `CVResult.predict_with_folds` and `CVResult.predict_interval`.
     error_score : "raise" or float, default=nan
         The score of a fold whose fit fails.
     n_jobs : int, optional

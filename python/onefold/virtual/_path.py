@@ -139,7 +139,7 @@ def ridge_path(
     error = StandardError.of(folds)
     found = []
     for lot in lots:
-        predicted = problem.predict(folds, lot, n_jobs=n_jobs, progress=progress)
+        predicted, _ = problem.predict(folds, lot, n_jobs=n_jobs, progress=progress)
         found.append(_errors(predicted, problem.targets, folds, error))
     mse, std_error, press = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return RidgePath(grid, mse, std_error, press, error.form)

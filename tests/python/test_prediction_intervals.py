@@ -1,0 +1,191 @@
+"""Jackknife+ and CV+: definitions, coverage, and MAPIE on the same folds."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.linear_model import LinearRegression, Ridge, SGDRegressor
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, RepeatedKFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeRegressor
+
+import onefold
+from onefold.learners import RecursiveLeastSquares, RidgeStatistics
+
+X, y = load_diabetes(return_X_y=True)
+X, y, X_NEW, Y_NEW = X[:199], y[:199], X[300:330], y[300:330]
+KFOLD = KFold(9, shuffle=True, random_state=0)
+
+
+def slow_interval(estimator, cv, alpha):
+    """Barber et al. 2021, one model and one new row after the other."""
+    lower, upper = [], []
+    for train, test in cv.split(X):
+        model = clone(estimator).fit(X[train], y[train])
+        residuals = np.abs(y[test] - model.predict(X[test]))
+        for residual in residuals:
+            lower.append(model.predict(X_NEW) - residual)
+            upper.append(model.predict(X_NEW) + residual)
+    rank_low = int(np.floor(alpha * (len(X) + 1)))
+    rank_high = int(np.ceil((1 - alpha) * (len(X) + 1)))
+    return np.sort(lower, axis=0)[rank_low - 1], np.sort(upper, axis=0)[rank_high - 1]
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize("cv", [LeaveOneOut(), KFOLD])
+@pytest.mark.parametrize(
+    ("estimator", "engine"),
+    [
+        (Ridge(0.1), "virtual"),
+        (Ridge(0.1, fit_intercept=False), "virtual"),
+        (LinearRegression(), "virtual"),
+        (LinearRegression(), "refit"),
+        (RecursiveLeastSquares(), "tree"),
+        (RidgeStatistics(0.1), "merge"),
+        (RidgeStatistics(0.1), "tree"),
+    ],
+)
+def test_intervals_follow_from_their_definition(estimator, engine, cv, alpha):
+    result = onefold.cross_validate(
+        estimator,
+        X,
+        y,
+        cv=cv,
+        scoring="neg_mean_squared_error",
+        engine=engine,
+        return_estimator=True,
+    )
+    assert result.engine == engine
+    low, high = slow_interval(estimator, cv, alpha)
+    found = result.predict_interval(X_NEW, alpha)
+    np.testing.assert_allclose(found, (low, high), rtol=1e-6)
+
+
+def test_fold_models_in_closed_form_are_those_of_refits():
+    import pandas as pd
+
+    Y = np.c_[y, X[:, 0] - y]
+    keywords = {"cv": KFOLD, "scoring": "neg_mean_squared_error", "return_estimator": True}
+    for estimator, targets in ((Ridge(0.3), y), (Ridge([0.1, 2.0]), Y), (LinearRegression(), Y)):
+        fast = onefold.cross_validate(estimator, X, targets, engine="virtual", **keywords)
+        slow = onefold.cross_validate(estimator, X, targets, engine="refit", **keywords)
+        assert fast.engine == "virtual"
+        for ours, theirs in zip(fast["estimator"], slow["estimator"], strict=True):
+            assert type(ours) is type(theirs)
+            assert ours.get_params() == theirs.get_params()
+            np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6)
+            np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-8)
+            np.testing.assert_allclose(ours.predict(X_NEW), theirs.predict(X_NEW), rtol=1e-8)
+        for rows in (X_NEW, sp.csr_array(X_NEW), X_NEW.tolist()):
+            expected = slow.predict_with_folds(X_NEW)
+            np.testing.assert_allclose(fast.predict_with_folds(rows), expected, rtol=1e-8)
+    with pytest.raises(ValueError, match="X has 3 features, the folds had 10"):
+        fast.predict_with_folds(X_NEW[:, :3])
+    named = onefold.cross_validate(Ridge(), pd.DataFrame(X).add_prefix("x"), y, **keywords)
+    assert named["estimator"][0].feature_names_in_[3] == "x3"
+
+
+def test_what_has_no_fold_models_in_closed_form_is_refitted():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scaled = make_pipeline(StandardScaler(), Ridge())
+    for estimator in (scaled, LinearRegression(), make_pipeline(Ridge())):
+        result = onefold.cross_validate(estimator, X, y, return_estimator=True)
+        assert result.engine == "refit"
+    assert hasattr(result["estimator"][0][-1], "coef_")
+    assert onefold.cross_validate(Ridge(), X, y, return_estimator=True).engine == "virtual"
+
+
+@pytest.mark.parametrize("cv", ["loo", 10])
+def test_new_targets_are_covered(cv):
+    rng = np.random.default_rng(3)
+    n, p, alpha, n_draws = 40, 8, 0.2, 150
+    rates = []
+    for _ in range(n_draws):
+        rows = rng.standard_normal((n + 50, p))
+        target = rows @ np.ones(p) + rng.standard_t(4, n + 50)
+        result = onefold.cross_validate(
+            Ridge(0.5),
+            rows[:n],
+            target[:n],
+            cv=cv,
+            scoring="neg_mean_squared_error",
+            return_estimator=True,
+        )
+        low, high = result.predict_interval(rows[n:], alpha)
+        rates.append(np.mean((low <= target[n:]) & (target[n:] <= high)))
+    # Nominal 0.8; the theorem promises 0.6.
+    assert 0.77 <= np.mean(rates) <= 0.85
+
+
+def test_few_samples_have_infinite_intervals():
+    result = onefold.cross_validate(
+        Ridge(), X[:8], y[:8], cv=4, scoring="neg_mean_squared_error", return_estimator=True
+    )
+    low, high = result.predict_interval(X_NEW, alpha=0.1)
+    assert np.isneginf(low).all()
+    assert np.isposinf(high).all()
+    assert np.isfinite(result.predict_interval(X_NEW, alpha=0.12)).all()
+
+
+def test_intervals_are_refused_where_they_do_not_hold():
+    keywords = {"scoring": "neg_mean_squared_error", "return_estimator": True}
+    groups = np.arange(len(X)) // 10
+    grouped = onefold.cross_validate(Ridge(), X, y, cv=GroupKFold(5), groups=groups, **keywords)
+    with pytest.raises(ValueError, match="predict_interval does not hold here: the samples are in"):
+        grouped.predict_interval(X_NEW)
+    repeated = onefold.cross_validate(Ridge(), X, y, cv=RepeatedKFold(n_repeats=2), **keywords)
+    with pytest.raises(ValueError, match="not a partition"):
+        repeated.predict_interval(X_NEW)
+    several = onefold.cross_validate(Ridge(), X, np.c_[y, y], **keywords)
+    with pytest.raises(ValueError, match="regression with one output"):
+        several.predict_interval(X_NEW)
+    classes = onefold.cross_validate(
+        GaussianNB(), *load_iris(return_X_y=True), return_estimator=True, engine="refit"
+    )
+    with pytest.raises(ValueError, match="regression with one output"):
+        classes.predict_interval(X_NEW)
+    forgotten = onefold.cross_validate(Ridge(), X, y)
+    with pytest.raises(ValueError, match=r"return_estimator=True\) keeps them"):
+        forgotten.predict_interval(X_NEW)
+    kept = onefold.cross_validate(Ridge(), X, y, **keywords)
+    for alpha in (0, 1, -0.1, "small"):
+        with pytest.raises(ValueError, match=f"alpha must be between 0 and 1, got {alpha!r}"):
+            kept.predict_interval(X_NEW, alpha)
+
+
+def test_estimators_in_python_have_intervals_in_the_tree():
+    estimator = SGDRegressor(max_iter=1, tol=None, random_state=0)
+    result = onefold.cross_validate(
+        estimator, X, y, cv=5, engine="tree", return_estimator=True, scoring="r2"
+    )
+    low, high = result.predict_interval(X_NEW, 0.2)
+    assert (low < high).all()
+
+
+@pytest.mark.parametrize("cv", [KFOLD, LeaveOneOut()])
+@pytest.mark.parametrize(
+    "estimator",
+    [Ridge(0.1), LinearRegression(), DecisionTreeRegressor(max_depth=3, random_state=0)],
+)
+def test_intervals_equal_those_of_mapie(estimator, cv):
+    mapie = pytest.importorskip("mapie.regression")
+    alpha = 0.1
+    engine = "refit" if isinstance(estimator, DecisionTreeRegressor) else "virtual"
+    theirs = mapie.CrossConformalRegressor(
+        estimator, confidence_level=1 - alpha, method="plus", cv=cv
+    ).fit_conformalize(X, y)
+    _, expected = theirs.predict_interval(X_NEW)
+    result = onefold.cross_validate(
+        estimator,
+        X,
+        y,
+        cv=cv,
+        engine=engine,
+        scoring="neg_mean_squared_error",
+        return_estimator=True,
+    )
+    found = np.stack(result.predict_interval(X_NEW, alpha), axis=1)
+    np.testing.assert_allclose(found, expected[:, :, 0], rtol=1e-8)
