@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import OptimizeResult, curve_fit, least_squares
+from sklearn.model_selection import KFold, ShuffleSplit
 from virtual_cases import distance
 
 from onefold._folds import resolve_cv
@@ -73,7 +74,7 @@ def test_folds_equal_true_refits(name, cv):
     fun, fit, tolerance = fitted(name)
     folds = resolve_cv(cv, X)
     real, thetas = refits(fun, fit, folds)
-    found = virtual_cv(fit, cv=cv)
+    found = virtual_cv(fit, cv=cv, check=0)
     virtual = found.residuals[folds.rows] if found.residuals.shape == X.shape else found.residuals
     assert distance(virtual, real) < tolerance
     # The weights of a network trade off against each other: only what they predict is determined.
@@ -96,7 +97,7 @@ def test_smaller_noise_makes_the_linearisation_better(name):
         fun, fit, _ = fitted(name, noise)
         folds = resolve_cv(10, X)
         real, _ = refits(fun, fit, folds)
-        gaps.append(distance(virtual_cv(fit, cv=10).residuals, real))
+        gaps.append(distance(virtual_cv(fit, cv=10, check=0).residuals, real))
     assert gaps[1] < gaps[0] / 2
 
 
@@ -210,6 +211,68 @@ def test_curve_fit_gives_the_same():
         virtual_cv(trf, cv=10)
 
 
+def test_repeats_count_every_row_once():
+    _, fit, _ = fitted("exponential decay")
+    once = virtual_cv(fit, cv=KFold(5, shuffle=True, random_state=0))
+    for repeats in (2, 3):
+        splits = [*KFold(5, shuffle=True, random_state=0).split(X)] * repeats
+        repeated = virtual_cv(fit, cv=splits)
+        assert repeated.press == pytest.approx(once.press)
+        assert repeated.mse == pytest.approx(once.mse)
+    # Overlapping test sets: every row's squares are averaged over the times it was held out.
+    drawn = virtual_cv(fit, cv=ShuffleSplit(9, test_size=0.3, random_state=0))
+    squares = {row: [] for row in drawn.folds.rows.tolist()}
+    for row, residual in zip(drawn.folds.rows.tolist(), drawn.residuals, strict=True):
+        squares[row].append(residual**2)
+    assert drawn.press == pytest.approx(sum(np.mean(own) for own in squares.values()))
+    assert drawn.mse == pytest.approx(np.mean([np.mean(own) for own in squares.values()]))
+
+
+def far_from_linear():
+    """Extrapolation of a decay to rows that alone fix one of its parameters."""
+    model, truth, _ = PROBLEMS["exponential decay"]
+    y = model(np.array(truth)) + 0.3 * np.random.default_rng(1).standard_normal(60)
+
+    def fun(theta):
+        return model(theta) - y
+
+    return fun, least_squares(fun, truth)
+
+
+def test_a_bad_linearisation_is_found_without_being_asked():
+    fun, fit = far_from_linear()
+    real, _ = refits(fun, fit, resolve_cv(2, X))
+    with pytest.warns(LinearizationWarning, match="fitted for real, is"):
+        found = virtual_cv(fit, cv=2, fun=fun)
+    assert len(found.deviations) == 2
+    assert found.mse > 1.2 * np.mean(real**2) or found.mse < np.mean(real**2) / 1.2
+    with pytest.warns(
+        LinearizationWarning, match=r"moves parameter \d by .* times its size.*Pass fun"
+    ):
+        virtual_cv(fit, cv=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert virtual_cv(fit, cv=2, check=0).deviations == {}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("cv", ["loo", KFold(20, shuffle=True, random_state=0)])
+def test_the_default_check_picks_the_folds_that_move_most(name, cv):
+    fun, fit, _ = fitted(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        unchecked = virtual_cv(fit, cv=cv)
+        found = virtual_cv(fit, cv=cv, fun=fun, tolerance=0.3)
+    assert unchecked.deviations == {}
+    assert "pass fun" in repr(unchecked)
+    folds = found.folds
+    moves = [
+        np.linalg.norm((found.residuals - fit.fun)[folds.test(fold)]) for fold in range(len(folds))
+    ]
+    assert set(found.deviations) == set(np.argsort(moves)[-2:].tolist())
+    assert "2 folds fitted for real" in repr(found)
+
+
 def test_a_bad_linearisation_is_told():
     model, truth, _ = PROBLEMS["exponential decay"]
     y = model(np.array(truth)) + 0.5 * np.random.default_rng(1).standard_normal(60)
@@ -232,6 +295,7 @@ def test_a_bad_linearisation_is_told():
         ((np.ones(5), np.ones((4, 2))), {}, r"jac has shape \(4, 2\) for 5 residuals"),
         ((np.ones(5), np.ones((5, 1)) * np.nan), {}, r"jac\[0, 0\] is NaN"),
         ((np.ones((5, 2)), np.ones((5, 1))), {}, r"residuals must have one .* shape \(5, 2\)"),
+        ((np.ones(5), np.ones(5)), {}, r"jac must have two dimensions, got shape \(5,\)"),
         ((np.ones(5), np.ones((5, 1))), {"check": 1}, "check needs fun"),
         ((np.ones(5), np.ones((5, 1))), {"cv": 9}, "cv=9"),
     ],

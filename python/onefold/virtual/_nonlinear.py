@@ -1,7 +1,10 @@
 """Virtual k-fold of nonlinear least squares: the linear formulas with the Jacobian for X.
 
 Around the solution θ̂ the residuals are r + Jδ to first order. Leaving rows out is then a linear
-problem, H = J(JᵀJ)⁻¹Jᵀ, and exact for it; `check` measures the error of the linearisation.
+problem, H = J(JᵀJ)⁻¹Jᵀ, and exact for it. The error of the linearisation is measured by fitting
+some folds for real, by default the two that move the fit the most: what is neglected grows with the
+square of the step. Where the function is not known, only the steps can be judged: a parameter that
+moves by half its size is far from where the Jacobian was taken.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from sklearn.utils import check_random_state
 from .. import _core
 from .._data import as_rows, as_values, as_weights
 from .._folds import Folds, Splits, resolve_cv
+from .._text import describe_folds, spread
 
 __all__ = ["LinearizationWarning", "VirtualCV", "virtual_cv"]
 
@@ -29,11 +33,18 @@ Floats = NDArray[np.float64]
 Residuals = Callable[[Floats], Any]
 
 
+N_CHECKED = 2
+"""Folds that are refitted by default."""
+
+MAX_RELATIVE_STEP = 0.5
+"""Step of a parameter, relative to its size, that is taken on trust where nothing is refitted."""
+
+
 class LinearizationWarning(UserWarning):
-    """A refitted fold is far from its linearisation."""
+    """A refitted fold is far from its linearisation, or may be."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VirtualCV:
     """Cross-validation of a nonlinear fit, to first order."""
 
@@ -52,13 +63,32 @@ class VirtualCV:
 
     @property
     def mse(self) -> float:
-        """The mean squared residual of all held-out rows."""
-        return float(np.mean(self.residuals**2))
+        """The mean squared residual: `press` per sample that was held out."""
+        return self.press / len(np.unique(self.folds.rows))
 
     @property
     def press(self) -> float:
-        """The sum of the squared residuals of all held-out rows."""
-        return float(np.sum(self.residuals**2))
+        """The sum over samples of the squared residual, averaged over the times it was held out."""
+        if isinstance(self.folds, Folds):
+            return float(np.sum(self.residuals**2))
+        rows = self.folds.rows
+        return float(np.sum(self.residuals**2 / np.bincount(rows)[rows]))
+
+    def __repr__(self) -> str:
+        checked = "no fold was fitted for real: pass fun to check the linearisation"
+        if self.deviations:
+            worst = max(self.deviations.values())
+            checked = f"{len(self.deviations)} folds fitted for real, deviation up to {worst:.2g}"
+        return "\n".join(
+            [
+                f"VirtualCV: {describe_folds(self.folds)}, {self.parameters.shape[1]} parameters",
+                f"  mse        {self.mse:.4g}",
+                f"  press      {self.press:.4g}",
+                f"  test_mse   {spread(self.test_mse)}",
+                f"  leverages  {spread(self.leverages)}",
+                f"  check      {checked}",
+            ]
+        )
 
 
 def virtual_cv(
@@ -72,7 +102,7 @@ def virtual_cv(
     damping: float = 0.0,
     ridge: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
-    check: int = 0,
+    check: int | None = None,
     tolerance: float = 0.1,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -90,8 +120,8 @@ def virtual_cv(
     groups : array-like, optional
         For splitters that keep groups together.
     fun : callable, optional
-        ``fun(parameters)`` returns all residuals. Needed for ``check``, and where ``result`` has
-        no Jacobian (``curve_fit`` with bounds).
+        ``fun(parameters)`` returns all residuals. Needed to check the linearisation, and where
+        ``result`` has no Jacobian (``curve_fit`` with bounds).
     jac : array-like, optional
         The Jacobian, where it should not be taken from ``result``.
     sample_weight : array-like, optional
@@ -106,8 +136,11 @@ def virtual_cv(
     bounds : (lower, upper), optional
         The bounds of the fit. A parameter on a bound is fixed there in every fold, as is one that
         ``result.active_mask`` marks.
-    check : int, default=0
-        The number of folds, chosen at random, that are refitted from the solution and compared.
+    check : int, optional
+        The number of folds, chosen at random, that are refitted from the solution and compared; 0
+        for none. By default two are: those whose residuals change the most when they are left out.
+        Without ``fun`` nothing can be refitted, and a `LinearizationWarning` tells where some fold
+        moves a parameter by more than half its size.
     tolerance : float, default=0.1
         A checked fold with a larger deviation is a `LinearizationWarning`.
     random_state : int, RandomState or None
@@ -140,7 +173,7 @@ def virtual_cv(
     for name, size in (("damping", damping), ("ridge", ridge)):
         if not (isinstance(size, Real) and 0 <= size < np.inf):
             raise ValueError(f"{name} must be finite and not negative, got {size!r}")
-    if not (isinstance(check, Integral) and check >= 0):
+    if check is not None and not (isinstance(check, Integral) and check >= 0):
         raise ValueError(f"check must be a number of folds, got {check!r}")
     weights = as_weights(sample_weight, len(fit.residuals))
     folds = resolve_cv(cv, fit.residuals, groups=groups)
@@ -149,15 +182,16 @@ def virtual_cv(
     )
     starts = folds.starts
     squares = np.add.reduceat(residuals**2, starts[:-1]) / np.diff(starts)
-    deviations: dict[int, float] = {}
-    if check:
-        refit = _Refit(fit, fun, weights, ridge, bounds)
-        chosen = check_random_state(random_state).permutation(len(folds))[:check]
-        for fold in sorted(chosen.tolist()):
-            real = refit(folds.train(fold), folds.test(fold))
-            virtual = residuals[starts[fold] : starts[fold + 1]]
-            deviations[fold] = float(_relative(virtual, real))
-        _warn(deviations, tolerance)
+    refit = _Refit(fit, fun, weights, ridge, bounds)
+    chosen: list[int] = []
+    if check is not None:
+        chosen = check_random_state(random_state).permutation(len(folds))[:check].tolist()
+    elif fun is not None:
+        chosen = _largest_moves(fit.residuals, residuals, folds)[:N_CHECKED].tolist()
+    else:
+        _warn_unchecked(fit, parameters)
+    deviations = {fold: refit.deviation(fold, residuals, folds) for fold in sorted(chosen)}
+    _warn(deviations, tolerance)
     if isinstance(folds, Folds):
         in_order = np.empty_like(residuals)
         in_order[folds.rows] = residuals
@@ -238,6 +272,8 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
         found = _from_minpack(info) if "fjac" in info else None
     elif isinstance(result, tuple) and len(result) in (2, 3):
         residuals, found = result[:2]
+        if np.ndim(found) != 2:
+            raise ValueError(f"jac must have two dimensions, got shape {np.shape(found)}")
         _check_not_covariance(result)
         x = result[2] if len(result) == 3 else np.zeros(np.shape(found)[1])
     else:
@@ -322,6 +358,14 @@ class _Refit:
     ridge: float
     bounds: tuple[ArrayLike, ArrayLike] | None
 
+    def deviation(self, fold: int, residuals: Floats, folds: Folds | Splits) -> float:
+        """‖virtual − real‖/‖real‖ of the held-out residuals of a fold, given in test order."""
+        real = self(folds.train(fold), folds.test(fold))
+        starts = folds.starts
+        gap = float(np.linalg.norm(residuals[starts[fold] : starts[fold + 1]] - real))
+        size = float(np.linalg.norm(real))
+        return gap / size if size else gap
+
     def __call__(self, train: NDArray[np.int64], test: NDArray[np.int64]) -> Floats:
         free, start = self.fit.free, self.fit.parameters
         root = np.ones(len(train)) if self.weights is None else np.sqrt(self.weights[train])
@@ -357,13 +401,46 @@ class _Refit:
         return found
 
 
-def _relative(virtual: Floats, real: Floats) -> float:
-    size = float(np.linalg.norm(real))
-    gap = float(np.linalg.norm(virtual - real))
-    return gap / size if size else gap
+def _fold_norms(values: Floats, folds: Folds | Splits) -> Floats:
+    """The norm of every fold's values, which are in test order."""
+    return np.asarray(np.sqrt(np.add.reduceat(values**2, folds.starts[:-1])))
+
+
+def _largest_moves(fitted: Floats, held_out: Floats, folds: Folds | Splits) -> NDArray[np.int64]:
+    """The folds, those first whose residuals change the most when they are left out."""
+    moves = _fold_norms(held_out - fitted[folds.rows], folds)
+    return np.argsort(-moves, kind="stable")
+
+
+def _warn_unchecked(fit: _Fit, parameters: Floats) -> None:
+    """Warn of folds that move a parameter far from where the Jacobian was taken.
+
+    The step is compared with the parameter itself or, where that is near 0, with twice its standard
+    error.
+    """
+    jacobian = fit.jacobian[:, np.flatnonzero(fit.free)]
+    n, p = jacobian.shape
+    normal: Any = jacobian.T @ jacobian
+    normal = normal.toarray() if hasattr(normal, "toarray") else normal
+    noise = float(np.sum(fit.residuals**2)) / max(n - p, 1)
+    errors = np.sqrt(noise * np.abs(np.diag(np.linalg.pinv(normal, hermitian=True))))
+    scale = np.maximum(np.abs(fit.parameters[fit.free]), 2 * errors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.abs(parameters - fit.parameters)[:, fit.free] / scale
+    fold, parameter = np.unravel_index(np.argmax(np.nan_to_num(moved)), moved.shape)
+    if moved[fold, parameter] > MAX_RELATIVE_STEP:
+        warnings.warn(
+            f"left out, fold {fold} moves parameter {np.flatnonzero(fit.free)[parameter]} by "
+            f"{moved[fold, parameter]:.3g} times its size: the linearisation may not reach so far. "
+            "Pass fun to have two folds fitted for real; check=0 omits this check",
+            LinearizationWarning,
+            stacklevel=3,
+        )
 
 
 def _warn(deviations: dict[int, float], tolerance: float) -> None:
+    if not deviations:
+        return
     fold, worst = max(deviations.items(), key=lambda item: item[1])
     if worst > tolerance:
         warnings.warn(
