@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.utils import _safe_indexing
@@ -17,6 +18,7 @@ from ._result import CVResult, RefitCheck
 from ._scoring import (
     HeldOut,
     Scorer,
+    is_sum,
     losses,
     metric_of,
     per_sample,
@@ -127,6 +129,12 @@ class HeldOutTargets:
             self._spreads[metric] = self.fold_means(np.square(y - means), metric)
         return self._spreads[metric]
 
+    def fold_sums(self, values: NDArray[Any], metric: str) -> Floats:
+        """Sums of every fold, with the weights of a metric."""
+        weights = self.weights.get(metric)
+        weighted = values if weights is None else values * weights
+        return np.add.reduceat(weighted, self.starts[:-1], dtype=np.float64)
+
     def fold_means(self, values: NDArray[Any], metric: str) -> Floats:
         """Means of every fold, with the weights of a metric."""
         weights = self.weights.get(metric)
@@ -188,7 +196,8 @@ def _fold_scores(
         values = per_sample(scorer, estimator, targets.y, outcome.answers)
         metric = metric_of(scorer, estimator)
         if values is not None:
-            scores[name] = targets.fold_means(values, name)
+            total = targets.fold_sums if is_sum(scorer, estimator) else targets.fold_means
+            scores[name] = total(values, name)
         elif metric in (r2_score, roc_auc_score) and (np.diff(targets.starts) == 1).all():
             warnings.warn(
                 "R² and AUC are not defined for a single sample; see the result's pooled score",
@@ -270,8 +279,11 @@ def pooled_scores(
     pooled = dict.fromkeys(metrics, float("nan"))
     if not outcome.answers:
         return pooled, ["some fits failed, so there are no held-out predictions"]
-    held = HeldOut(estimator, outcome.answers, outcome.classes)
     y, weights = targets.y, targets.weights
+    classes: Any = outcome.classes
+    if classes is None and is_classifier(estimator) and isinstance(y, np.ndarray) and y.ndim == 2:
+        classes = [np.unique(column) for column in y.T]
+    held = HeldOut(estimator, outcome.answers, classes)
     notes = []
     for name, scorer in task.scorers.items():
         try:

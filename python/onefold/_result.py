@@ -88,7 +88,8 @@ class CVResult(dict[str, Any]):
     predictions : array of shape (n_samples,) or (n_samples, n_outputs)
         The held-out prediction of each sample.
     decision_values, probabilities, log_densities, distances : array or None
-        The same, of estimators that have them; columns are in the order of ``classes``.
+        The same, of estimators that have them; columns are in the order of ``classes``. The
+        probabilities of several outputs are a list with one array each.
     losses : array of shape (n_samples,) or None
         The loss of each sample while it was held out; ``loss`` names it.
     classes : array or None
@@ -233,9 +234,12 @@ class CVResult(dict[str, Any]):
         return self._by_sample(self._answers.get("decision_function"))
 
     @cached_property
-    def probabilities(self) -> NDArray[Any] | None:
-        """Class probabilities, of classifiers that have them."""
-        return self._by_sample(self._answers.get("predict_proba"))
+    def probabilities(self) -> Any:
+        """Class probabilities, of classifiers that have them: a list for several outputs."""
+        values: Any = self._answers.get("predict_proba")
+        if isinstance(values, list):
+            return [self._by_sample(own) for own in values]
+        return self._by_sample(values)
 
     @cached_property
     def log_densities(self) -> NDArray[Any] | None:
@@ -265,7 +269,7 @@ class CVResult(dict[str, Any]):
         ordered[self._rows] = values
         return ordered
 
-    def fold_answers(self, fold: int) -> dict[str, NDArray[Any]]:
+    def fold_answers(self, fold: int) -> dict[str, Any]:
         """Held-out answers of one fold or split, by method name, with their rows.
 
         Returns
@@ -277,7 +281,10 @@ class CVResult(dict[str, Any]):
             raise IndexError(f"fold={fold!r}: there are {len(self.folds)} folds, from 0")
         start, stop = self._starts[fold : fold + 2]
         rows = self._rows[start:stop]
-        return {"rows": rows} | {name: a[start:stop] for name, a in self._answers.items()}
+        return {"rows": rows} | {
+            name: [own[start:stop] for own in a] if isinstance(a, list) else a[start:stop]
+            for name, a in self._answers.items()
+        }
 
     def predict_with_folds(self, X: Any) -> NDArray[Any]:
         """Predict new rows by the model of every fold.

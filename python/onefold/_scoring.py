@@ -3,6 +3,12 @@
 Engines return predictions, never scores, but a scorer takes an estimator. `HeldOut` is one: its
 ``predict``, ``decision_function`` etc. return the answers for one test set. So every scorer of
 scikit-learn works on the answers of every engine, for one fold or for all of them pooled.
+
+Without ``scoring`` a score is what the estimator's own ``score`` returns for a test set. Of
+classifiers and regressions that is a metric; of densities and clusterings it is a mean or a sum
+over samples, as scikit-learn has it: the mean log density of mixtures, PCA and native densities,
+the sum of log densities of `KernelDensity`, and minus the sum of squared distances of k-means, ours
+and scikit-learn's. Pooled scores follow the same rule.
 """
 
 from __future__ import annotations
@@ -23,6 +29,8 @@ from sklearn.base import (
     is_clusterer,
     is_regressor,
 )
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA, FactorAnalysis
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import (
     accuracy_score,
@@ -33,9 +41,12 @@ from sklearn.metrics import (
     r2_score,
 )
 from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _PassthroughScorer
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection._search import BaseSearchCV
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import Pipeline
+
+from .learners._base import NativeClusterer, NativeDensity
 
 __all__ = [
     "RESPONSES",
@@ -43,6 +54,7 @@ __all__ = [
     "HeldOut",
     "Scorer",
     "is_mean",
+    "is_sum",
     "losses",
     "metric_of",
     "per_sample",
@@ -147,7 +159,10 @@ class HeldOut:
             return self._estimator.score(X, y, **weights)
         scores = _own_sample_scores(self._estimator, self._answers)
         if scores is not None:
-            return float(np.average(scores, weights=weights.get("sample_weight")))
+            w = weights.get("sample_weight")
+            if _own_score(self._estimator) in _SUMS:
+                return float(np.sum(scores if w is None else scores * w))
+            return float(np.average(scores, weights=w))
         if isinstance(self._estimator, BaseSearchCV):
             # A search scores as the candidate does that it has chosen.
             candidate, classes = self._estimator.estimator, getattr(self, "classes_", None)
@@ -166,11 +181,32 @@ _OWN_METRICS: dict[Any, Callable[..., Any]] = {
 """Methods ``score`` that are a metric of what ``predict`` answers, and nothing else."""
 
 
-def _own_metric(estimator: Any) -> Callable[..., Any] | None:
-    """The metric behind ``estimator.score``, through a pipeline to its last step."""
+_MEANS = {
+    NativeDensity.score: "score_samples",
+    GaussianMixture.score: "score_samples",
+    PCA.score: "score_samples",
+    FactorAnalysis.score: "score_samples",
+}
+"""Methods ``score`` that are a mean over samples, and the answer that it is computed from."""
+
+_SUMS = {
+    KernelDensity.score: "score_samples",
+    NativeClusterer.score: "transform",
+    KMeans.score: "transform",
+}
+"""Methods ``score`` that are a sum over samples, and the answer that it is computed from."""
+
+
+def _own_score(estimator: Any) -> Any:
+    """The method ``score`` of an estimator, through a pipeline to that of its last step."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
-    return _OWN_METRICS.get(getattr(type(estimator), "score", None))
+    return getattr(type(estimator), "score", None)
+
+
+def _own_metric(estimator: Any) -> Callable[..., Any] | None:
+    """The metric behind ``estimator.score``, if it is one."""
+    return _OWN_METRICS.get(_own_score(estimator))
 
 
 def _scorer_of(search: BaseSearchCV) -> Scorer:
@@ -185,12 +221,12 @@ def _scorer_of(search: BaseSearchCV) -> Scorer:
 
 
 def _own_sample_scores(estimator: Any, answers: Answers) -> Floats | None:
-    """The scores of each sample whose mean is ``estimator.score``, if it is such a mean."""
-    if hasattr(estimator, "_sample_scores"):
-        return np.asarray(estimator._sample_scores(answers))
-    if not is_classifier(estimator) and "score_samples" in answers:
-        return np.asarray(answers["score_samples"], dtype=np.float64)
-    return None
+    """The scores of each sample whose mean or sum is ``estimator.score``, if it is such."""
+    name = (_MEANS | _SUMS).get(_own_score(estimator))
+    if name is None or name not in answers:
+        return None
+    values = np.asarray(answers[name], dtype=np.float64)
+    return values if name == "score_samples" else -np.square(values.min(axis=1))
 
 
 def resolve_scoring(estimator: Any, scoring: Any) -> dict[str, Scorer]:
@@ -284,8 +320,13 @@ def is_mean(scorer: Scorer, estimator: Any) -> bool:
     return metric_of(scorer, estimator) in _MEAN_METRICS and not getattr(scorer, "_kwargs", None)
 
 
+def is_sum(scorer: Scorer, estimator: Any) -> bool:
+    """Whether a score is the sum of what `per_sample` returns, and not the mean."""
+    return isinstance(scorer, _PassthroughScorer) and _own_score(estimator) in _SUMS
+
+
 def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> NDArray[Any] | None:
-    """Per-sample scores whose mean over a fold is the fold's score, where the metric has them.
+    """Per-sample scores whose mean, or sum, over a fold is its score, where the metric has them.
 
     With these, the scores of half a million folds of leave-one-out are one pass of numpy.
     """

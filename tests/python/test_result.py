@@ -4,12 +4,24 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes, load_iris
+import sklearn.model_selection as sk
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_diabetes, load_iris, make_multilabel_classification
+from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KernelDensity, KNeighborsClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import onefold
+from onefold.learners import GaussianDensity, HistogramDensity, OnlineKMeans
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +126,78 @@ def test_several_outputs():
     assert result.predictions.shape == (442, 2)
     np.testing.assert_allclose(result.losses, ((result.predictions - Y) ** 2).mean(axis=1))
     assert "prediction_1" in result.to_frame(by="sample")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_multilabel_metrics_are_pooled():
+    X, Y = make_multilabel_classification(120, n_classes=4, random_state=0)
+    metrics = ["f1_macro", "f1_samples", "jaccard_micro", "accuracy", "recall_weighted"]
+    for estimator in (KNeighborsClassifier(), OneVsRestClassifier(GaussianNB())):
+        result = onefold.cross_validate(
+            estimator, X, Y, cv=KFold(4), scoring=metrics, engine="refit"
+        )
+        held_out = sk.cross_val_predict(estimator, X, Y, cv=KFold(4))
+        np.testing.assert_array_equal(result.predictions, held_out)
+        for name in metrics:
+            expected = get_scorer(name)._score_func(Y, held_out, **get_scorer(name)._kwargs)
+            assert result.pooled[name] == pytest.approx(expected)
+        assert result.notes == []
+
+
+@pytest.mark.parametrize("cv", [KFold(4), RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)])
+def test_probabilities_of_several_outputs_are_pooled(cv):
+    X, Y = make_multilabel_classification(120, n_classes=4, random_state=0)
+    estimator = MultiOutputClassifier(GaussianNB())
+    result = onefold.cross_validate(estimator, X, Y, cv=cv, scoring="roc_auc", engine="refit")
+    held_out, rows = [], []
+    for train, test in cv.split(X):
+        both = clone(estimator).fit(X[train], Y[train]).predict_proba(X[test])
+        held_out.append(np.stack([own[:, 1] for own in both], axis=1))
+        rows.append(test)
+    expected = roc_auc_score(Y[np.concatenate(rows)], np.concatenate(held_out))
+    assert result.pooled == pytest.approx(expected)
+    first = result.fold_answers(0)["predict_proba"]
+    np.testing.assert_allclose(np.stack([own[:, 1] for own in first], axis=1), held_out[0])
+    if isinstance(cv, KFold):
+        np.testing.assert_allclose(result.probabilities[2][:, 1], np.concatenate(held_out)[:, 2])
+
+
+DENSITIES = [
+    GaussianMixture(2, random_state=0),
+    KernelDensity(),
+    PCA(2),
+    KMeans(3, n_init=1, random_state=0),
+    make_pipeline(StandardScaler(), KernelDensity()),
+    GaussianDensity(),
+    HistogramDensity(range=(0, 10)),
+    OnlineKMeans(3),
+]
+
+
+@pytest.mark.parametrize("estimator", DENSITIES, ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize("engine", ["auto", "refit"])
+@pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
+def test_densities_and_clusterings_score_as_they_do_themselves(estimator, engine):
+    X, _ = load_iris(return_X_y=True)
+    cv = KFold(3, shuffle=True, random_state=0)
+    result = onefold.cross_validate(estimator, X, cv=cv, engine=engine)
+    scores = [clone(estimator).fit(X[train]).score(X[test]) for train, test in cv.split(X)]
+    if not isinstance(estimator, OnlineKMeans):  # it depends on the order of the rows
+        np.testing.assert_allclose(result["test_score"], scores, rtol=1e-6)
+    # Test sets have one size, so a sum over all is that of the sums, a mean that of the means.
+    is_sum = isinstance(estimator, (KMeans, OnlineKMeans, KernelDensity))
+    is_sum = is_sum or isinstance(estimator, Pipeline)
+    together = result["test_score"].sum() if is_sum else result["test_score"].mean()
+    assert result.pooled == pytest.approx(together)
+
+
+def test_online_k_means_scores_as_k_means():
+    X, _ = load_iris(return_X_y=True)
+    ours = OnlineKMeans(3).fit(X)
+    theirs = KMeans(3, init=ours.cluster_centers_, n_init=1, max_iter=1).fit(X)
+    theirs.cluster_centers_ = ours.cluster_centers_
+    assert ours.score(X) == pytest.approx(theirs.score(X))
+    uneven = np.arange(150) ** 2 % 7
+    result = onefold.cross_validate(OnlineKMeans(3), X, cv=uneven)
+    sums = np.bincount(uneven, weights=-result.losses)
+    np.testing.assert_allclose(result["test_score"], sums[np.unique(uneven)])

@@ -316,6 +316,20 @@ def test_nested_cross_validation_chooses_without_the_rows_it_scores():
         onefold.nested_cross_validate(search.set_params(refit=False), X, y)
 
 
+def test_nested_cross_validation_counts_the_inner_fits():
+    search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=3, engine="refit")
+    cost = onefold.nested_cross_validate(search, X, y, cv=4).cost
+    # Of each outer fold with 45 rows: 3 candidates on 3 folds of 30 rows, then one fit to all.
+    assert cost["fits"] == 4 * (3 * 3 + 1)
+    assert cost["rows_fed"] == 4 * (3 * 3 * 30 + 45)
+    assert cost["rows_evaluated"] == 4 * (3 * 45 + 15)
+    theirs = onefold.nested_cross_validate(
+        sk.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=3), X, y, cv=4
+    )
+    assert theirs.cost["fits"] == 4 * (3 * 3 + 1)
+    assert "rows_fed is without the inner fits" in theirs.notes[-1]
+
+
 def test_all_penalties_share_one_decomposition():
     grid = {"alpha": np.logspace(-3, 3, 20), "fit_intercept": [True, False]}
     search = onefold.GridSearchCV(Ridge(), grid, cv=5).fit(X, y)

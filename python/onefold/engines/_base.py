@@ -76,7 +76,7 @@ class Outcome:
 
     answers: dict[str, NDArray[Any]]
     """Held-out answers by method name: ``predict``, ``decision_function``, … Where each of several
-    outputs has an array of its own, only a required answer is given: as a list."""
+    outputs has an array of its own (probabilities), it is a list of them."""
     classes: NDArray[Any] | None = None
     """Of a classifier: the classes of the columns of its answers."""
     cost: dict[str, int] = field(default_factory=dict)

@@ -84,7 +84,7 @@ def join_folds(
         parts: list[Any] = [fold.answers.get(name) for fold in folds]
         if all(isinstance(part, np.ndarray) for part in parts):
             answers[name] = _concatenate(parts, name, known, classes)
-        elif name == task.required and all(isinstance(part, list) for part in parts):
+        elif all(isinstance(part, list) for part in parts):
             # One array per output, each with its own classes.
             answers[name] = [
                 _concatenate(own, name, labels, _union(labels))

@@ -69,7 +69,7 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
     return replace(
         outcomes[0],
         answers={
-            name: np.concatenate([outcome.answers[name] for outcome in outcomes])
+            name: _concatenate([outcome.answers[name] for outcome in outcomes])
             for name in outcomes[0].answers
         },
         cost=dict(cost),
@@ -79,3 +79,10 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
         estimators=None if models[0] is None else [one for own in models if own for one in own],
         notes=list(dict.fromkeys(note for outcome in outcomes for note in outcome.notes)),
     )
+
+
+def _concatenate(parts: list[Any]) -> Any:
+    """One answer of all partitions; a list has one array per output."""
+    if isinstance(parts[0], list):
+        return [np.concatenate(own) for own in zip(*parts, strict=True)]
+    return np.concatenate(parts)

@@ -341,11 +341,6 @@ class NativeDensity(DensityMixin, NativeEstimator):
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         return {"score_samples": outputs[:, 0]}
 
-    @staticmethod
-    def _sample_scores(answers: dict[str, NDArray[Any]]) -> Floats:
-        """The scores whose mean over rows is ``score``."""
-        return answers["score_samples"]
-
     def score_samples(self, X: Any) -> Floats:
         """Return the log density at each row.
 
@@ -379,11 +374,6 @@ class NativeClusterer(TransformerMixin, ClusterMixin, NativeEstimator):
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         return {"predict": outputs.argmin(axis=1), "transform": np.sqrt(outputs)}
-
-    @staticmethod
-    def _sample_scores(answers: dict[str, NDArray[Any]]) -> Floats:
-        """The scores whose mean over rows is ``score``."""
-        return np.asarray(-np.square(answers["transform"].min(axis=1)))
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Train on all rows, once each, in their order, then assign them to the centres.
@@ -429,7 +419,7 @@ class NativeClusterer(TransformerMixin, ClusterMixin, NativeEstimator):
         return np.asarray(self._ask("transform", X))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean squared distance from the nearest centres.
+        """Return minus the sum of squared distances from the nearest centres, as `KMeans` does.
 
         Parameters
         ----------
@@ -440,7 +430,7 @@ class NativeClusterer(TransformerMixin, ClusterMixin, NativeEstimator):
         -------
         score : float
         """
-        return float(self._sample_scores({"transform": self.transform(X)}).mean())
+        return -float(np.square(self.transform(X).min(axis=1)).sum())
 
 
 def _one_column(y: Any, n_samples: int) -> NDArray[Any]:

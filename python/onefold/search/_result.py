@@ -20,7 +20,7 @@ from ._table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SearchResult"]
+__all__ = ["SearchResult", "total_cost"]
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ class SearchResult:
         return cls(
             table=table,
             engines=[candidate.engine.name for candidate in finished],
-            cost=_total([candidate.cost for candidate in finished]),
+            cost=total_cost([candidate.cost for candidate in finished]),
             notes=[*notes, *found.notes],
             folds=folds,
             n_candidates=n_candidates,
@@ -232,7 +232,7 @@ class SearchResult:
         return f"{named} ± {error(self.scores()[best]):.4f} (mean ± {error.phrase})"
 
 
-def _total(costs: list[dict[str, Any]]) -> dict[str, int]:
+def total_cost(costs: list[dict[str, Any]]) -> dict[str, int]:
     """Counts add up over candidates, the most models alive at one time do not."""
     total: Counter[str] = Counter()
     for cost in costs:
