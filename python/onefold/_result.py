@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _json
 from ._fold_models import LinearFoldModels
 from ._folds import Folds, Splits
 from ._text import describe_folds
@@ -19,6 +20,8 @@ from .stats._prediction_interval import prediction_interval
 from .stats._standard_error import StandardError
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd
 
 __all__ = ["CVResult"]
@@ -153,6 +156,10 @@ class CVResult(dict[str, Any]):
 
     def __reduce__(self) -> Any:
         return _restore, (dict(self), self.__dict__)
+
+    def copy(self) -> CVResult:
+        """Return a shallow copy: a result with the same columns and attributes."""
+        return _restore(dict(self), self.__dict__)
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
@@ -403,6 +410,52 @@ class CVResult(dict[str, Any]):
         residuals = np.sqrt(np.asarray(self.losses))
         return prediction_interval(self.predict_with_folds(X), residuals, self.folds, alpha)
 
+    # Saving
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Save as JSON: exact floats, arrays with their dtypes, no NaN literals.
+
+        What JSON cannot hold, such as fitted estimators, is left out; the notes of what is loaded
+        name it.
+
+        Parameters
+        ----------
+        path : str or PathLike, optional
+            The file to write; without it, the text is returned.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> import onefold
+        >>> X, y = load_iris(return_X_y=True)
+        >>> result = onefold.cross_validate(GaussianNB(), X, y, cv=10)
+        >>> again = onefold.CVResult.from_json(result.to_json())
+        >>> repr(again) == repr(result), bool((again.predictions == result.predictions).all())
+        (True, True)
+        """
+        state = {name: getattr(self, name) for name in _SAVED}
+        state["check"] = None if self.check is None else asdict(self.check)
+        return _json.dump("CVResult", {"columns": dict(self)} | state, path)
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> CVResult:
+        """Load what `to_json` has saved.
+
+        Parameters
+        ----------
+        source : str or PathLike
+            The text, or the path of the file.
+        """
+        state, left_out = _json.load("CVResult", source)
+        if state["check"] is not None:
+            state["check"] = RefitCheck(**state["check"])
+        result = _restore(state.pop("columns"), state)
+        if left_out:
+            names = ", ".join(name.removeprefix("columns.") for name in left_out)
+            result.notes = [*result.notes, f"not saved: {names}"]
+        return result
+
     # Display
 
     def to_frame(self, by: str = "fold") -> pd.DataFrame:
@@ -477,6 +530,21 @@ class CVResult(dict[str, Any]):
             f"<small>{html.escape(self._cost())}{notes}</small>"
         )
 
+
+_SAVED = (
+    "estimator_name",
+    "folds",
+    "engine",
+    "loss",
+    "classes",
+    "cost",
+    "notes",
+    "has_groups",
+    "_losses",
+    "_answers",
+    "_pooled",
+)
+"""Attributes that are saved, besides the columns."""
 
 _PLURAL = {
     "prediction": "predictions",

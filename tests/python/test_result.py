@@ -1,5 +1,6 @@
 """One result, whatever the engine: dictionary, attributes, frames, reprs."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 import onefold
 from onefold.learners import GaussianDensity, HistogramDensity, OnlineKMeans
+from onefold.virtual import diagnostics, ridge_path, virtual_cv
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +130,15 @@ def test_several_outputs():
     assert "prediction_1" in result.to_frame(by="sample")
 
 
+@pytest.mark.parametrize("copied", [lambda result: result.copy(), copy.copy, copy.deepcopy])
+def test_a_copy_is_a_result(classified, copied):
+    again = copied(classified)
+    assert isinstance(again, onefold.CVResult)
+    assert repr(again) == repr(classified)
+    again["test_accuracy"] = np.zeros(5)
+    assert classified.mean["accuracy"] > 0.9
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_multilabel_metrics_are_pooled():
     X, Y = make_multilabel_classification(120, n_classes=4, random_state=0)
@@ -160,6 +171,8 @@ def test_probabilities_of_several_outputs_are_pooled(cv):
     np.testing.assert_allclose(np.stack([own[:, 1] for own in first], axis=1), held_out[0])
     if isinstance(cv, KFold):
         np.testing.assert_allclose(result.probabilities[2][:, 1], np.concatenate(held_out)[:, 2])
+        again = onefold.CVResult.from_json(result.to_json())
+        np.testing.assert_array_equal(again.probabilities[2], result.probabilities[2])
 
 
 DENSITIES = [
@@ -201,3 +214,23 @@ def test_online_k_means_scores_as_k_means():
     result = onefold.cross_validate(OnlineKMeans(3), X, cv=uneven)
     sums = np.bincount(uneven, weights=-result.losses)
     np.testing.assert_allclose(result["test_score"], sums[np.unique(uneven)])
+
+
+@pytest.mark.parametrize("n", [2, 30, 400])
+def test_summaries_are_short(n):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:n, :1], y[:n]
+    path = ridge_path(Ridge(), X, y, alphas=np.logspace(-3, 3, n), cv="loo")
+    found = diagnostics(Ridge(), X, y)
+    linear = virtual_cv((X[:, 0] - y, X), cv="loo", check=0)
+    search = onefold.GridSearchCV(
+        Ridge(), {"alpha": np.logspace(-3, 3, n)}, cv=2, scoring="neg_mean_squared_error"
+    ).fit(X, y)
+    for result in (path, found, linear, search.result_):
+        lines = repr(result).splitlines()
+        assert 3 <= len(lines) <= 20
+        assert max(map(len, lines)) <= 120
+        assert lines[0].startswith(type(result).__name__)
+    assert search.result_._repr_html_().count("<tr>") <= 22
+    pytest.importorskip("pandas")
+    assert len(search.result_.to_frame()) == n

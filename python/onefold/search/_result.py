@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _json
 from .._folds import Folds, Splits
 from .._text import counted, describe_folds, name_of, show
 from ..stats._comparison import Comparison, compare_scores
@@ -18,6 +20,8 @@ from ._evaluate import Evaluation
 from ._table import Table
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd
 
 __all__ = ["SearchResult", "total_cost"]
@@ -183,6 +187,64 @@ class SearchResult:
 
     def _metrics(self) -> list[str]:
         return [key[10:] for key in self.table if key.startswith("mean_test_")]
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Save as JSON: exact floats, arrays with their dtypes, no NaN literals.
+
+        Parameters of candidates that JSON cannot hold, such as estimators, are left out; the notes
+        of what is loaded name them.
+
+        Parameters
+        ----------
+        path : str or PathLike, optional
+            The file to write; without it, the text is returned.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> import onefold
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> search = onefold.GridSearchCV(Ridge(), {"alpha": [0.01, 1, 100]}, cv=10).fit(X, y)
+        >>> again = onefold.SearchResult.from_json(search.result_.to_json())
+        >>> repr(again) == repr(search.result_)
+        True
+        """
+        kinds = [key[5:] for key in self.table if re.fullmatch("mean_(test|train)_.*", key)]
+        splits = range(len(self.folds))
+        by_split = {
+            kind: np.stack([self.table[f"split{i}_{kind}"] for i in splits], axis=1)
+            for kind in kinds
+        }
+        state = {
+            "table": {k: v for k, v in self.table.items() if not re.match(r"split\d+_t", k)},
+            "by_split": by_split,
+            "pooled": self.table.pooled,
+        }
+        rest = [column.name for column in fields(self) if column.name != "table"]
+        return _json.dump(
+            "SearchResult", state | {name: getattr(self, name) for name in rest}, path
+        )
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> SearchResult:
+        """Load what `to_json` has saved.
+
+        Parameters
+        ----------
+        source : str or PathLike
+            The text, or the path of the file.
+        """
+        state, left_out = _json.load("SearchResult", source)
+        table = Table(state.pop("table"))
+        table.pooled = state.pop("pooled")
+        for kind, scores in state.pop("by_split").items():
+            for split, own in enumerate(np.ascontiguousarray(scores.T)):
+                table[f"split{split}_{kind}"] = own
+        result = cls(table=table, **state)
+        if left_out:
+            result.notes.append(f"not saved: {', '.join(left_out)}")
+        return result
 
     def _title(self) -> str:
         engines = ", ".join(repr(name) for name in dict.fromkeys(self.engines))

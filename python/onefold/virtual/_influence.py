@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 
 from .. import _core
 from .._data import as_weights
+from .._text import counted, spread
 from ..engines import Data
 from ..engines._virtual import LinearProblem, parse
 
@@ -22,7 +23,7 @@ __all__ = ["Diagnostics", "diagnostics"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnostics:
     """Leave-one-out diagnostics of a fit.
 
@@ -48,6 +49,17 @@ class Diagnostics:
     """1 − PRESS over the squared deviations of y from its mean."""
     gcv: Any
     """Generalised cross-validation: leave-one-out with every h replaced by their mean."""
+
+    def __repr__(self) -> str:
+        names = ("leverages", "residuals", "loo_residuals", "cooks_distance")
+        numbers = ("degrees_of_freedom", "press", "predicted_r2", "gcv")
+        n_outputs = np.size(self.press)
+        lines = [
+            f"Diagnostics: {counted(len(self.leverages), 'sample')}, {counted(n_outputs, 'output')}"
+        ]
+        lines += [f"  {name:<18}  {spread(getattr(self, name))}" for name in names + numbers]
+        row = int(np.nanargmax(np.reshape(self.leverages, -1)))
+        return "\n".join([*lines, f"  largest leverage    sample {row}"])
 
 
 def diagnostics(
