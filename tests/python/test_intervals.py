@@ -133,6 +133,33 @@ def test_a_search_and_two_results_give_the_same_comparison():
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-9)
 
 
+@pytest.mark.parametrize("cv", [5, "loo"])
+def test_candidates_of_a_search_have_intervals(cv):
+    alphas = [0.1, 1.0, 10.0]
+    search = onefold.GridSearchCV(Ridge(), {"alpha": alphas}, cv=cv, scoring=MSE).fit(X, y)
+    found = search.compare(to=1, level=0.8)
+    results = [onefold.cross_validate(Ridge(a), X, y, cv=cv, scoring=MSE) for a in alphas]
+    for row, candidate in enumerate(found.candidate):
+        if candidate == 1:
+            assert found.intervals[row] is None
+            continue
+        losses = results[candidate].losses - results[1].losses
+        low, high = slow_interval(losses, results[1].folds.labels, 0.8)
+        own = found.intervals[row]
+        assert (own.low, own.high) == (pytest.approx(low), pytest.approx(high))
+        pytest.importorskip("pandas")
+        assert found.to_frame().loss_difference_low[candidate] == own.low
+    # There are none for groups, nor where the engine kept no predictions.
+    groups = {"groups": np.arange(len(X)) // 4}
+    grid = {"alpha": alphas}
+    grouped = onefold.GridSearchCV(Ridge(), grid, cv=sk.GroupKFold(4)).fit(X, y, **groups)
+    drawn = onefold.GridSearchCV(Ridge(), grid, cv=onefold.MonteCarlo(3)).fit(X, y)
+    loaded = onefold.SearchResult.from_json(search.result_.to_json())
+    for other in (grouped, drawn, loaded):
+        assert other.compare(to=1).intervals == []
+        assert other.compare(to=1).notes == []
+
+
 def test_results_on_other_folds_are_refused():
     first = onefold.cross_validate(Ridge(), X, y, cv=5)
     for second, match in (

@@ -139,6 +139,7 @@ class Search:
             n_jobs=self.n_jobs,
             pre_dispatch=self.pre_dispatch,
             random_state=key,
+            has_groups=split.get("groups") is not None,
             options=dict(self.options or {}),
         )
 
@@ -209,12 +210,17 @@ class Search:
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
 
     def compare(
-        self: Any, to: int | None = None, *, metric: str | None = None, rope: float | None = None
+        self: Any,
+        to: int | None = None,
+        *,
+        metric: str | None = None,
+        rope: float | None = None,
+        level: float = 0.95,
     ) -> Comparison:
         """Compare all candidates with one of them: see `SearchResult.compare`."""
         check_is_fitted(self, "result_")
         result: SearchResult = self.result_
-        return result.compare(to, metric=metric, rope=rope)
+        return result.compare(to, metric=metric, rope=rope, level=level)
 
 
 def _with_params(estimator: Any, params: Params) -> Any:

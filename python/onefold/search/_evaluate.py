@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._report import HeldOutTargets, compare_with_refits, pooled_scores, score_columns
+from .._scoring import losses
 from ..engines import (
     Choice,
     Engine,
@@ -23,11 +24,16 @@ from ..engines import (
     warn_of_refits,
 )
 from ..engines._refit import Refit, fit_all
+from ..stats._comparison import Losses
+from ..stats._interval import why_not_independent
 from ._deadline import Deadline, OutOfTime
 
 __all__ = ["Evaluated", "Evaluation", "evaluate"]
 
 Floats = NDArray[np.float64]
+
+MAX_LOSSES_HELD = 2**22
+"""Losses of all candidates and samples up to which they are kept: 32 MB of float64."""
 
 
 @dataclass
@@ -44,6 +50,8 @@ class Evaluated:
     pooled: dict[str, float]
     """Scores of all held-out answers together, of metrics that some fold leaves undefined."""
     cost: dict[str, int]
+    losses: Losses | None = None
+    """The loss of every sample in test order, where they are kept for comparisons."""
     names_metrics: bool = True
     """Whether some fold was scored; otherwise only the caller has named the metrics."""
 
@@ -77,6 +85,9 @@ def evaluate(
     n_done = 0
     raised: list[warnings.WarningMessage] = []
     targets = HeldOutTargets(task)
+    keeps_losses = why_not_independent(task.folds, task.has_groups) is None and (
+        len(estimators) * task.folds.n_samples <= MAX_LOSSES_HELD
+    )
     try:
         for chosen, positions in _by_engine(choices):
             progress = deadline.during(n_done * n_folds, len(positions) * n_folds)
@@ -90,6 +101,8 @@ def evaluate(
                     warnings.simplefilter("always")
                     scored = _score(by, plans[number], task, outcome, targets, found.notes)
                 found.candidates[positions[number]] = scored
+                if keeps_losses:
+                    scored.losses = losses(plans[number].estimator, targets.y, outcome.answers)
                 # Pooled scores come with a warning of their own.
                 raised += [
                     w for w in own if not (scored.pooled and w.category is UndefinedMetricWarning)

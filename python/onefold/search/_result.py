@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from .. import _json
 from .._folds import Folds, Splits
 from .._text import counted, describe_folds, name_of, show
-from ..stats._comparison import Comparison, compare_scores
+from ..stats._comparison import (
+    Comparison,
+    Losses,
+    check_candidate,
+    compare_scores,
+    loss_intervals,
+)
+from ..stats._interval import Interval, check_level
 from ..stats._standard_error import StandardError
 from ._evaluate import Evaluation
 from ._table import Table
@@ -61,6 +68,8 @@ class SearchResult:
     """How many there were to be; fewer are in the table if the search is partial."""
     best: int | None
     metric: str
+    losses: list[Losses | None] = field(default_factory=list, repr=False)
+    """The loss of every sample in test order, by candidate; empty where they are not kept."""
 
     @classmethod
     def of(
@@ -96,6 +105,7 @@ class SearchResult:
             n_candidates=n_candidates,
             best=best,
             metric=metric,
+            losses=[candidate.losses for candidate in finished],
         )
 
     @property
@@ -112,7 +122,12 @@ class SearchResult:
         return np.stack(columns, axis=1)
 
     def compare(
-        self, to: int | None = None, *, metric: str | None = None, rope: float | None = None
+        self,
+        to: int | None = None,
+        *,
+        metric: str | None = None,
+        rope: float | None = None,
+        level: float = 0.95,
     ) -> Comparison:
         """Compare all candidates with one of them.
 
@@ -125,6 +140,9 @@ class SearchResult:
         rope : float, optional
             The region of practical equivalence, in units of the metric: adds the probabilities that
             a candidate is worse, equivalent, or better (Bayesian correlated t-test).
+        level : float, default=0.95
+            Of the confidence ``intervals`` of the mean differences of losses; there are some where
+            the engine gave predictions for independent samples, each held out once.
 
         Returns
         -------
@@ -140,6 +158,7 @@ class SearchResult:
             )
         if to is None:
             to = self.best if self.best is not None else int(np.argmax(scores.mean(axis=1)))
+        check_candidate(to, len(scores))
         return compare_scores(
             scores,
             to=to,
@@ -147,7 +166,25 @@ class SearchResult:
             params=self.table["params"],
             folds=self.folds,
             rope=rope,
+            intervals=self._intervals(to, level),
         )
+
+    def _intervals(self, to: int, level: float) -> list[Interval | None] | str:
+        """Intervals of the mean differences of losses, where these are kept."""
+        check_level(level)
+        if not isinstance(self.folds, Folds) or not any(self.losses):
+            return ""
+        return loss_intervals(
+            [None if own is None else (own[0], self._by_sample(own[1])) for own in self.losses],
+            self.folds,
+            to=to,
+            level=level,
+        )
+
+    def _by_sample(self, values: Floats) -> Floats:
+        ordered = np.empty_like(values)
+        ordered[self.folds.rows] = values
+        return ordered
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas data frame with one row per candidate.
@@ -192,7 +229,7 @@ class SearchResult:
         """Save as JSON: exact floats, arrays with their dtypes, no NaN literals.
 
         Parameters of candidates that JSON cannot hold, such as estimators, are left out; the notes
-        of what is loaded name them.
+        of what is loaded name them. The losses of the samples are not saved.
 
         Parameters
         ----------
@@ -221,7 +258,7 @@ class SearchResult:
             "by_split": by_split,
             "pooled": self.table.pooled,
         }
-        rest = [column.name for column in fields(self) if column.name != "table"]
+        rest = [own.name for own in fields(self) if own.name not in ("table", "losses")]
         return _json.dump(
             "SearchResult", state | {name: getattr(self, name) for name in rest}, path
         )

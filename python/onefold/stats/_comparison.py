@@ -37,6 +37,7 @@ References
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,14 @@ if TYPE_CHECKING:
 
     from .._result import CVResult
 
-__all__ = ["Comparison", "compare", "compare_scores"]
+__all__ = [
+    "Comparison",
+    "Losses",
+    "check_candidate",
+    "compare",
+    "compare_scores",
+    "loss_intervals",
+]
 
 Floats = NDArray[np.float64]
 
@@ -106,22 +114,33 @@ class Comparison:
     """The probability that they are equivalent."""
     p_better: Floats | None = None
     """The probability that the candidate is better by more than ``rope``."""
-    interval: Interval | None = None
-    """Of two results: the confidence interval of the mean difference of their losses, the first
-    minus the second."""
+    intervals: list[Interval | None] = field(default_factory=list)
+    """Confidence intervals of the mean difference of losses, candidate minus `to`; None for `to`
+    itself, empty where there are none at all."""
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def interval(self) -> Interval | None:
+        """Of two candidates: the interval of the mean difference of losses."""
+        known = [own for own in self.intervals if own is not None]
+        return known[0] if len(self.candidate) == 2 and known else None
 
     def _columns(self) -> dict[str, Any]:
         names = (*_COLUMNS, *(_ROPE_COLUMNS if self.rope is not None else ()), "params")
         return {name: getattr(self, name) for name in names}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas data frame with one row per candidate."""
+        """Return a pandas data frame with one row per candidate, with the ends of the intervals."""
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame needs pandas: pip install 'onefold[frames]'") from error
-        return pd.DataFrame(self._columns()).set_index("candidate")
+        columns = self._columns()
+        for end in ("low", "high") if self.intervals else ():
+            columns[f"loss_difference_{end}"] = [
+                np.nan if own is None else getattr(own, end) for own in self.intervals
+            ]
+        return pd.DataFrame(columns).set_index("candidate")
 
     def _title(self) -> str:
         own = self.params[int(np.flatnonzero(self.candidate == self.to)[0])]
@@ -220,7 +239,7 @@ def compare(
         params=[{"estimator": result.estimator_name} for result in (first, second)],
         folds=first.folds,
         rope=rope,
-        losses=_difference_of_losses(first, second, level),
+        intervals=_intervals_of(first, second, level),
     )
 
 
@@ -258,19 +277,46 @@ def _shared_metric(first: CVResult, second: CVResult, metric: str | None) -> str
     return str(metric)
 
 
-def _difference_of_losses(first: CVResult, second: CVResult, level: float) -> Interval | str:
-    """The interval of the mean difference of losses, or why there is none."""
-    has_groups = first.has_groups or second.has_groups
-    reason = why_not_independent(first.folds, has_groups)
+def _intervals_of(first: CVResult, second: CVResult, level: float) -> list[Interval | None] | str:
+    """Intervals of the mean difference of losses, or why there are none."""
+    reason = why_not_independent(first.folds, first.has_groups or second.has_groups)
     if reason is not None or not isinstance(first.folds, Folds):
         return str(reason)
-    if first.loss is None or first.loss != second.loss:
-        return f"the losses are {first.loss} and {second.loss}"
-    difference = np.asarray(first.losses) - np.asarray(second.losses)
-    try:
-        return interval(difference, first.folds, loss=first.loss, level=level)
-    except ValueError as error:
-        return str(error)
+    if first.loss is None or second.loss is None:
+        return "the losses of the samples are not known"
+    known = [(first.loss, np.asarray(first.losses)), (second.loss, np.asarray(second.losses))]
+    return loss_intervals(known, first.folds, to=1, level=level)
+
+
+Losses = tuple[str, Floats]
+"""The name of a loss, and its value for every sample."""
+
+
+def loss_intervals(
+    losses: Sequence[Losses | None], folds: Folds, *, to: int, level: float
+) -> list[Interval | None] | str:
+    """Intervals of the mean difference of losses, candidate minus ``to``, or why there are none."""
+    base = losses[to]
+    found: list[Interval | None] = []
+    reason = "there is nothing to compare with"
+    for position, own in enumerate(losses):
+        found.append(None)
+        if position == to:
+            continue
+        if base is None or own is None or base[0] != own[0]:
+            reason = "the candidates do not have the same kind of loss"
+            continue
+        try:
+            found[-1] = interval(own[1] - base[1], folds, loss=base[0], level=level)
+        except ValueError as error:
+            reason = str(error)
+    return found if any(found) else reason
+
+
+def check_candidate(to: int, n_candidates: int) -> None:
+    """Raise an error unless ``to`` is the position of a candidate."""
+    if not isinstance(to, Integral) or not 0 <= to < n_candidates:
+        raise ValueError(f"to={to!r}: there are {n_candidates} candidates, from 0")
 
 
 def compare_scores(
@@ -281,7 +327,7 @@ def compare_scores(
     params: list[dict[str, Any]],
     folds: Folds | Splits,
     rope: float | None = None,
-    losses: Interval | str | None = None,
+    intervals: list[Interval | None] | str = "",
 ) -> Comparison:
     """Compare candidates, given their scores on every test set.
 
@@ -293,12 +339,10 @@ def compare_scores(
     params : list of dict
     folds : Folds or Splits
     rope : float, optional
-    losses : Interval or str, optional
-        The interval of the difference of losses, or why there is none.
+    intervals : list or str
+        Of the difference of losses of each candidate, or why there are none.
     """
     n_candidates, n_sets = scores.shape
-    if not isinstance(to, Integral) or not 0 <= to < n_candidates:
-        raise ValueError(f"to={to!r}: there are {n_candidates} candidates, from 0")
     if rope is not None and not (isinstance(rope, Real) and 0 <= rope < np.inf):
         raise ValueError(f"rope must be finite and not negative, got {rope!r}")
     means = scores.mean(axis=1)
@@ -310,7 +354,9 @@ def compare_scores(
     with np.errstate(divide="ignore", invalid="ignore"):
         t = difference / corrected
     p = 2 * student.sf(np.abs(t), n_sets - 1) if n_sets > 1 else np.full(n_candidates, np.nan)
-    posterior = {} if rope is None else _posterior(difference, corrected, n_sets, float(rope))
+    posterior: dict[str, Any] = (
+        {} if rope is None else _posterior(difference, corrected, n_sets, float(rope))
+    )
     return Comparison(
         metric=metric,
         to=to,
@@ -323,8 +369,10 @@ def compare_scores(
         t=t,
         p=np.asarray(p),
         params=[params[position] for position in order],
-        interval=losses if isinstance(losses, Interval) else None,
-        notes=[f"no interval of losses: {losses}"] if isinstance(losses, str) else [],
+        intervals=[] if isinstance(intervals, str) else [intervals[i] for i in order],
+        notes=[f"no interval of losses: {intervals}"]
+        if intervals and isinstance(intervals, str)
+        else [],
         **posterior,
     )
 
