@@ -19,16 +19,20 @@ from sklearn.utils.validation import _num_samples
 
 from ._core import Folds, Splits
 from ._data import check_finite, encode
+from ._warnings import warn
 
-__all__ = ["Folds", "Splits", "partitions", "resolve_cv"]
+__all__ = ["NO_FITS", "Folds", "Splits", "partitions", "resolve_cv"]
 __test__ = {"Folds": Folds, "Splits": Splits}  # whose examples doctest finds in no module
+
+NO_FITS = "No fits were performed. Was the CV iterator empty? Were there no candidates?"
+"""As scikit-learn asks where there is nothing to fit."""
 
 Rows = NDArray[np.int64]
 Codes = NDArray[np.uint32]
 
 
 def resolve_cv(
-    cv: Any, X: Any, y: Any = None, *, groups: Any = None, classifier: bool = False
+    cv: Any, X: Any, y: Any = None, *, classifier: bool = False, **split_params: Any
 ) -> Folds | Splits:
     """Read ``cv`` as folds of the samples of ``X``.
 
@@ -38,10 +42,12 @@ def resolve_cv(
         As in scikit-learn, where None is 5 folds and an integer is stratified for a classifier;
         also ``"loo"`` for leave-one-out, an array with the fold of every sample, and the folds of
         an earlier result.
-    X, y, groups
+    X, y
         Arguments of the splitter.
     classifier : bool, default=False
         Whether an integer means stratified folds.
+    **split_params
+        More arguments of the splitter, such as ``groups``; those that are None are left out.
 
     Returns
     -------
@@ -84,7 +90,8 @@ def resolve_cv(
     if type(cv) is StratifiedKFold:
         return _from_stratified(cv, X, y)
     if hasattr(cv, "split"):
-        return _from_pairs(cv.split(X, y, groups), n_samples)
+        given = {name: value for name, value in split_params.items() if value is not None}
+        return _from_pairs(cv.split(X, y, **given), n_samples)
     return _from_pairs(cv, n_samples)
 
 
@@ -99,14 +106,7 @@ def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Spli
         return Folds.contiguous(n_samples, n_folds)
     classes, codes = encode(np.asarray(y).ravel())
     counts = _sizes(codes, len(classes))
-    if counts.min() < n_folds:
-        rarest = classes[counts.argmin()].item()
-        # StratifiedKFold refuses only where no class has enough.
-        others = f"StratifiedKFold({n_folds}) or " if counts.max() >= n_folds else ""
-        raise ValueError(
-            f"cv={n_folds}: class {rarest!r} has only {counts.min()} samples, fewer than folds; "
-            f"{others}KFold({n_folds}) would go ahead all the same"
-        )
+    _check_class_sizes(n_folds, classes, counts)
     return _stratified(StratifiedKFold(n_folds), codes, counts)
 
 
@@ -126,10 +126,25 @@ def _from_stratified(cv: StratifiedKFold, X: Any, y: Any) -> Folds | Splits:
     if _are_classes(y):
         classes, codes = encode(np.asarray(y).ravel())
         counts = _sizes(codes, len(classes))
-        if counts.min() >= cv.get_n_splits():
-            return _stratified(cv, codes, counts)
-    # scikit-learn raises its own error or warning.
+        _check_class_sizes(cv.get_n_splits(), classes, counts)
+        return _stratified(cv, codes, counts)
+    # scikit-learn raises an error of its own.
     return _from_pairs(cv.split(X, y), _num_samples(X))
+
+
+def _check_class_sizes(n_folds: int, classes: NDArray[Any], counts: Rows) -> None:
+    """Warn of a class with fewer samples than folds; refuse if all have fewer: as scikit-learn."""
+    if counts.max() < n_folds:
+        raise ValueError(
+            f"cv: n_splits={n_folds} cannot be greater than the number of members in each class; "
+            f"the largest class has {counts.max()}"
+        )
+    if counts.min() < n_folds:
+        rarest = classes.tolist()[counts.argmin()]
+        warn(
+            f"The least populated class in y has only {counts.min()} members, which is less than "
+            f"n_splits={n_folds}: some folds hold out none of class {rarest!r}"
+        )
 
 
 def _stratified(cv: StratifiedKFold, codes: Codes, counts: Rows) -> Folds:
@@ -204,6 +219,8 @@ def _from_labels(labels: NDArray[Any], n_samples: int) -> Folds:
 
 def _from_pairs(pairs: Iterable[tuple[Any, Any]], n_samples: int) -> Folds | Splits:
     splits = [_as_pair(pair, number, n_samples) for number, pair in enumerate(pairs)]
+    if not splits:
+        raise ValueError(f"cv: there are no splits. {NO_FITS}")
     labels = np.full(n_samples, -1, dtype=np.int64)
     for number, (train, test) in enumerate(splits):
         if (
@@ -214,7 +231,7 @@ def _from_pairs(pairs: Iterable[tuple[Any, Any]], n_samples: int) -> Folds | Spl
         ):
             return Splits(n_samples, splits)
         labels[test] = number
-    if not splits or labels.min() < 0:
+    if labels.min() < 0:
         return Splits(n_samples, splits)
     return Folds.from_labels(labels, len(splits))
 

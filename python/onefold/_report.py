@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-import warnings
+from copy import copy
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.utils import _safe_indexing
 
 from ._result import CVResult, RefitCheck
+from ._routing import params_of_rows
 from ._scoring import (
     HeldOut,
     Scorer,
@@ -26,9 +28,18 @@ from ._scoring import (
     score_held_out,
     sign_of,
 )
+from ._warnings import warn
 from .engines import Outcome, Task
 
-__all__ = ["HeldOutTargets", "make_result", "pooled_scores", "score_columns"]
+__all__ = [
+    "HeldOutTargets",
+    "compare_with_refits",
+    "fold_scores",
+    "make_result",
+    "pooled_scores",
+    "score_columns",
+    "times_per_fold",
+]
 
 Floats = NDArray[np.float64]
 
@@ -106,20 +117,40 @@ def compare_with_refits(
 
 
 class HeldOutTargets:
-    """Targets, and the weights of each metric, in test order: the same for all candidates."""
+    """Targets, and the arguments of each scorer, in test order: the same for all candidates."""
 
     def __init__(self, task: Task) -> None:
         problem, y = task.problem, task.data.y
         rows = problem.folds.rows
         self.y: Any = None if y is None else _safe_indexing(y, rows)
-        self.weights = {name: own[rows] for name, own in task.score_weights.items()}
+        self.params = params_of_rows(task.score_params, problem.data.n_samples, rows)
+        """Arguments of each scorer besides rows and targets."""
+        self.weights = {
+            name: own["sample_weight"]
+            for name, own in self.params.items()
+            if "sample_weight" in own
+        }
+        sizes = np.diff(problem.folds.starts)
+        self.smallest, self.largest = int(sizes.min()), int(sizes.max())
+        """Sizes of test sets."""
         self._problem = problem
+        self._is_one_set = False
         self._spreads: dict[str, Floats] = {}
+
+    @cached_property
+    def together(self) -> HeldOutTargets:
+        """The same rows as a single test set."""
+        other = copy(self)
+        other._is_one_set = True
+        other.smallest = other.largest = len(self._problem.folds.rows)
+        other._spreads = {}
+        return other
 
     @property
     def starts(self) -> NDArray[np.int64]:
         """Where each fold starts in test order. Not kept: with leave-one-out it is as long as y."""
-        return self._problem.folds.starts
+        starts = self._problem.folds.starts
+        return starts[[0, -1]] if self._is_one_set else starts
 
     def spread(self, metric: str) -> Floats:
         """The variance of the targets of every fold."""
@@ -138,6 +169,8 @@ class HeldOutTargets:
     def fold_means(self, values: NDArray[Any], metric: str) -> Floats:
         """Means of every fold, with the weights of a metric."""
         weights = self.weights.get(metric)
+        if self._is_one_set:
+            return np.array([np.average(values, weights=weights)])
         if weights is None and len(self._problem.folds) == len(values):
             return np.asarray(values, dtype=np.float64)  # one row per fold
         starts = self.starts
@@ -153,24 +186,32 @@ def score_columns(
     estimator: Any, task: Task, outcome: Outcome, targets: HeldOutTargets
 ) -> dict[str, Any]:
     """Times and scores of every fold, under the names scikit-learn gives them."""
+    scores = fold_scores(estimator, task, outcome, targets)
+    n_folds = len(task.folds)
+    return {
+        "fit_time": times_per_fold(outcome.fit_time, n_folds),
+        "score_time": times_per_fold(outcome.score_time, n_folds),
+    } | {name: np.require(own, requirements="W") for name, own in scores.items()}
+
+
+def fold_scores(
+    estimator: Any, task: Task, outcome: Outcome, targets: HeldOutTargets
+) -> dict[str, Floats]:
+    """Scores of every fold, under the names scikit-learn gives them; ``score_time`` is noted."""
     start = time.perf_counter()
     if outcome.test_scores is not None:
         test = _by_metric(outcome.test_scores, task)
     else:
-        test = _fold_scores(estimator, task, outcome, targets)
+        test = _from_answers(estimator, task, outcome, targets)
         outcome.score_time = time.perf_counter() - start
-    columns: dict[str, Any] = {
-        "fit_time": _per_fold(outcome.fit_time, len(task.folds)),
-        "score_time": _per_fold(outcome.score_time, len(task.folds)),
-    }
-    columns |= {f"test_{name}": scores for name, scores in test.items()}
+    columns = {f"test_{name}": scores for name, scores in test.items()}
     if outcome.train_scores is not None:
         train = _by_metric(outcome.train_scores, task)
         columns |= {f"train_{name}": scores for name, scores in train.items()}
     return columns
 
 
-def _per_fold(seconds: Floats | float, n_folds: int) -> Floats:
+def times_per_fold(seconds: Floats | float, n_folds: int) -> Floats:
     """Seconds of each fold; work that folds share is divided evenly."""
     return np.full(n_folds, seconds / n_folds) if isinstance(seconds, float) else seconds
 
@@ -187,34 +228,45 @@ def _by_metric(folds: list[dict[str, float]], task: Task) -> dict[str, Floats]:
     }
 
 
-def _fold_scores(
+def _from_answers(
     estimator: Any, task: Task, outcome: Outcome, targets: HeldOutTargets
 ) -> dict[str, Floats]:
     """Scores of every fold from an engine's answers."""
     scores: dict[str, Floats] = {}
     for name, scorer in task.scorers.items():
-        values = per_sample(scorer, estimator, targets.y, outcome.answers)
-        metric = metric_of(scorer, estimator)
-        if values is not None:
-            total = targets.fold_sums if is_sum(scorer, estimator) else targets.fold_means
-            scores[name] = total(values, name)
-        elif metric in (r2_score, roc_auc_score) and (np.diff(targets.starts) == 1).all():
-            warnings.warn(
-                "R² and AUC are not defined for a single sample; see the result's pooled score",
-                UndefinedMetricWarning,
-                stacklevel=5,
-            )
-            scores[name] = np.full(len(task.folds), np.nan)
-        elif metric is r2_score and _is_plain_r2(scorer, outcome, targets):
-            scores[name] = sign_of(scorer) * _fold_r2(outcome.answers["predict"], targets, name)
+        fast = _in_one_pass(name, scorer, estimator, outcome, targets)
+        if fast is not None:
+            scores[name] = fast
         else:
             held = (estimator, outcome, targets)
             scores |= _one_by_one(name, scorer, task, *held)
     return scores
 
 
+def _in_one_pass(
+    name: str, scorer: Scorer, estimator: Any, outcome: Outcome, targets: HeldOutTargets
+) -> Floats | None:
+    """Scores of all test sets in a few passes over the answers, of metrics that are known."""
+    values = per_sample(scorer, estimator, targets.y, outcome.answers)
+    if values is not None:
+        total = targets.fold_sums if is_sum(scorer, estimator) else targets.fold_means
+        return total(values, name)
+    metric = metric_of(scorer, estimator)
+    if metric not in (r2_score, roc_auc_score):
+        return None
+    if targets.largest == 1:
+        warn(
+            "R² and AUC are not defined for a single sample; see the result's pooled score",
+            UndefinedMetricWarning,
+        )
+        return np.broadcast_to(np.nan, len(targets.starts) - 1)
+    if metric is r2_score and targets.smallest > 1 and _is_plain_r2(scorer, outcome, targets):
+        return sign_of(scorer) * _fold_r2(outcome.answers["predict"], targets, name)
+    return None
+
+
 def _is_plain_r2(scorer: Scorer, outcome: Outcome, targets: HeldOutTargets) -> bool:
-    """Whether R² is that of one output on test sets of two samples or more."""
+    """Whether R² is that of one output."""
     y = targets.y
     return (
         not getattr(scorer, "_kwargs", None)
@@ -222,7 +274,7 @@ def _is_plain_r2(scorer: Scorer, outcome: Outcome, targets: HeldOutTargets) -> b
         and y.ndim == 1
         and y.dtype.kind in "fiu"
         and "predict" in outcome.answers
-        and bool(np.diff(targets.starts).min() > 1)
+        and outcome.answers["predict"].shape == y.shape
     )
 
 
@@ -265,7 +317,7 @@ def _one_by_one(
                 held,
                 rows,
                 None if y is None else y[part],
-                weights={key: own[part] for key, own in targets.weights.items()},
+                params=params_of_rows(targets.params, len(task.folds.rows), part),
                 error_score=task.error_score,
             )
         )
@@ -279,7 +331,7 @@ def pooled_scores(
     pooled = dict.fromkeys(metrics, float("nan"))
     if not outcome.answers:
         return pooled, ["some fits failed, so there are no held-out predictions"]
-    y, weights = targets.y, targets.weights
+    y = targets.y
     classes: Any = outcome.classes
     if classes is None and is_classifier(estimator) and isinstance(y, np.ndarray) and y.ndim == 2:
         classes = [np.unique(column) for column in y.T]
@@ -287,7 +339,11 @@ def pooled_scores(
     notes = []
     for name, scorer in task.scorers.items():
         try:
-            pooled |= score_held_out({name: scorer}, held, None, y, weights=weights)
+            fast = _in_one_pass(name, scorer, estimator, outcome, targets.together)
+            if fast is not None:
+                pooled[name] = float(fast[0])
+                continue
+            pooled |= score_held_out({name: scorer}, held, None, targets.y, params=targets.params)
         except Exception as error:
             notes.append(f"no pooled {name}: {error}")
     return pooled, notes

@@ -1,7 +1,7 @@
 """Routing of arguments to the splitter, to ``fit`` and to the scorers.
 
 With scikit-learn's metadata routing turned on, each of them gets what it requests
-(``set_fit_request`` etc.); otherwise ``fit`` gets everything.
+(``set_fit_request`` etc.); otherwise ``fit`` gets everything, and the splitter the groups.
 """
 
 from __future__ import annotations
@@ -16,13 +16,24 @@ from sklearn import get_config
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import _check_method_params
 
 from ._data import as_weights
 from ._scoring import Scorer, takes_weights
 
-__all__ = ["Routed", "is_routing", "route", "routed_weights", "shared_weights"]
+__all__ = [
+    "Routed",
+    "ScorerParams",
+    "is_routing",
+    "params_of_rows",
+    "route",
+    "scorer_params",
+    "shared_weights",
+]
 
 Floats = NDArray[np.float64]
+ScorerParams = dict[str, dict[str, Any]]
+"""Arguments of scorers besides rows and targets, by metric and by name."""
 
 
 def is_routing() -> bool:
@@ -35,11 +46,13 @@ class Routed:
     """The arguments of each consumer."""
 
     fit: dict[str, Any]
-    groups: Any = None
+    split: dict[str, Any] = field(default_factory=dict)
     score: dict[str, Any] = field(default_factory=dict)
 
 
-def route(params: dict[str, Any], *, estimator: Any, cv: Any, scorer: Any) -> Routed:
+def route(
+    params: dict[str, Any], *, estimator: Any, cv: Any, scorer: Any, groups: Any = None
+) -> Routed:
     """Route arguments as scikit-learn's functions do.
 
     Parameters
@@ -49,9 +62,16 @@ def route(params: dict[str, Any], *, estimator: Any, cv: Any, scorer: Any) -> Ro
     scorer : scorer or None
         One scorer of all metrics, as `sklearn.metrics.check_scoring` makes it; None for a function
         that does not score.
+    groups : array-like, optional
+        For the splitter; an error where metadata is routed, and groups are among ``params``.
     """
     if not is_routing():
-        return Routed(dict(params))
+        return Routed(dict(params), {"groups": groups})
+    if groups is not None:
+        raise ValueError(
+            "`groups` can only be passed if metadata routing is not enabled: pass "
+            "params={'groups': groups}, or turn enable_metadata_routing off"
+        )
     owner = "cross_val_predict" if scorer is None else "cross_validate"
     router = MetadataRouter(owner=owner)
     consumers = {
@@ -70,14 +90,13 @@ def route(params: dict[str, Any], *, estimator: Any, cv: Any, scorer: Any) -> Ro
             unrequested_params=error.unrequested_params,
             routed_params=error.routed_params,
         ) from None
-    split = routed.splitter.split
-    return Routed(dict(routed.estimator.fit), split.get("groups"), routed.scorer.score)
+    return Routed(dict(routed.estimator.fit), dict(routed.splitter.split), routed.scorer.score)
 
 
-def routed_weights(
+def scorer_params(
     scorers: Mapping[str, Scorer], scorer: Any, given: dict[str, Any], n_samples: int
-) -> dict[str, Floats]:
-    """Weights of every metric that takes any.
+) -> ScorerParams:
+    """Arguments of every metric that takes any; weights are checked.
 
     Parameters
     ----------
@@ -88,21 +107,29 @@ def routed_weights(
         Its arguments besides rows and targets.
     n_samples : int
     """
-    own = dict.fromkeys(scorers, given)
+    own = {name: dict(given) for name in scorers}
     if is_routing() and isinstance(scorer, _MultimetricScorer):
         routed = process_routing(scorer, "score", **given)
-        own = {name: routed[name].score for name in scorers}
-    unknown = {name for each in own.values() for name in each} - {"sample_weight"}
-    if unknown:
-        raise ValueError(f"scorers are passed sample_weight only, not {sorted(unknown)}")
-    weights = {
-        name: as_weights(each.get("sample_weight"), n_samples)
-        for name, each in own.items()
-        if is_routing() or takes_weights(scorers[name])
-    }
-    return {name: each for name, each in weights.items() if each is not None}
+        own = {name: dict(routed[name].score) for name in scorers}
+    for name, params in own.items():
+        if not is_routing() and not takes_weights(scorers[name]):
+            params.pop("sample_weight", None)
+        weights = as_weights(params.pop("sample_weight", None), n_samples)
+        if weights is not None:
+            params["sample_weight"] = weights
+    return {name: params for name, params in own.items() if params}
 
 
-def shared_weights(scorers: Mapping[str, Scorer], weights: Floats) -> dict[str, Floats]:
+def shared_weights(scorers: Mapping[str, Scorer], weights: Floats) -> ScorerParams:
     """The same weights for every metric that takes any."""
-    return {name: weights for name, scorer in scorers.items() if takes_weights(scorer)}
+    takers = (name for name, scorer in scorers.items() if takes_weights(scorer))
+    return {name: {"sample_weight": weights} for name in takers}
+
+
+def params_of_rows(params: ScorerParams, n_samples: int, rows: Any) -> ScorerParams:
+    """The arguments of scorers for some rows: arrays with one entry per sample are cut."""
+    samples = range(n_samples)
+    return {
+        name: _check_method_params(samples, params=own, indices=rows)
+        for name, own in params.items()
+    }

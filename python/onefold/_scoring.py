@@ -13,7 +13,6 @@ and scikit-learn's. Pooled scores follow the same rule.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from inspect import signature
 from numbers import Real
@@ -35,17 +34,22 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import (
     accuracy_score,
     check_scoring,
-    get_scorer,
     mean_absolute_error,
     mean_squared_error,
     r2_score,
 )
-from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _PassthroughScorer
+from sklearn.metrics._scorer import (
+    _BaseScorer,
+    _check_multimetric_scoring,
+    _MultimetricScorer,
+    _PassthroughScorer,
+)
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
+from ._warnings import warn
 from .learners._base import NativeClusterer, NativeDensity
 
 __all__ = [
@@ -239,19 +243,11 @@ def resolve_scoring(estimator: Any, scoring: Any) -> dict[str, Scorer]:
     >>> list(resolve_scoring(Ridge(), ["r2", "neg_mean_squared_error"]))
     ['r2', 'neg_mean_squared_error']
     """
-    if isinstance(scoring, (list, tuple, set, frozenset)):
-        names = list(scoring)
-        if not names or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"scoring must name metrics, got {scoring!r}")
-        if len(set(names)) < len(names):
-            raise ValueError(f"scoring names a metric twice: {scoring!r}")
-        return {name: get_scorer(name) for name in names}
     if isinstance(scoring, _MultimetricScorer):  # what check_scoring makes of several metrics
         return dict(scoring._scorers)
-    if isinstance(scoring, Mapping):
-        if not scoring:
-            raise ValueError("scoring is an empty dict")
-        return {name: check_scoring(estimator, scoring=one) for name, one in scoring.items()}
+    if isinstance(scoring, (list, tuple, set, frozenset, Mapping)):
+        named = dict(scoring) if isinstance(scoring, Mapping) else list(scoring)
+        return dict(_check_multimetric_scoring(estimator, named))
     return {UNNAMED: check_scoring(estimator, scoring=scoring)}
 
 
@@ -261,30 +257,27 @@ def score_held_out(
     X: Any,
     y: Any,
     *,
-    weights: Mapping[str, Any],
+    params: Mapping[str, Mapping[str, Any]],
     error_score: float | str = "raise",
 ) -> dict[str, float]:
     """Scores of one test set, by metric; a scorer may itself return several by name.
 
-    Scorers that get weights have theirs by name. What an unnamed scorer would have named is not
-    known where it fails, and so is left out.
+    ``params`` has the arguments of each scorer besides rows and targets. What an unnamed scorer
+    would have named is not known where it fails, and so is left out.
     """
     arguments = (X,) if y is None else (X, y)
     scores: dict[str, float] = {}
     for name, scorer in scorers.items():
-        keywords = {"sample_weight": weights[name]} if name in weights else {}
         subject = held if reads_answers(scorer) else held.subject
         try:
-            score = scorer(subject, *arguments, **keywords)
+            score = scorer(subject, *arguments, **params.get(name, {}))
         except Exception:
             if error_score == "raise":
                 raise
             score = {} if name == UNNAMED else error_score
-            warnings.warn(
-                f"Scoring failed. The score on this train-test partition will be set to "
-                f"{error_score}. Details:\n{format_exc()}",
-                UserWarning,
-                stacklevel=2,
+            warn(
+                "Scoring failed. The score on this train-test partition for these parameters will "
+                f"be set to {error_score}. Details: \n{format_exc()}"
             )
         for key, value in (score if isinstance(score, dict) else {name: score}).items():
             number = value.item() if getattr(value, "ndim", None) == 0 else value

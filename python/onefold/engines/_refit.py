@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
@@ -19,13 +20,14 @@ from sklearn.utils.validation import _check_method_params
 
 from .._progress import reporter
 from .._scoring import RESPONSES, HeldOut
-from ._base import Candidate, EngineBase, Outcome, Plan, fit_keywords
-from ._fold_scorer import FoldResult, FoldScorer, join_folds
+from .._warnings import warn
+from ._base import Candidate, EngineBase, FoldHook, Outcome, Plan, fit_keywords
+from ._fold_scorer import FoldResult, FoldScorer, Joined, join_folds
 from ._native import ORDER, NativePlan, learner_of, run_native
 from ._options import Check
 from ._task import Task
 
-__all__ = ["Refit", "report_failures"]
+__all__ = ["Refit", "fit_all", "report_failures"]
 
 
 class Refit(EngineBase):
@@ -43,6 +45,7 @@ class Refit(EngineBase):
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Any estimator can be refitted; native learners in the core, where answers are enough."""
         answers_suffice = candidate.is_native and not task.return_estimator
+        answers_suffice &= task.required is None or hasattr(candidate.estimator, task.required)
         learner = learner_of(candidate, task) if answers_suffice else None
         if learner is None:
             if "order" in task.options:
@@ -61,19 +64,19 @@ class Refit(EngineBase):
             for number, outcome in run_native(learners, task, "refit"):
                 yield positions[number], outcome
         if others:
-            outcomes = fit_all([plan.estimator for _, plan in others], task)
+            outcomes = fit_all([plan for _, plan in others], task)
             yield from zip((position for position, _ in others), outcomes, strict=True)
 
 
-def fit_all(estimators: Sequence[Any], task: Task) -> Iterator[Outcome]:
-    """Fit all estimators on all training sets, in one pool of processes."""
+def fit_all(plans: Sequence[Plan], task: Task) -> Iterator[Outcome]:
+    """Fit the estimators of all plans on all training sets, in one pool of processes."""
     folds, n_folds = task.folds, len(task.folds)
     scorer = FoldScorer.of(task)
     keep = (task.return_train_score, task.return_estimator)
     jobs = (
-        delayed(_fit_fold)(training, scorer, folds.train(fold), folds.test(fold), *keep)
-        for training in (_Training.of(estimator, task) for estimator in estimators)
-        for fold in range(n_folds)
+        delayed(_fit_fold)(training, scorer, folds.train(fold), folds.test(fold), *keep, hook)
+        for training, hooks in ((_Training.of(plan.estimator, task), plan.hooks) for plan in plans)
+        for fold, hook in enumerate(hooks or [None] * n_folds)
     )
     # Backends that cannot stream results, such as multiprocessing, return all at the end.
     can_stream = getattr(get_active_backend()[0], "supports_return_generator", False)
@@ -83,14 +86,14 @@ def fit_all(estimators: Sequence[Any], task: Task) -> Iterator[Outcome]:
         return_as="generator" if can_stream else "list",
     )
     fitted: list[_Fitted] = []
-    left = iter(estimators)
+    left = iter(plans)
     with reporter(task.progress, unit="folds") as report:
         for n_done, fold in enumerate(parallel(jobs), start=1):
             fitted.append(fold)
             if report is not None:
-                report(n_done, n_folds * len(estimators))
+                report(n_done, n_folds * len(plans))
             if len(fitted) == n_folds:
-                yield _outcome(next(left), task, fitted)
+                yield _outcome(next(left).estimator, task, fitted)
                 fitted = []
 
 
@@ -98,10 +101,10 @@ def _outcome(estimator: Any, task: Task, fitted: list[_Fitted]) -> Outcome:
     """Join the folds of one estimator."""
     failures = [fold.failure for fold in fitted if fold.failure is not None]
     tests = [fold.test for fold in fitted]
-    answers, classes = ({}, None) if failures else join_folds(tests, estimator, task)
+    joined = Joined() if failures else join_folds(tests, estimator, task)
     return Outcome(
-        answers=answers,
-        classes=classes,
+        answers=joined.answers,
+        classes=joined.classes,
         cost={
             "fits": len(fitted),
             "rows_fed": sum(fold.n_train for fold in fitted),
@@ -113,6 +116,8 @@ def _outcome(estimator: Any, task: Task, fitted: list[_Fitted]) -> Outcome:
         train_scores=[fold.train_scores for fold in fitted] if task.return_train_score else None,
         estimators=[fold.estimator for fold in fitted] if task.return_estimator else None,
         failures=failures,
+        notes=joined.notes,
+        is_observed=True,
     )
 
 
@@ -152,16 +157,21 @@ def _fit_fold(
     test: Any,
     return_train_score: bool,
     return_estimator: bool,
+    hook: FoldHook | None,
 ) -> _Fitted:
     estimator = clone(training.estimator)
     X_train, y_train = _safe_split(estimator, training.X, training.y, train)
     X_test, y_test = _safe_split(estimator, training.X, training.y, test, train)
     fit_params = _check_method_params(training.X, params=training.fit_params, indices=train)
     found = _Fitted(len(train), len(test))
+    observed: AbstractContextManager[None] = nullcontext()
+    if hook is not None:
+        observed = hook.around(estimator, X_train, y_train, fit_params.get("sample_weight"))
     start = time.perf_counter()
     try:
-        targets = () if y_train is None else (y_train,)
-        estimator.fit(X_train, *targets, **fit_params)
+        with observed:
+            targets = () if y_train is None else (y_train,)
+            estimator.fit(X_train, *targets, **fit_params)
     except Exception:
         if scorer.error_score == "raise":
             raise
@@ -181,17 +191,21 @@ def _fit_fold(
 
 def report_failures(outcomes: Sequence[Outcome], n_fits: int, error_score: float | str) -> None:
     """Warn of fits that failed; all of them failing is an error, as in scikit-learn."""
-    failures = [failure for outcome in outcomes for failure in outcome.failures]
+    failures = Counter(failure for outcome in outcomes for failure in outcome.failures)
     if not failures:
         return
-    details = "\n".join(dict.fromkeys(failures))
-    if len(failures) == n_fits:
+    details = "\n".join(
+        f"{'-' * 80}\n{count} fits failed with the following error:\n{traceback}"
+        for traceback, count in failures.items()
+    )
+    if failures.total() == n_fits:
         raise ValueError(
-            f"All the {n_fits} fits failed. error_score='raise' stops at the first.\n{details}"
+            f"All the {n_fits} fits failed: it is very likely that your model is misconfigured. "
+            f"error_score='raise' stops at the first.\n{details}"
         )
-    warnings.warn(
-        f"{len(failures)} fits failed out of a total of {n_fits}. The score on these folds "
-        f"is set to {error_score}. Details:\n{details}",
+    warn(
+        f"{failures.total()} fits failed out of a total of {n_fits}. The score on these "
+        f"train-test partitions for these parameters will be set to {error_score}. "
+        f"error_score='raise' stops at the first.\n{details}",
         FitFailedWarning,
-        stacklevel=4,
     )

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 from .._data import as_classes, as_values, check_rows, to_rows
 from .._folds import Folds, Splits, partitions
 from .._progress import Report
+from .._routing import ScorerParams
 from .._scoring import Scorer, reads_answers
 
 __all__ = ["Data", "Problem", "Task"]
@@ -139,14 +140,16 @@ class Task:
     """Answers to compute even if no scorer reads them, of engines that pay for each."""
     required: str | None = None
     """The one answer without which the outcome is useless, if there is one."""
-    score_weights: dict[str, Floats] = field(default_factory=dict)
-    """Sample weights of the metrics that take any."""
+    score_params: ScorerParams = field(default_factory=dict)
+    """Arguments of scorers besides rows and targets, of all samples."""
     error_score: float | str = np.nan
     return_train_score: bool = False
     return_estimator: bool = False
     n_jobs: int | None = None
     pre_dispatch: Any = "2*n_jobs"
     random_state: Any = None
+    propagates_callbacks: bool = False
+    """Whether callbacks are to follow the iterations of estimators that support them."""
     progress: bool | Report = False
     """Whether to show a bar, or a callback. An exception of the callback ends the work."""
     has_groups: bool = False

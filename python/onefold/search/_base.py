@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from inspect import signature
 from numbers import Integral
 from typing import Any
 
@@ -12,10 +16,12 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
 from .._data import as_weights
-from .._folds import Folds, Splits, resolve_cv
-from .._routing import routed_weights
+from .._folds import NO_FITS, Folds, Splits, resolve_cv
+from .._routing import scorer_params
 from .._scoring import is_mean, resolve_scoring
-from ..engines import Data, Problem, Task
+from .._verbose import print_folds
+from ..engines import Data, FoldHook, Problem, Task
+from ..engines._base import fit_to_all
 from ..model_selection import usual_responses
 from ..stats import Comparison
 from ._deadline import Deadline
@@ -30,7 +36,11 @@ Params = dict[str, Any]
 
 
 class Search:
-    """Mixin before a search of scikit-learn; the subclasses describe the parameters."""
+    """Mixin before a search of scikit-learn; the subclasses describe the parameters.
+
+    Candidates come from ``_run_search``, as in scikit-learn: a subclass that overrides it may
+    evaluate candidates in several rounds.
+    """
 
     estimator: Any
     scoring: Any
@@ -53,9 +63,6 @@ class Search:
     result_: SearchResult
     partial_: bool
 
-    def _candidates(self) -> list[Params]:
-        raise NotImplementedError
-
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self: Any, X: Any, y: Any = None, **params: Any) -> Any:
         """Evaluate all candidates, choose one, and fit it to all rows.
@@ -76,112 +83,55 @@ class Search:
         if self.rule != "best" and callable(self.refit):
             raise ValueError(f"rule={self.rule!r} and a callable refit both choose: pass one")
         X, y = indexable(X, y)
-        routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))
-        fit_params = dict(routed.estimator.fit)
-        # Drawn first, so that a random state gives the candidates that it gives scikit-learn.
-        candidates = self._candidates()
-        if not candidates:
-            raise ValueError("No fits were performed: there are no candidates")
-        task = self._task(X, y, fit_params, routed, scorer)
-        estimators = [_with_params(self.estimator, own) for own in candidates]
-        n_fits = len(estimators) * len(task.folds)
-        if self.verbose > 0:
-            print(
-                f"Fitting {len(task.folds)} folds for each of {len(estimators)} candidates, "
-                f"totalling {n_fits} fits"
-            )
-        with Deadline.start(
-            n_fits, progress=self.progress, time_budget=self.time_budget
-        ) as deadline:
-            found = evaluate(
-                estimators,
-                task,
-                deadline,
-                engine=self.engine,
-                return_when_interrupted=self.on_interrupt == "return",
-            )
-        self._conclude(candidates, found, task.folds, metric)
+        params = _check_method_params(X, params=params)
+        routed = self._get_routed_params_for_fit(params)
+        callbacks = _Callbacks(self, X, y, params.get("sample_weight"))
+        with Deadline.start(progress=self.progress, time_budget=self.time_budget) as deadline:
+            rounds = _Rounds(self, X, y, routed, scorer, deadline)
+            self.n_splits_ = rounds.n_splits
+            with suppress(_Stopped):
+                callbacks.run_search(rounds)
+        if not rounds.params:
+            raise ValueError(NO_FITS)
+        self._conclude(rounds, metric)
         if self.refit:
-            position = sorted(found.candidates)[self.best_index_]
-            self._refit_best(found.candidates[position], task)
+            best = rounds.found.finished[self.best_index_]
+            self._refit_best(best, rounds.task, callbacks)
         self.scorer_ = getattr(scorer, "_scorers", scorer)
+        callbacks.end()
         return self
 
-    def _task(self: Any, X: Any, y: Any, fit_params: Params, routed: Any, scorer: Any) -> Task:
-        """Everything that all candidates have in common."""
-        split = routed.splitter.split
-        folds = resolve_cv(
-            self.cv,
-            X,
-            y,
-            groups=split.get("groups"),
-            classifier=is_classifier(self.estimator),
-        )
-        self.n_splits_ = len(folds)
-        n_samples = _num_samples(X)
-        weights = as_weights(fit_params.pop("sample_weight", None), n_samples)
-        problem = Problem(Data(X, y, weights, self.n_jobs), folds)
-        scorers = resolve_scoring(self.estimator, self.scoring)
-        needs_folds = not all(is_mean(scorer, self.estimator) for scorer in scorers.values())
-        may_be_undefined = needs_folds and _some_scores_are_undefined(problem, self.estimator)
-        # All candidates use the same random keys, so that their differences are paired.
-        key = 0 if self.random_state is None else self.random_state
-        if not isinstance(key, Integral):
-            key = int(check_random_state(key).randint(2**31 - 1))
-        return Task(
-            problem=problem,
-            scorers=scorers,
-            fit_params=fit_params,
-            responses=usual_responses(self.estimator) if may_be_undefined else (),
-            score_weights=routed_weights(scorers, scorer, routed.scorer.score, n_samples),
-            error_score=self.error_score,
-            return_train_score=self.return_train_score,
-            n_jobs=self.n_jobs,
-            pre_dispatch=self.pre_dispatch,
-            random_state=key,
-            has_groups=split.get("groups") is not None,
-            options=dict(self.options or {}),
-        )
-
-    def _conclude(
-        self: Any,
-        candidates: list[Params],
-        found: Evaluation,
-        folds: Folds | Splits,
-        metric: Any,
-    ) -> None:
-        """Tabulate the candidates, choose one, and collect the notes."""
+    def _conclude(self: Any, rounds: _Rounds, metric: Any) -> None:
+        """Choose one of the candidates, and collect the notes."""
+        found = rounds.found
         if not found.candidates:
             raise TimeoutError(
-                f"time_budget={self.time_budget}: none of {len(candidates)} candidates was "
+                f"time_budget={self.time_budget}: none of {len(rounds.params)} candidates was "
                 "finished in time"
             )
-        positions = sorted(found.candidates)
-        finished = [found.candidates[position] for position in positions]
-        table = tabulate(
-            [candidates[position] for position in positions], finished, self.error_score
-        )
+        table = rounds.table
         names = [key[10:] for key in table if key.startswith("mean_test_")]
-        self.multimetric_ = names != ["score"]
+        is_one = self.scoring is None or isinstance(self.scoring, str)
+        self.multimetric_ = not (is_one or (callable(self.scoring) and names == ["score"]))
         if callable(self.scoring) and self.multimetric_:
             self._check_refit_for_multimetric(names)
             metric = self.refit
         chooses = self.refit or not self.multimetric_
         notes: list[str] = []
         if chooses:
-            self._choose(table, metric, notes, folds)
+            self._choose(table, metric, notes, rounds.task.folds)
         metric = metric if isinstance(metric, str) else names[0]
         self.result_ = SearchResult.of(
             table,
             found,
-            folds=folds,
-            n_candidates=len(candidates),
+            folds=rounds.task.folds,
+            n_candidates=len(rounds.params),
             best=int(self.best_index_) if chooses else None,
             metric=metric,
             notes=notes,
         )
         self.partial_ = self.result_.partial
-        self.cv_results_ = dict(table)
+        self.cv_results_ = table.copy()
 
     def _choose(
         self: Any, table: Table, metric: Any, notes: list[str], folds: Folds | Splits
@@ -194,17 +144,21 @@ class Search:
                     f"rule='one_se' needs {metric} on every test set, and on some it is not defined"
                 )
             key, description = order_of(self.simpler, table["params"])
-            columns = [table[f"split{i}_test_{metric}"] for i in range(self.n_splits_)]
             keys = [key(own) for own in table["params"]]
-            self.best_index_ = one_standard_error(np.stack(columns, axis=1), keys, folds)
+            self.best_index_ = one_standard_error(table.split_scores(f"test_{metric}"), keys, folds)
             notes.append(f"one standard error from the best, simpler is: {description}")
         if not callable(self.refit):
             self.best_score_ = table[f"mean_test_{metric}"][self.best_index_]
         self.best_params_ = table["params"][self.best_index_]
 
-    def _refit_best(self: Any, best: Evaluated, task: Task) -> None:
+    def _refit_best(self: Any, best: Evaluated, task: Task, callbacks: _Callbacks) -> None:
         start = time.perf_counter()
-        self.best_estimator_ = best.engine.fit(best.plan, task)
+        if callbacks.are_set:
+            estimator = clone(best.plan.estimator)
+            with callbacks.around_refit(estimator):
+                self.best_estimator_ = fit_to_all(estimator, task)
+        else:
+            self.best_estimator_ = best.engine.fit(best.plan, task)
         self.refit_time_ = time.perf_counter() - start
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
@@ -221,6 +175,212 @@ class Search:
         check_is_fitted(self, "result_")
         result: SearchResult = self.result_
         return result.compare(to, metric=metric, rope=rope, level=level)
+
+
+class _Stopped(Exception):  # noqa: N818 (not an error: the search ends in order)
+    """More candidates were asked for after the time budget was used up."""
+
+
+class _Rounds:
+    """The ``evaluate_candidates`` of ``_run_search``: one round of candidates per call."""
+
+    def __init__(
+        self, search: Any, X: Any, y: Any, routed: Any, scorer: Any, deadline: Deadline
+    ) -> None:
+        self._search = search
+        self._routed = routed
+        self._scorer = scorer
+        self._deadline = deadline
+        self._fit_params = dict(routed.estimator.fit)
+        weights = as_weights(self._fit_params.pop("sample_weight", None), _num_samples(X))
+        self._data = Data(X, y, weights, search.n_jobs)
+        self._more: defaultdict[str, list[Any]] = defaultdict(list)
+        self.params: list[Params] = []
+        """Parameters of all candidates so far."""
+        self.found = Evaluation()
+        self.table = Table()
+        self._folds: Folds | Splits | None = None
+        self._key: int | None = None
+        if hasattr(search.cv, "get_n_splits"):
+            given = {name: own for name, own in self._split_params.items() if own is not None}
+            self.n_splits: int = search.cv.get_n_splits(X, y, **given)
+        else:
+            self._folds = self._resolve(search.cv)
+            self.n_splits = len(self._folds)
+
+    @property
+    def _split_params(self) -> Params:
+        params: Params = self._routed.splitter.split
+        return params
+
+    def _resolve(self, cv: Any) -> Folds | Splits:
+        data, is_classification = self._data, is_classifier(self._search.estimator)
+        return resolve_cv(cv, data.X, data.y, classifier=is_classification, **self._split_params)
+
+    def __call__(
+        self,
+        candidate_params: Iterable[Params],
+        cv: Any = None,
+        more_results: Mapping[str, Sequence[Any]] | None = None,
+        callback_ctx: Any = None,
+    ) -> Table:
+        """Evaluate candidates, and return the table of all so far."""
+        if self.found.stopped is not None:
+            raise _Stopped
+        # Drawn first, so that a random state gives the candidates that it gives scikit-learn.
+        candidates = list(candidate_params)
+        if not candidates:
+            raise ValueError(NO_FITS)
+        self.task = self._task(self._folds_of(cv))
+        first, search = len(self.params), self._search
+        self.params += candidates
+        for name, values in (more_results or {}).items():
+            self._more[name].extend(values)
+        n_fits = len(candidates) * self.n_splits
+        if search.verbose > 0:
+            print(
+                f"Fitting {self.n_splits} folds for each of {len(candidates)} candidates, "
+                f"totalling {n_fits} fits"
+            )
+        self._deadline.expect(n_fits)
+        found = evaluate(
+            [_with_params(search.estimator, own) for own in candidates],
+            self.task,
+            self._deadline,
+            engine=search.engine,
+            return_when_interrupted=search.on_interrupt == "return",
+            hooks=_hooks(search, callback_ctx, len(candidates), self.n_splits),
+            on_scored=lambda position, scored: print_folds(
+                search.verbose,
+                scored.columns(self.n_splits) if search.verbose > 1 else {},
+                params=candidates[position],
+                candidate=(position, len(candidates)),
+            ),
+        )
+        self.found.extend(found, first)
+        self.table = self._tabulate()
+        return self.table
+
+    def _folds_of(self, cv: Any) -> Folds | Splits:
+        """The folds of a round: the same for all, unless a subclass passes its own splitter."""
+        if cv is not None:
+            folds = self._resolve(cv)
+        elif self._folds is not None:
+            folds = self._folds
+        else:
+            folds = self._folds = self._resolve(self._search.cv)
+        if len(folds) != self.n_splits:
+            raise ValueError(
+                "cv.split and cv.get_n_splits return inconsistent results. Expected "
+                f"{self.n_splits} splits, got {len(folds)}"
+            )
+        return folds
+
+    def _task(self, folds: Folds | Splits) -> Task:
+        """Everything that all candidates of a round have in common."""
+        search, n_samples = self._search, self._data.n_samples
+        problem = Problem(self._data, folds)
+        scorers = resolve_scoring(search.estimator, search.scoring)
+        needs_folds = not all(is_mean(scorer, search.estimator) for scorer in scorers.values())
+        may_be_undefined = needs_folds and _some_scores_are_undefined(problem, search.estimator)
+        if self._key is None:
+            self._key = _random_key(search.random_state)
+        return Task(
+            problem=problem,
+            scorers=scorers,
+            fit_params=self._fit_params,
+            responses=usual_responses(search.estimator) if may_be_undefined else (),
+            score_params=scorer_params(scorers, self._scorer, self._routed.scorer.score, n_samples),
+            error_score=search.error_score,
+            return_train_score=search.return_train_score,
+            n_jobs=search.n_jobs,
+            pre_dispatch=search.pre_dispatch,
+            random_state=self._key,
+            has_groups=self._split_params.get("groups") is not None,
+            propagates_callbacks=any(
+                hasattr(own, "max_propagation_depth") for own in _callbacks_of(search)
+            ),
+            options=dict(search.options or {}),
+        )
+
+    def _tabulate(self) -> Table:
+        positions = sorted(self.found.candidates)
+        if not positions:
+            return Table()
+        return tabulate(
+            [self.params[position] for position in positions],
+            self.found.finished,
+            self._search.error_score,
+            n_splits=self.n_splits,
+            more={
+                name: [values[position] for position in positions]
+                for name, values in self._more.items()
+            },
+        )
+
+
+class _Callbacks:
+    """Callbacks of a search, which scikit-learn has from version 1.9 on."""
+
+    def __init__(self, search: Any, X: Any, y: Any, weights: Any) -> None:
+        self._search = search
+        self._data = (X, y, weights)
+        self._root: Any = None
+        metadata = None if weights is None else {"sample_weight": weights}
+        self._arguments = {"estimator": search, "X": X, "y": y, "metadata": metadata}
+        if hasattr(search, "_init_callback_context"):
+            n_subtasks = 1 + (search.refit is not False)
+            self._root = search._init_callback_context(max_subtasks=n_subtasks)
+            self._root.call_on_fit_task_begin(**self._arguments)
+
+    @property
+    def are_set(self) -> bool:
+        """Whether there are any."""
+        return bool(_callbacks_of(self._search))
+
+    def run_search(self, rounds: _Rounds) -> None:
+        """Have the search evaluate its candidates."""
+        run = self._search._run_search
+        if "callback_ctx" in signature(run).parameters:
+            run(rounds, callback_ctx=self._root)
+        else:
+            run(rounds)
+
+    def around_refit(self, estimator: Any) -> AbstractContextManager[None]:
+        """Call the hooks before and after the fit of the chosen candidate to all rows."""
+        context = self._root.subcontext(task_name="refit-with-best-params")
+        return FoldHook(self._search, context).around(estimator, *self._data)
+
+    def end(self) -> None:
+        """Call the hooks at the end of the search."""
+        if self._root is not None:
+            self._root.call_on_fit_task_end(**self._arguments)
+
+
+def _callbacks_of(search: Any) -> list[Any]:
+    return list(getattr(search, "_skl_callbacks", []))
+
+
+def _hooks(
+    search: Any, context: Any, n_candidates: int, n_splits: int
+) -> list[list[FoldHook]] | None:
+    """The hooks of every fold of every candidate, if there are callbacks to be called."""
+    if context is None or not _callbacks_of(search):
+        return None
+    task_ids = iter(range(n_candidates * n_splits))
+
+    def hook() -> FoldHook:
+        name = "candidate-split-evaluation"
+        return FoldHook(search, context.subcontext(task_name=name, task_id=next(task_ids)))
+
+    return [[hook() for _ in range(n_splits)] for _ in range(n_candidates)]
+
+
+def _random_key(random_state: Any) -> int:
+    """One key for all candidates of a search, so that their differences are paired."""
+    if random_state is None or isinstance(random_state, Integral):
+        return int(random_state or 0)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _with_params(estimator: Any, params: Params) -> Any:

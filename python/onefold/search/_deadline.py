@@ -33,16 +33,22 @@ class Deadline:
     def __init__(self, report: Report | None, n_fits: int, deadline: float | None) -> None:
         self._report = report
         self._n_fits = n_fits
+        self._n_before = 0
         self._deadline = deadline
         self._is_raised = False
 
     @classmethod
     @contextmanager
-    def start(cls, n_fits: int, *, progress: bool, time_budget: float | None) -> Iterator[Deadline]:
+    def start(cls, *, progress: bool, time_budget: float | None) -> Iterator[Deadline]:
         """Start the clock of a search."""
         deadline = None if time_budget is None else time.monotonic() + time_budget
         with reporter(progress, unit="fits", description="search") as report:
-            yield cls(report, n_fits, deadline)
+            yield cls(report, 0, deadline)
+
+    def expect(self, n_fits: int) -> None:
+        """Add more fits to the total: a search may evaluate its candidates in several rounds."""
+        self._n_before = self._n_fits
+        self._n_fits += n_fits
 
     def check(self) -> None:
         """Raise `OutOfTime` if the deadline has passed, once only.
@@ -55,13 +61,14 @@ class Deadline:
         raise OutOfTime
 
     def during(self, first: int, n_fits: int) -> bool | Report:
-        """The progress callback of an engine with ``n_fits`` fits, after ``first`` others."""
+        """The progress callback of an engine with ``n_fits`` fits, after ``first`` of its round."""
         if self._report is None and self._deadline is None:
             return False
 
         def report(done: int, total: int) -> None:
             self.check()
             if self._report is not None:
-                self._report(first + n_fits * min(done, total) // max(total, 1), self._n_fits)
+                own = n_fits * min(done, total) // max(total, 1)
+                self._report(self._n_before + first + own, self._n_fits)
 
         return report

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import sklearn.model_selection as theirs
-from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..engines import ENGINES
@@ -44,10 +43,10 @@ class GridSearchCV(Search, theirs.GridSearchCV):
     estimator : estimator
     param_grid : dict or list of dicts
     scoring, n_jobs, refit, verbose, pre_dispatch, error_score, return_train_score
-        As in scikit-learn. ``verbose`` prints one line, see also ``progress``; train scores need
-        fitted estimators, so they mean ``engine="refit"``. The engine that evaluated the chosen
-        candidate also fits it to all rows: by its own ``fit``, but for scikit-learn's ``SVC`` and
-        ``SVR``, in whose ``fit`` the engine ``"seeded"`` replaces LIBSVM by our solver.
+        As in scikit-learn. ``verbose`` prints the folds of a candidate when it is finished; train
+        scores need fitted estimators, so they mean ``engine="refit"``. The engine that evaluated
+        the chosen candidate also fits it to all rows: by its own ``fit``, but for scikit-learn's
+        ``SVC`` and ``SVR``, in whose ``fit`` the engine ``"seeded"`` replaces LIBSVM by our solver.
     cv : int, "loo", splitter, iterable of (train, test) or array of fold labels, optional
         As in `onefold.cross_validate`; see also `onefold.Holdout` and `onefold.MonteCarlo`.
     engine : str, default="auto"
@@ -143,9 +142,6 @@ class GridSearchCV(Search, theirs.GridSearchCV):
         self.on_interrupt = on_interrupt
         self.time_budget = time_budget
 
-    def _candidates(self) -> list[Params]:
-        return list(ParameterGrid(self.param_grid))
-
 
 class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
     """Search parameters drawn at random; everything else is as in `GridSearchCV`.
@@ -228,8 +224,3 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
         self.progress = progress
         self.on_interrupt = on_interrupt
         self.time_budget = time_budget
-
-    def _candidates(self) -> list[Params]:
-        return list(
-            ParameterSampler(self.param_distributions, self.n_iter, random_state=self.random_state)
-        )

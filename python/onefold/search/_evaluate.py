@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,11 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._report import HeldOutTargets, compare_with_refits, pooled_scores, score_columns
+from .._report import (
+    HeldOutTargets,
+    compare_with_refits,
+    fold_scores,
+    pooled_scores,
+    times_per_fold,
+)
 from .._scoring import losses
+from .._warnings import warn
 from ..engines import (
     Choice,
     Engine,
+    FoldHook,
     Outcome,
     Plan,
     Task,
@@ -45,8 +53,8 @@ class Evaluated:
     plan: Plan
     scores: dict[str, Floats]
     """Scores of every fold, named as `onefold.cross_validate` names them."""
-    times: dict[str, tuple[float, float]]
-    """Mean and standard deviation over the folds of ``fit_time`` and ``score_time``."""
+    times: dict[str, Floats | float]
+    """Seconds of every fold, or in total: ``fit_time`` and ``score_time``."""
     pooled: dict[str, float]
     """Scores of all held-out answers together, of metrics that some fold leaves undefined."""
     cost: dict[str, int]
@@ -54,6 +62,11 @@ class Evaluated:
     """The loss of every sample in test order, where they are kept for comparisons."""
     names_metrics: bool = True
     """Whether some fold was scored; otherwise only the caller has named the metrics."""
+
+    def columns(self, n_folds: int) -> dict[str, Floats]:
+        """Scores and times of every fold."""
+        times = {name: times_per_fold(own, n_folds) for name, own in self.times.items()}
+        return times | self.scores
 
 
 @dataclass
@@ -68,6 +81,18 @@ class Evaluation:
     outcomes: list[Outcome] = field(default_factory=list)
     """Without answers: failures are reported at the end, of all candidates together."""
 
+    def extend(self, other: Evaluation, first: int) -> None:
+        """Add a later round, whose first candidate has the position ``first``."""
+        self.candidates |= {first + own: found for own, found in other.candidates.items()}
+        self.notes = list(dict.fromkeys(self.notes + other.notes))
+        self.stopped = other.stopped
+        self.outcomes += other.outcomes
+
+    @property
+    def finished(self) -> list[Evaluated]:
+        """Candidates that are finished, in their order."""
+        return [self.candidates[position] for position in sorted(self.candidates)]
+
 
 def evaluate(
     estimators: list[Any],
@@ -76,8 +101,25 @@ def evaluate(
     *,
     engine: str,
     return_when_interrupted: bool,
+    hooks: Sequence[Sequence[FoldHook]] | None = None,
+    on_scored: Callable[[int, Evaluated], None] | None = None,
 ) -> Evaluation:
-    """Cross-validate all candidates of a search."""
+    """Cross-validate all candidates of a search.
+
+    Parameters
+    ----------
+    estimators : list of estimators
+        The candidates.
+    task : Task
+    deadline : Deadline
+    engine : str
+    return_when_interrupted : bool
+        Whether Ctrl-C ends the evaluation in order, once a candidate is finished.
+    hooks : sequence, optional
+        Callbacks of every fold of every candidate.
+    on_scored : callable (position, evaluated), optional
+        Called for every candidate that is finished.
+    """
     found = Evaluation()
     n_folds = len(task.folds)
     choices = choose(engine, estimators, task)
@@ -91,18 +133,21 @@ def evaluate(
     try:
         for chosen, positions in _by_engine(choices):
             progress = deadline.during(n_done * n_folds, len(positions) * n_folds)
-            plans = [choices[position].plan for position in positions]
+            plans = [_observed(choices[own].plan, hooks, own) for own in positions]
             deadline.check()
             outcomes = _run(
                 chosen, plans, replace(task, progress=progress), found.notes, engine == "auto"
             )
             for number, by, outcome in outcomes:
+                _call_hooks(plans[number], outcome, task)
                 with warnings.catch_warnings(record=True) as own:
                     warnings.simplefilter("always")
                     scored = _score(by, plans[number], task, outcome, targets, found.notes)
                 found.candidates[positions[number]] = scored
                 if keeps_losses:
                     scored.losses = losses(plans[number].estimator, targets.y, outcome.answers)
+                if on_scored is not None:
+                    on_scored(positions[number], scored)
                 # Pooled scores come with a warning of their own.
                 raised += [
                     w for w in own if not (scored.pooled and w.category is UndefinedMetricWarning)
@@ -122,6 +167,18 @@ def evaluate(
         found.stopped = None
     found.notes = list(dict.fromkeys(found.notes))
     return found
+
+
+def _observed(plan: Plan, hooks: Sequence[Sequence[FoldHook]] | None, position: int) -> Plan:
+    return plan if hooks is None else replace(plan, hooks=hooks[position])
+
+
+def _call_hooks(plan: Plan, outcome: Outcome, task: Task) -> None:
+    """Call the hooks of folds that no fit of their own has called."""
+    if plan.hooks is None or outcome.is_observed:
+        return
+    for fold, hook in enumerate(plan.hooks):
+        hook.call_without_fit(task, fold)
 
 
 def _by_engine(choices: list[Choice]) -> list[tuple[Engine, list[int]]]:
@@ -156,7 +213,7 @@ def _run(
             yield number, engine, outcome
         except _FAILURES as error:
             notes.append(f"{engine.name}: {error}; such candidates were refitted")
-            yield number, Refit(), next(fit_all([plan.estimator], task))
+            yield number, Refit(), next(fit_all([plan], task))
 
 
 _FAILURES = (ValueError, TypeError, ArithmeticError)
@@ -171,8 +228,7 @@ def _score(
     targets: HeldOutTargets,
     notes: list[str],
 ) -> Evaluated:
-    scores = score_columns(plan.estimator, task, outcome, targets)
-    times = {name: scores.pop(name) for name in ("fit_time", "score_time")}
+    scores = fold_scores(plan.estimator, task, outcome, targets)
     names = [key.removeprefix("test_") for key in scores if key.startswith("test_")]
     undefined = [name for name in names if np.isnan(scores[f"test_{name}"]).any()]
     pooled: dict[str, float] = {}
@@ -187,7 +243,7 @@ def _score(
         engine,
         plan,
         scores,
-        {name: (seconds.mean(), seconds.std()) for name, seconds in times.items()},
+        {"fit_time": outcome.fit_time, "score_time": outcome.score_time},
         pooled,
         outcome.cost,
         names_metrics=outcome.test_scores is None or any(outcome.test_scores),
@@ -197,4 +253,4 @@ def _score(
 def _warn_once(raised: list[warnings.WarningMessage]) -> None:
     """Issue every warning of the scoring once, however many candidates and folds caused it."""
     for warning in {(w.category, str(w.message)): w for w in raised}.values():
-        warnings.warn(warning.message, warning.category, stacklevel=4)
+        warn(warning.message, warning.category)

@@ -84,7 +84,7 @@ class SearchResult:
         notes: list[str],
     ) -> SearchResult:
         """Sum up."""
-        finished = [found.candidates[position] for position in sorted(found.candidates)]
+        finished = found.finished
         if found.stopped is not None:
             notes = [
                 f"partial: {found.stopped}, {len(finished)} of {n_candidates} candidates are "
@@ -118,8 +118,7 @@ class SearchResult:
         name = self.metric if metric is None else metric
         if f"mean_test_{name}" not in self.table:
             raise ValueError(f"metric must be one of {self._metrics()}, got {metric!r}")
-        columns = [self.table[f"split{i}_test_{name}"] for i in range(len(self.folds))]
-        return np.stack(columns, axis=1)
+        return self.table.split_scores(f"test_{name}")
 
     def compare(
         self,
@@ -248,11 +247,7 @@ class SearchResult:
         True
         """
         kinds = [key[5:] for key in self.table if re.fullmatch("mean_(test|train)_.*", key)]
-        splits = range(len(self.folds))
-        by_split = {
-            kind: np.stack([self.table[f"split{i}_{kind}"] for i in splits], axis=1)
-            for kind in kinds
-        }
+        by_split = {kind: self.table.split_scores(kind) for kind in kinds}
         state = {
             "table": {k: v for k, v in self.table.items() if not re.match(r"split\d+_t", k)},
             "by_split": by_split,
@@ -276,8 +271,7 @@ class SearchResult:
         table = Table(state.pop("table"))
         table.pooled = state.pop("pooled")
         for kind, scores in state.pop("by_split").items():
-            for split, own in enumerate(np.ascontiguousarray(scores.T)):
-                table[f"split{split}_{kind}"] = own
+            table.add_splits(kind, list(scores))
         result = cls(table=table, **state)
         if left_out:
             result.notes.append(f"not saved: {', '.join(left_out)}")
