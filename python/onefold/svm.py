@@ -7,7 +7,6 @@ every fold starts from the solution of another.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -26,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core
 from ._data import as_weights, native_rows, with_index_type
+from ._warnings import warn
 
 __all__ = ["SVC", "SVR"]
 
@@ -101,11 +101,10 @@ def _is_sparse(X: Any) -> bool:
 def warn_of_gap(gap: float, tol: float, max_iter: int) -> None:
     """Warn if the solver stopped early."""
     if gap >= tol:
-        warnings.warn(
+        warn(
             f"the solver stopped after max_iter={max_iter} iterations with a gap of {gap:.3g}, "
             f"above tol={tol:g}; scale the features or allow more iterations",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 
@@ -120,18 +119,26 @@ def decision_values(decisions: Floats, estimator: Any, n_classes: int) -> Floats
     return decisions
 
 
+def check_break_ties(estimator: Any) -> None:
+    """Raise an error if ties are to be broken by values that there are not."""
+    if estimator.break_ties and estimator.decision_function_shape != "ovr":
+        raise ValueError(
+            "break_ties must be False when decision_function_shape is "
+            f"{estimator.decision_function_shape!r}, got {estimator.break_ties!r}"
+        )
+
+
 def predicted_codes(decisions: Floats, estimator: Any, n_classes: int) -> NDArray[np.intp]:
     """Codes of the predicted classes."""
+    check_break_ties(estimator)
     if estimator.break_ties and n_classes > 2:
-        if estimator.decision_function_shape != "ovr":
-            raise ValueError("break_ties=True needs decision_function_shape='ovr'")
         return np.asarray(decision_values(decisions, estimator, n_classes).argmax(axis=1))
     return _core.svm_vote(decisions, n_classes).astype(np.intp)
 
 
 def _constraints(estimator: Any) -> dict[str, Any]:
     """Constraints of the parameters: scikit-learn's, and our own."""
-    apart = ("cache_size", "probability", "random_state", "verbose")
+    apart = ("cache_size", "probability", "verbose")
     known = estimator._parameter_constraints.items()
     return {name: allowed for name, allowed in known if name not in apart} | {
         "kernel": [StrOptions(set(KERNELS))],
@@ -212,7 +219,9 @@ class _SvmEstimator(BaseEstimator):
         if kernel != "linear":
             raise AttributeError("coef_ is only available with the linear kernel")
         check_is_fitted(self, "_model")
-        return self._linear_weights()
+        weights = self._linear_weights()
+        weights.flags.writeable = False  # they are computed from the dual coefficients
+        return weights
 
     def _linear_weights(self) -> Floats:
         return np.asarray(self.dual_coef_ @ self.support_vectors_)
@@ -260,6 +269,8 @@ class SVC(ClassifierMixin, _SvmEstimator):
         A column for each class, or for each pair of them.
     break_ties : bool, default=False
         Break ties of votes by decision values.
+    random_state : int, RandomState or None, default=None
+        Not used, as in scikit-learn without probabilities: nothing is random.
     memory_mb : float, optional
         Memory for kernel values; half of the free memory by default.
     n_jobs : int, optional
@@ -300,6 +311,7 @@ class SVC(ClassifierMixin, _SvmEstimator):
         class_weight: Any = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
+        random_state: Any = None,
         memory_mb: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -314,6 +326,7 @@ class SVC(ClassifierMixin, _SvmEstimator):
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
+        self.random_state = random_state
         self.memory_mb = memory_mb
         self.n_jobs = n_jobs
 
@@ -357,6 +370,7 @@ class SVC(ClassifierMixin, _SvmEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the most votes of the binary classifiers."""
+        check_break_ties(self)
         codes = predicted_codes(self._decisions(X), self, len(self.classes_))
         return np.asarray(self.classes_[codes])
 
