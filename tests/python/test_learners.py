@@ -258,9 +258,11 @@ def test_parameters_out_of_range_are_named():
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         model.partial_fit(X, y)
     model.partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="is not what the first call to partial_fit named"):
+    with pytest.raises(ValueError, match="is not the same as on last call to partial_fit"):
         model.partial_fit(X, y, classes=[0, 1, 2])
-    with pytest.raises(ValueError, match=r"y\[0\] is 7: not among the classes \[0, 1\]"):
+    with pytest.raises(
+        ValueError, match=r"target label\(s\) \[7\] in y .* classes \[0, 1\]; the first is y\[0\]"
+    ):
         model.partial_fit(X, np.full(20, 7))
 
 

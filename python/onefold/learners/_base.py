@@ -254,7 +254,7 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
             known = np.unique(np.asarray(classes))
             if not first and not np.array_equal(known, self.classes_):
                 raise ValueError(
-                    f"classes={classes!r} is not what the first call to partial_fit named: "
+                    f"classes={classes!r} is not the same as on last call to partial_fit: "
                     f"{self.classes_.tolist()}"
                 )
             self.classes_ = known
@@ -278,7 +278,10 @@ class NativeClassifier(ClassifierMixin, NativeEstimator):
         if (unknown := self.classes_[known_codes] != labels).any():
             index = int(unknown.argmax())
             label, known = labels.tolist()[index], self.classes_.tolist()
-            raise ValueError(f"y[{index}] is {label!r}: not among the classes {known}")
+            raise ValueError(
+                f"The target label(s) [{label!r}] in y do not exist in the initial classes "
+                f"{known}; the first is y[{index}]"
+            )
         return known_codes.astype(np.uint32), len(self.classes_)
 
     def _take_over_targets(self, other: Self) -> None:

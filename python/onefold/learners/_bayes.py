@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
 
+from .._core import Learner
 from .._data import as_numbers
 from ._base import Floats, NativeClassifier, native
 
@@ -27,6 +29,22 @@ class _NaiveBayes(NativeClassifier):
             "predict_log_proba": log_probabilities,
             "predict_proba": np.exp(log_probabilities),
         }
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """Return the logarithm of the joint probability of each row and each class.
+
+        Of `ComplementNB` the scores of the classes, which are no logarithms of probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self, "_learner")
+        return self._learner.evaluate(self._rows(X, reset=False))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row.
@@ -53,6 +71,17 @@ class _NaiveBayes(NativeClassifier):
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
         return np.asarray(self._ask("predict_log_proba", X))
+
+
+def _check_number(priors: Any, n_classes: int, name: str) -> None:
+    """Raise an error unless there is one prior for every class, or none at all."""
+    if priors is None:
+        return
+    if (found := as_numbers(priors, name=name).size) != n_classes:
+        raise ValueError(
+            f"Number of priors must match number of classes: {name} has {found} values for "
+            f"{n_classes} classes"
+        )
 
 
 @native("gaussian_nb")
@@ -89,6 +118,16 @@ class GaussianNB(_NaiveBayes):
     priors: ArrayLike | None = None
     _: KW_ONLY
     var_smoothing: float = 1e-9
+
+    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+        _check_number(self.priors, n_targets, "priors")
+        if self.priors is not None:
+            priors = as_numbers(self.priors, name="priors")
+            if (priors < 0).any():
+                raise ValueError(f"Priors must be non-negative, got priors={self.priors!r}")
+            if not np.isclose(priors.sum(), 1.0):
+                raise ValueError(f"The sum of the priors should be 1, got priors={self.priors!r}")
+        return super()._new_learner(n_features, n_targets)
 
     def _core_params(self, n_features: int) -> dict[str, Any]:
         given = self.priors is not None
@@ -171,6 +210,10 @@ class _DiscreteWithPriors(_Discrete):
     fit_prior: bool = True
     class_prior: ArrayLike | None = None
 
+    def _new_learner(self, n_features: int, n_targets: int) -> Learner:
+        _check_number(self.class_prior, n_targets, "class_prior")
+        return super()._new_learner(n_features, n_targets)
+
     def _core_params(self, n_features: int) -> dict[str, Any]:
         own = super()._core_params(n_features)
         given, fit_prior = own.pop("class_prior"), own.pop("fit_prior")
@@ -228,13 +271,16 @@ class MultinomialNB(_DiscreteWithPriors):
 
 
 @native("discrete_nb")
-class ComplementNB(_Discrete):
+class ComplementNB(_DiscreteWithPriors):
     """Complement naive Bayes: each class is scored by the counts of all the others.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Added to every count.
+    fit_prior : bool, default=True
+    class_prior : array-like of shape (n_classes,), optional
+        As in `MultinomialNB`; they are shown in ``class_log_prior_`` and do not change answers.
     norm : bool, default=False
         Whether the terms of a class are normalised.
 
@@ -260,6 +306,9 @@ class ComplementNB(_Discrete):
 
     _: KW_ONLY
     norm: bool = False
+
+    def _core_params(self, n_features: int) -> dict[str, Any]:
+        return super()._core_params(n_features) | {"priors": None}
 
     @property
     def feature_all_(self) -> Floats:
