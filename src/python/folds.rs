@@ -1,7 +1,7 @@
 //! `Folds` and `Splits` as Python sees them.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -60,13 +60,16 @@ fn check(index: usize, len: usize) -> PyResult<()> {
     }
 }
 
-pub(super) fn from_array(rows: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
-    // A negative index becomes one that the core names as out of range.
-    Ok(rows
-        .as_slice()?
-        .iter()
-        .map(|&row| usize::try_from(row).unwrap_or(usize::MAX))
-        .collect())
+/// Row numbers or labels; a negative one is an error that names the array.
+pub(super) fn from_array(numbers: &PyReadonlyArray1<'_, i64>, name: &str) -> PyResult<Vec<usize>> {
+    let numbers = numbers.as_slice()?.iter().enumerate();
+    let checked = numbers.map(|(position, &number)| {
+        usize::try_from(number).map_err(|_| {
+            let message = format!("{name}[{position}] is {number}: it must not be negative");
+            PyValueError::new_err(message)
+        })
+    });
+    checked.collect()
 }
 
 #[pymethods]
@@ -80,7 +83,10 @@ impl PyFolds {
     /// The folds that `labels`, one of `0..n_folds` a sample, name.
     #[staticmethod]
     fn from_labels(labels: PyReadonlyArray1<'_, i64>, n_folds: usize) -> PyResult<Self> {
-        Ok(Self(Folds::from_labels(&from_array(&labels)?, n_folds)?))
+        Ok(Self(Folds::from_labels(
+            &from_array(&labels, "labels")?,
+            n_folds,
+        )?))
     }
 
     /// Assigns the i-th sample of class c to fold `dealt[c][i]`.
@@ -177,7 +183,12 @@ impl PySplits {
     ) -> PyResult<Self> {
         let pairs = pairs
             .iter()
-            .map(|(train, test)| Ok((from_array(train)?, from_array(test)?)))
+            .enumerate()
+            .map(|(split, (train, test))| {
+                let train = from_array(train, &format!("train set {split}"))?;
+                let test = from_array(test, &format!("test set {split}"))?;
+                Ok((train, test))
+            })
             .collect::<PyResult<_>>()?;
         Ok(Self(Splits::new(n_samples, pairs)?))
     }

@@ -257,7 +257,9 @@ pub(super) fn dump_libsvm(
     let labels = labels.as_slice()?;
     let qids = options.qids.as_ref().map(|qids| qids.as_slice());
     let qids = qids.transpose()?;
-    let label_ends = options.label_ends.as_ref().map(from_array).transpose()?;
+    let label_ends = options.label_ends.as_ref();
+    let label_ends = label_ends.map(|ends| from_array(ends, "label_ends"));
+    let label_ends = label_ends.transpose()?;
     let writes_zeros = !matches!(X, RowsArg::Dense(_));
     let data = Dataset::new(X.rows()?);
     run(py, n_jobs, progress.as_ref(), |monitor| {

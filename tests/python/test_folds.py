@@ -104,11 +104,19 @@ def test_stratified_folds_are_those_of_scikit_learn(n_folds, random_state):
         assert pairs(resolve_cv(cv, labels[:, None], labels)) == theirs
 
 
-def test_a_rare_class_is_scikit_learns_warning_for_its_own_splitter():
-    rare = np.r_[np.zeros(28), 1, 1]
-    with pytest.warns(UserWarning, match="The least populated class in y has only 2 members"):
-        folds = resolve_cv(StratifiedKFold(5), X, rare)
-    assert len(folds) == 5
+@pytest.mark.parametrize(
+    "cv", [5, StratifiedKFold(5), StratifiedKFold(7, shuffle=True, random_state=0)]
+)
+@pytest.mark.parametrize("kind", [float, str, object])
+def test_a_rare_class_is_a_warning_as_in_scikit_learn(cv, kind):
+    rare = np.r_[np.zeros(14, dtype=int), 1, 1, np.zeros(14, dtype=int)].astype(str).astype(kind)
+    message = "The least populated class in y has only 2 members, which is less than n_splits="
+    with pytest.warns(UserWarning, match=message):
+        theirs = [test.tolist() for _, test in check_cv(cv, rare, classifier=True).split(X, rare)]
+    with pytest.warns(UserWarning, match=message) as caught:
+        folds = resolve_cv(cv, X, rare, classifier=True)
+    assert [folds.test(fold).tolist() for fold in range(len(folds))] == theirs
+    assert "some folds hold out none of class" in str(caught[0].message)
 
 
 def test_folds_of_an_earlier_result_are_a_cv():
@@ -170,7 +178,8 @@ def test_folds_and_splits_pickle():
         (31, "cv=31: the number of folds must be from 2 to the number of samples, n_samples=30"),
         (1, "cv=1: the number of folds"),
         (-3, "cv=-3"),
-        (15, "cv=15: class 'a' has only 10 samples, fewer than folds"),
+        (25, "n_splits=25 cannot be greater than the number of members in each class"),
+        (StratifiedKFold(25), "n_splits=25 cannot be greater than the number of members"),
         (2.5, "cv must be a number of folds, 'loo', a splitter, fold labels or pairs .*got 2.5"),
         ("jackknife", "cv must be a number of folds, a splitter or 'loo', got 'jackknife'"),
         ([0, 1, 2], "cv has 3 fold labels for 30 samples"),
@@ -197,5 +206,9 @@ def test_folds_refuse_labels_that_miss_a_fold_or_name_too_many():
         Folds.from_labels(np.array([0, 0, 2]), 3)
     with pytest.raises(ValueError, match="sample 1 has label 3 of 2 folds"):
         Folds.from_labels(np.array([0, 3, 1]), 2)
+    with pytest.raises(ValueError, match=r"labels\[2\] is -1: it must not be negative"):
+        Folds.from_labels(np.array([0, 1, -1]), 2)
+    with pytest.raises(ValueError, match=r"test set 1\[0\] is -3: it must not be negative"):
+        Splits(3, [(np.array([0]), np.array([1])), (np.array([0]), np.array([-3]))])
     with pytest.raises(IndexError, match="fold 5 of 2"):
         Folds.contiguous(4, 2).test(5)
