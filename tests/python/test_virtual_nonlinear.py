@@ -292,6 +292,9 @@ def test_a_bad_linearisation_is_told():
     ("result", "options", "match"),
     [
         (3, {}, "result must come from least_squares"),
+        ((np.ones(5), np.ones(5)), {}, r"jac must have two dimensions, .* got shape \(5,\)"),
+        ((np.ones(5), None), {}, r"jac must have two dimensions, .* got shape \(\)"),
+        ((np.ones(5), None), {"jac": np.ones(5)}, "jac must have two dimensions"),
         ((np.ones(5), np.ones((4, 2))), {}, r"jac has shape \(4, 2\) for 5 residuals"),
         ((np.ones(5), np.ones((5, 1)) * np.nan), {}, r"jac\[0, 0\] is NaN"),
         ((np.ones((5, 2)), np.ones((5, 1))), {}, r"residuals must have one .* shape \(5, 2\)"),

@@ -275,7 +275,11 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
         if np.ndim(found) != 2:
             raise ValueError(f"jac must have two dimensions, got shape {np.shape(found)}")
         _check_not_covariance(result)
-        x = result[2] if len(result) == 3 else np.zeros(np.shape(found)[1])
+        x = (
+            result[2]
+            if len(result) == 3
+            else np.zeros(_n_parameters(found if jac is None else jac))
+        )
     else:
         raise ValueError(
             "result must come from least_squares or curve_fit(full_output=True), or be "
@@ -297,6 +301,17 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
         )
     free = np.ones(len(theta), dtype=bool) if mask is None else np.asarray(mask) == 0
     return _Fit(r, jacobian, theta, free)
+
+
+def _n_parameters(jacobian: Any) -> int:
+    """The number of columns of a Jacobian."""
+    shape = np.shape(jacobian)
+    if len(shape) != 2:
+        raise ValueError(
+            f"jac must have two dimensions, residuals and parameters, got shape {shape}; one "
+            "parameter makes one column"
+        )
+    return int(shape[1])
 
 
 def _vector(values: Any, name: str) -> Floats:
