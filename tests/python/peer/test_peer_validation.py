@@ -1,0 +1,11 @@
+"""scikit-learn's tests of cross-validation, on our functions."""
+
+from peers import adopt
+
+import onefold
+
+NAMES = ("GridSearchCV", "cross_val_predict", "cross_val_score", "cross_validate")
+FUNCTIONS = {name: getattr(onefold, name) for name in NAMES}
+globals().update(
+    adopt("sklearn.model_selection.tests.test_validation", {"sklearn.model_selection": FUNCTIONS})
+)
