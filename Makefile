@@ -7,6 +7,7 @@ OLDEST := $(VENV)/oldest
 # Sources whose change means the extension must be built again.
 RUST   := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA   ?= $(ONEFOLD_DATA)
+CARGO_HOME ?= $(HOME)/.cargo
 
 FUZZ_SECONDS ?= 60
 
@@ -62,8 +63,16 @@ fuzz: ## Fuzz the LIBSVM reader and saved learners (needs nightly and cargo-fuzz
 		cargo +nightly fuzz run $$target fuzz/corpus/$$target tests/rust/fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
+# Panic messages and assertions name source files. Those of dependencies are named by the directory of
+# this machine that they were downloaded to, unless the compilers are told otherwise.
 wheel: $(VENV)/tools ## Build the wheel into dist/
-	$(BIN)/maturin build --release --locked --out dist
+	cargo fetch --quiet --locked
+	@for directory in "$(CURDIR)" "$(CARGO_HOME)" "$(CARGO_HOME)"/registry/src/*; do \
+		rust="$$rust --remap-path-prefix=$$directory=onefold-build"; \
+		c="$$c -ffile-prefix-map=$$directory=onefold-build"; \
+	done; \
+	RUSTFLAGS="$$RUSTFLAGS$$rust" CFLAGS="$$CFLAGS$$c" \
+		$(BIN)/maturin build --release --locked --out dist
 
 wheel-test: wheel ## Install the newest wheel into an empty environment and use it there
 	rm -rf $(VENV)/empty

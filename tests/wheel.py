@@ -3,6 +3,7 @@
 Run by `make wheel-test`, outside the source tree: what is imported is the wheel.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,6 +17,11 @@ package = Path(onefold.__file__).parent
 assert Path(sys.prefix) in package.parents, f"imported from {package}, not from the wheel"
 assert (package / "py.typed").exists(), "the wheel lacks its type marker"
 assert (package / "_core.pyi").exists(), "the wheel lacks its stubs"
+binary = Path(onefold._core.__file__).read_bytes()
+cargo = os.environ.get("CARGO_HOME", Path.home() / ".cargo")
+for directory in (Path.home(), Path(__file__).resolve().parents[1], cargo):
+    place = binary.find(f"{directory}/".encode())
+    assert place < 0, f"the wheel names a path of this machine: {binary[place : place + 200]!r}"
 X, y = load_iris(return_X_y=True)
 result = onefold.cross_validate(Ridge(), X, y, cv="loo", scoring="neg_mean_squared_error")
 expected = [
