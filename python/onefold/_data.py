@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
 from . import _core
+from ._jobs import effective_n_jobs
 
 __all__ = [
     "as_classes",

@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 import sklearn.svm as theirs
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -25,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core
 from ._data import as_weights, native_rows, with_index_type
+from ._jobs import effective_n_jobs
 from ._warnings import warn
 
 __all__ = ["SVC", "SVR"]

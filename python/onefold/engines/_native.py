@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from .. import _core
+from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from ..learners._base import NativeEstimator
 from ._base import Candidate, Outcome, Plan

@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
+from .._jobs import effective_n_jobs
 from .._progress import reporter
 from .._scoring import RESPONSES, HeldOut
 from .._warnings import warn
@@ -81,7 +82,7 @@ def fit_all(plans: Sequence[Plan], task: Task) -> Iterator[Outcome]:
     # Backends that cannot stream results, such as multiprocessing, return all at the end.
     can_stream = getattr(get_active_backend()[0], "supports_return_generator", False)
     parallel = Parallel(
-        n_jobs=task.n_jobs,
+        n_jobs=effective_n_jobs(task.n_jobs, n_folds * len(estimators)),
         pre_dispatch=task.pre_dispatch,
         return_as="generator" if can_stream else "list",
     )

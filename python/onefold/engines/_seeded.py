@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import sklearn.svm
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import compute_class_weight
 
 from .. import _core
+from .._jobs import effective_n_jobs
 from .._progress import reporter
 from ..svm import (
     KERNELS,

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.kernel_ridge import KernelRidge
@@ -27,6 +26,7 @@ from .. import _core
 from .._data import as_rows
 from .._fold_models import LinearFoldModels
 from .._folds import Folds, Splits
+from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from .._routing import is_routing
 from ._base import Candidate, EngineBase, Outcome, Plan
@@ -150,7 +150,7 @@ class LinearProblem:
         Coefficients are fold × penalty × output × feature, the intercept last.
         """
         with reporter(progress, unit="folds") as report:
-            jobs = {"n_jobs": effective_n_jobs(n_jobs), "progress": report}
+            jobs: dict[str, Any] = {"n_jobs": effective_n_jobs(n_jobs), "progress": report}
             if isinstance(self.spec.final, KernelRidge):
                 kernel = self._data(folds)
                 return _core.virtual_kernel_predict(*kernel, alphas.tolist(), **jobs), None
@@ -163,7 +163,7 @@ class LinearProblem:
     ) -> tuple[Floats, Floats, Floats]:
         """Mean squared errors, their standard errors, and sums: penalty × output each."""
         with reporter(progress, unit="folds") as report:
-            jobs = {"n_jobs": effective_n_jobs(n_jobs), "progress": report}
+            jobs: dict[str, Any] = {"n_jobs": effective_n_jobs(n_jobs), "progress": report}
             if isinstance(self.spec.final, KernelRidge):
                 return _core.virtual_kernel_errors(*self._data(folds), alphas.tolist(), **jobs)
             return _core.virtual_errors(*self._data(folds), self.model(alphas), **jobs)

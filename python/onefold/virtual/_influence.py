@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeClassifier
@@ -14,6 +13,7 @@ from sklearn.utils.validation import _num_samples
 
 from .. import _core
 from .._data import as_weights
+from .._jobs import effective_n_jobs
 from .._text import counted, spread
 from ..engines import Data
 from ..engines._virtual import LinearProblem, parse

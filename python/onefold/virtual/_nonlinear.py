@@ -16,7 +16,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 from scipy.sparse.linalg import LinearOperator
@@ -25,6 +24,7 @@ from sklearn.utils import check_random_state
 from .. import _core
 from .._data import as_rows, as_values, as_weights
 from .._folds import Folds, Splits, resolve_cv
+from .._jobs import effective_n_jobs
 from .._text import describe_folds, spread
 
 __all__ = ["LinearizationWarning", "VirtualCV", "virtual_cv"]
