@@ -83,12 +83,34 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// More memory than there is.
+    #[error("{what} needs {bytes} bytes ({}), but only {} of memory are available", in_units(*bytes), in_units(*available))]
+    Memory {
+        /// What is to be stored, with the argument that its size follows from.
+        what: String,
+        /// Its size.
+        bytes: u64,
+        /// What the system and the limits of the process leave.
+        available: u64,
+    },
     /// An error of a caller's own callback (a Python object, say), passed through unchanged.
     #[error(transparent)]
     Callback(Box<dyn std::error::Error + Send + Sync>),
     /// The caller cancelled the work.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Bytes in binary units, with one decimal.
+fn in_units(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut size = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while size >= 1024.0 && unit + 1 < units.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    format!("{size:.1} {}", units[unit])
 }
 
 impl Error {

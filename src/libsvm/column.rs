@@ -2,6 +2,12 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::Result;
+use crate::runtime::memory;
+
+/// What columns hold, in messages.
+pub(super) const WHAT: &str = "a column of the file";
+
 /// Items in owned memory, or in a buffer of the caller as long as they fit.
 ///
 /// numpy allocates huge pages, which are filled in a third of the time of ordinary ones.
@@ -53,7 +59,7 @@ impl<T: PartialEq> PartialEq for Column<'_, T> {
 
 impl<T: Copy> Column<'_, T> {
     /// Appends items; if the buffer is too small, all move to owned memory.
-    pub(super) fn extend(&mut self, items: impl ExactSizeIterator<Item = T>) {
+    pub(super) fn extend(&mut self, items: impl ExactSizeIterator<Item = T>) -> Result<()> {
         if let Self::Borrowed(buffer, n) = self {
             let end = *n + items.len();
             if let Some(free) = buffer.get_mut(*n..end) {
@@ -61,13 +67,18 @@ impl<T: Copy> Column<'_, T> {
                     *slot = item;
                 }
                 *n = end;
-                return;
+                return Ok(());
             }
-            *self = Self::Owned(self.to_vec());
+            let mut owned = Vec::new();
+            memory::reserve(WHAT, &mut owned, end)?;
+            owned.extend_from_slice(self);
+            *self = Self::Owned(owned);
         }
         if let Self::Owned(owned) = self {
+            memory::reserve(WHAT, owned, items.len())?;
             owned.extend(items);
         }
+        Ok(())
     }
 
     /// Reserves memory for all items, if those present are about this `fraction`.
@@ -104,10 +115,10 @@ mod tests {
     fn items_move_to_owned_memory_when_the_buffer_is_full() {
         let mut buffer = [0; 3];
         let mut column = Column::Borrowed(&mut buffer, 0);
-        column.extend([1, 2].into_iter());
+        column.extend([1, 2].into_iter()).expect("fits");
         assert!(matches!(column, Column::Borrowed(_, 2)));
         assert_eq!(*column, [1, 2]);
-        column.extend([3, 4].into_iter());
+        column.extend([3, 4].into_iter()).expect("fits");
         assert!(matches!(column, Column::Owned(_)));
         assert_eq!(*column, [1, 2, 3, 4]);
         column.reserve(0.1);

@@ -181,7 +181,8 @@ pub fn convert(
     let mut arrays = ArrayDirectory::create(partial, &options)?;
     let mut stats = Vec::new();
     for input in inputs {
-        stats.push(Pipeline::open(input, &options)?.run(&mut arrays, monitor)?);
+        let pipeline = Pipeline::open(input, &options, monitor)?;
+        stats.push(pipeline.run(&mut arrays, monitor)?);
     }
     let features = FeatureSpace::new(&stats, &options)?;
     let n_rows = stats.iter().map(|file| file.n_rows).sum();

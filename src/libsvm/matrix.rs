@@ -5,11 +5,12 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Precision;
-use super::column::{Column, reserve};
+use super::column::{Column, WHAT, reserve};
 use super::features::FeatureSpace;
 use super::parse::Columns;
 use super::read::Sink;
 use crate::Result;
+use crate::runtime::memory;
 
 /// Index arrays of scipy: 32-bit if all values fit.
 #[derive(Debug, PartialEq)]
@@ -22,7 +23,7 @@ pub enum IndexArray<'a> {
 
 impl IndexArray<'_> {
     /// Appends `numbers`, which must fit the type.
-    fn extend(&mut self, numbers: impl ExactSizeIterator<Item = i64>) {
+    fn extend(&mut self, numbers: impl ExactSizeIterator<Item = i64>) -> Result<()> {
         match self {
             #[allow(clippy::cast_possible_truncation)] // the caller widens first
             Self::I32(column) => column.extend(numbers.map(|number| number as i32)),
@@ -30,11 +31,13 @@ impl IndexArray<'_> {
         }
     }
 
-    fn widen(&mut self) {
+    fn widen(&mut self) -> Result<()> {
         if let Self::I32(column) = self {
-            let wide: Vec<_> = column.iter().map(|&index| index.into()).collect();
-            *self = Self::I64(wide.into());
+            let mut wide = Column::default();
+            wide.extend(column.iter().map(|&index| index.into()))?;
+            *self = Self::I64(wide);
         }
+        Ok(())
     }
 
     fn increment(&mut self) {
@@ -74,7 +77,7 @@ pub enum Values<'a> {
 }
 
 impl Values<'_> {
-    fn extend(&mut self, numbers: &[f64]) {
+    fn extend(&mut self, numbers: &[f64]) -> Result<()> {
         match self {
             #[allow(clippy::cast_possible_truncation)] // the requested precision
             Self::Single(values) => values.extend(numbers.iter().map(|&number| number as f32)),
@@ -164,37 +167,41 @@ impl<'a> Matrix<'a> {
     }
 
     /// Appends rows of a block; indices are taken to be one-based.
-    pub(super) fn append_rows(&mut self, columns: &Columns, rows: Range<usize>) {
+    pub(super) fn append_rows(&mut self, columns: &Columns, rows: Range<usize>) -> Result<()> {
         let entries = columns.entries_of(&rows);
         let n_entries = self.values.len() + entries.len();
         if i32::try_from(n_entries).is_err() || i32::try_from(columns.max_index).is_err() {
-            self.widen();
+            self.widen()?;
         }
         self.indptr.extend(rebased(
             &columns.row_ends[rows.clone()],
             entries.start,
             self.values.len(),
-        ));
+        ))?;
         // Most files are one-based; `finish` corrects the others.
         let indices = &columns.indices[entries.clone()];
-        self.indices.extend(indices.iter().map(|index| index - 1));
-        self.values.extend(&columns.values[entries]);
+        self.indices.extend(indices.iter().map(|index| index - 1))?;
+        self.values.extend(&columns.values[entries])?;
         let labels = columns.labels_of(&rows);
+        memory::reserve(WHAT, &mut self.labels, labels.len())?;
         if !columns.label_ends.is_empty() {
             let ends = &columns.label_ends[rows.clone()];
+            memory::reserve(WHAT, &mut self.label_ends, ends.len())?;
             self.label_ends
                 .extend(rebased(ends, labels.start, self.labels.len()));
         }
         self.labels.extend_from_slice(&columns.labels[labels]);
         if !columns.qids.is_empty() {
+            memory::reserve(WHAT, &mut self.qids, rows.len())?;
             self.qids.extend_from_slice(&columns.qids[rows]);
         }
+        Ok(())
     }
 
     /// Corrects the base and the width of the indices, once all files have been read.
-    pub(super) fn finish(&mut self, features: FeatureSpace) {
+    pub(super) fn finish(&mut self, features: FeatureSpace) -> Result<()> {
         if features.needs_i64(self.n_rows()) {
-            self.widen();
+            self.widen()?;
         }
         if !features.is_one_based {
             self.indices.increment();
@@ -203,18 +210,18 @@ impl<'a> Matrix<'a> {
         self.indices.shrink();
         self.values.shrink();
         self.labels.shrink_to_fit();
+        Ok(())
     }
 
-    fn widen(&mut self) {
-        self.indptr.widen();
-        self.indices.widen();
+    fn widen(&mut self) -> Result<()> {
+        self.indptr.widen()?;
+        self.indices.widen()
     }
 }
 
 impl Sink for Matrix<'_> {
     fn append(&mut self, columns: &Columns) -> Result<()> {
-        self.append_rows(columns, 0..columns.row_ends.len());
-        Ok(())
+        self.append_rows(columns, 0..columns.row_ends.len())
     }
 
     fn reserve(&mut self, fraction: f64) {

@@ -47,6 +47,7 @@ mod matrix;
 mod npy;
 mod number;
 mod parse;
+mod pipe;
 mod read;
 mod rows;
 mod source;

@@ -114,8 +114,8 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn open(input: Input, options: &Options) -> Result<Self> {
-        let blocks = LineBlocks::open(input, options)?;
+    pub(super) fn open(input: Input, options: &Options, monitor: &Monitor) -> Result<Self> {
+        let blocks = LineBlocks::open(input, options, monitor)?;
         Ok(Self {
             appending: AppendStage {
                 file: blocks.name().to_owned(),
@@ -208,12 +208,13 @@ pub fn load_into<'a>(
     let (mut matrices, mut stats) = (Vec::new(), Vec::new());
     for (input, buffers) in inputs {
         let mut matrix = Matrix::new(buffers);
-        stats.push(Pipeline::open(input, &options)?.run(&mut matrix, monitor)?);
+        let pipeline = Pipeline::open(input, &options, monitor)?;
+        stats.push(pipeline.run(&mut matrix, monitor)?);
         matrices.push(matrix);
     }
     let features = FeatureSpace::new(&stats, &options)?;
     for matrix in &mut matrices {
-        matrix.finish(features);
+        matrix.finish(features)?;
     }
     Ok(Loaded {
         matrices,

@@ -32,7 +32,7 @@ impl Sink for Chunks {
         let mut start = 0;
         while start < n_rows {
             let end = n_rows.min(start + self.n_rows - self.partial.n_rows());
-            self.partial.append_rows(columns, start..end);
+            self.partial.append_rows(columns, start..end)?;
             start = end;
             if self.partial.n_rows() == self.n_rows {
                 self.finish_chunk();
@@ -108,10 +108,12 @@ impl RowReader {
     }
 
     /// The next chunk, if it has been parsed already.
-    pub fn next_parsed(&mut self) -> Option<Matrix<'static>> {
-        let mut matrix = self.chunks.full.pop_front()?;
-        matrix.finish(self.features);
-        Some(matrix)
+    pub fn next_parsed(&mut self) -> Result<Option<Matrix<'static>>> {
+        let Some(mut matrix) = self.chunks.full.pop_front() else {
+            return Ok(None);
+        };
+        matrix.finish(self.features)?;
+        Ok(Some(matrix))
     }
 
     /// The next chunk, or `None` after the last.
@@ -122,14 +124,14 @@ impl RowReader {
                     self.pipeline = None;
                 }
             } else if let Some(input) = self.inputs.pop() {
-                self.pipeline = Some(Pipeline::open(input, &self.options)?);
+                self.pipeline = Some(Pipeline::open(input, &self.options, monitor)?);
             } else if self.chunks.partial.n_rows() > 0 {
                 self.chunks.finish_chunk();
             } else {
                 break;
             }
         }
-        Ok(self.next_parsed())
+        self.next_parsed()
     }
 }
 
@@ -145,7 +147,7 @@ fn scan_features(inputs: &[Input], options: &Options, monitor: &Monitor) -> Resu
             });
         };
         let input = Input::Path(path.clone());
-        stats.push(Pipeline::open(input, options)?.run(&mut (), monitor)?);
+        stats.push(Pipeline::open(input, options, monitor)?.run(&mut (), monitor)?);
     }
     FeatureSpace::new(&stats, options)
 }

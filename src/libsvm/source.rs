@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Options;
 use super::compression::{Compression, MAGIC_LEN};
 use super::parse::excerpt;
+use super::pipe::PipeReader;
+use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
 /// An open file or an equivalent. It is sought only if [`Options::offset`] is given.
@@ -102,7 +104,7 @@ pub(super) struct LineBlocks {
 
 impl LineBlocks {
     /// Opens `input` and determines its compression.
-    pub(super) fn open(input: Input, options: &Options) -> Result<Self> {
+    pub(super) fn open(input: Input, options: &Options, monitor: &Monitor) -> Result<Self> {
         let mut name = input.name();
         let size = input.size(options);
         let declared = match &input {
@@ -112,16 +114,14 @@ impl LineBlocks {
         let offset = options.offset;
         let prepare = || -> io::Result<_> {
             let mut file: Box<dyn Stream> = match input {
+                Input::Path(path) if PipeReader::is_for(&path) => Box::new(PipeReader::open(path)?),
                 Input::Path(path) => Box::new(File::open(path)?),
                 Input::Stream(_, stream) => stream,
             };
             if offset > 0 {
                 file.seek(SeekFrom::Start(0))?;
             }
-            let mut head = Vec::with_capacity(MAGIC_LEN);
-            file.by_ref()
-                .take(MAGIC_LEN as u64)
-                .read_to_end(&mut head)?;
+            let mut head = read_head(&mut file, monitor)?;
             let found = Compression::from_magic(&head);
             let compression = declared.unwrap_or(found);
             if compression != found {
@@ -141,8 +141,10 @@ impl LineBlocks {
             };
             Ok((compression, compression.decoder(bytes)?, bytes_read, skip))
         };
-        let (compression, text, bytes_read, skip) =
-            prepare().map_err(|error| stream_error(&name, error))?;
+        let (compression, text, bytes_read, skip) = prepare().map_err(|error| {
+            let cancelled = monitor.check().err();
+            cancelled.unwrap_or_else(|| stream_error(&name, error))
+        })?;
         if offset > 0 {
             name = format!("{name} (lines counted after byte {offset})");
         }
@@ -283,12 +285,13 @@ impl LineBlocks {
     /// Appends `n_bytes` to `block`, fewer only at the end.
     fn read(&mut self, block: &mut Vec<u8>, n_bytes: usize, monitor: &Monitor) -> Result<()> {
         let mut filled = block.len();
+        memory::reserve("a line of the file", block, n_bytes)?;
         block.resize(filled + n_bytes, 0);
         while filled < block.len() && !self.ended {
             match self.text.read(&mut block[filled..]) {
                 Ok(0) => self.ended = true,
                 Ok(n) => filled += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if waits(&error) => {}
                 Err(error) => {
                     self.error = Some(error);
                     self.ended = true;
@@ -301,6 +304,31 @@ impl LineBlocks {
         block.truncate(filled);
         Ok(())
     }
+}
+
+/// The first bytes of a file, all of them if there are fewer. [`io::ErrorKind::WouldBlock`] if the work
+/// was cancelled.
+fn read_head(file: &mut impl Read, monitor: &Monitor) -> io::Result<Vec<u8>> {
+    let mut head = vec![0; MAGIC_LEN];
+    let mut n_read = 0;
+    while n_read < head.len() {
+        match file.read(&mut head[n_read..]) {
+            Ok(0) => break,
+            Ok(n) => n_read += n,
+            Err(error) if waits(&error) && monitor.check().is_ok() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    head.truncate(n_read);
+    Ok(head)
+}
+
+/// Whether reading should be tried again.
+fn waits(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+    )
 }
 
 /// Whether an error came from the system or the caller's stream, not from the decoder.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use numpy::PyArray1;
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
+use super::run::on_calling_thread;
 use crate::data::Dataset;
 use crate::learners::{CostModel, Learner, State, UndoLog};
+use crate::runtime::threads::is_parallel;
 use crate::{Error, Result};
 
 /// Cost of a call into Python, in values that native code reads meanwhile.
@@ -16,7 +18,7 @@ const CALL_COST: f64 = 1e5;
 #[derive(Debug)]
 pub(super) struct Callback {
     handler: Arc<Py<PyAny>>,
-    model: Py<PyAny>,
+    model: Arc<Py<PyAny>>,
     /// Empty: the state is in the Python model.
     state: State,
 }
@@ -25,27 +27,31 @@ impl Callback {
     pub(super) fn new(handler: Py<PyAny>, model: Py<PyAny>) -> Self {
         Self {
             handler: Arc::new(handler),
-            model,
+            model: Arc::new(model),
             state: State::default(),
         }
     }
 
-    fn call(&self, method: &str, rows: Option<&[usize]>) -> Result<Py<PyAny>> {
-        Python::attach(|py| {
-            let handler = self.handler.bind(py);
-            let model = self.model.bind(py);
+    /// Calls a method of the handler. With one thread, that is the thread of the caller, where Python
+    /// code can be interrupted.
+    fn call(&self, method: &'static str, rows: Option<&[usize]>) -> Result<Py<PyAny>> {
+        #[allow(clippy::cast_possible_wrap)] // numbers of rows
+        let rows: Option<Vec<i64>> = rows.map(|rows| rows.iter().map(|&row| row as i64).collect());
+        let (handler, model) = (Arc::clone(&self.handler), Arc::clone(&self.model));
+        let call = move |py: Python<'_>| {
+            let (handler, model) = (handler.bind(py), model.bind(py));
             let returned = match rows {
                 None => handler.call_method1(method, (model,)),
-                Some(rows) => {
-                    #[allow(clippy::cast_possible_wrap)] // numbers of rows
-                    let rows = PyArray1::from_iter(py, rows.iter().map(|&row| row as i64));
-                    handler.call_method1(method, (model, rows))
-                }
+                Some(rows) => handler.call_method1(method, (model, rows.into_pyarray(py))),
             };
-            returned
-                .map(Bound::unbind)
-                .map_err(|raised| Error::Callback(Box::new(raised)))
-        })
+            returned.map(Bound::unbind)
+        };
+        let returned = if is_parallel() {
+            Python::attach(call)
+        } else {
+            on_calling_thread(call)
+        };
+        returned.map_err(|raised| Error::Callback(Box::new(raised)))
     }
 }
 
@@ -75,7 +81,7 @@ impl Learner for Callback {
     fn fork(&self) -> Result<Box<dyn Learner>> {
         Ok(Box::new(Self {
             handler: Arc::clone(&self.handler),
-            model: self.call("copy", None)?,
+            model: Arc::new(self.call("copy", None)?),
             state: State::default(),
         }))
     }

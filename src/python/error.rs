@@ -1,7 +1,7 @@
 //! The one place where core errors become Python exceptions.
 
 use pyo3::PyErr;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 
 use crate::Error;
 
@@ -18,6 +18,7 @@ impl From<Error> for PyErr {
                 Some(code) => PyOSError::new_err((code, source.to_string(), file)),
                 None => PyOSError::new_err(format!("{file}: {source}")),
             },
+            Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
             other => PyValueError::new_err(other.to_string()),
         }
     }

@@ -2,37 +2,41 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::run::on_calling_thread;
 use crate::libsvm::StreamError;
 
-/// An open binary file of Python. The GIL is held only during calls to it.
+/// An open binary file of Python. Its methods are called on the thread that called us, where Ctrl-C
+/// interrupts those that wait for data.
 #[derive(Debug)]
-pub(super) struct PyFile(Py<PyAny>);
+pub(super) struct PyFile(Arc<Py<PyAny>>);
 
 impl PyFile {
     /// Calls a method; an exception passes through the core to the caller.
-    fn call<T>(&self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> io::Result<T> {
-        Python::attach(|py| call(self.0.bind(py)))
+    fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let file = Arc::clone(&self.0);
+        on_calling_thread(move |py| call(file.bind(py)))
             .map_err(|raised| io::Error::other(StreamError(Box::new(raised))))
     }
 }
 
 impl Read for PyFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.call(|file| {
-            let answer = file.call_method1("read", (buffer.len(),))?;
+        let n_bytes = buffer.len();
+        let bytes = self.call(move |file| {
+            let answer = file.call_method1("read", (n_bytes,))?;
             match answer.cast::<PyBytes>().map(PyBytesMethods::as_bytes) {
-                Ok(bytes) if bytes.len() <= buffer.len() => {
-                    buffer[..bytes.len()].copy_from_slice(bytes);
-                    Ok(bytes.len())
-                }
+                Ok(bytes) if bytes.len() <= n_bytes => Ok(bytes.to_vec()),
                 Ok(bytes) => Err(PyTypeError::new_err(format!(
-                    "read({}) returned {} bytes",
-                    buffer.len(),
+                    "read({n_bytes}) returned {} bytes",
                     bytes.len()
                 ))),
                 Err(_) => Err(PyTypeError::new_err(format!(
@@ -40,7 +44,9 @@ impl Read for PyFile {
                     answer.get_type().name()?
                 ))),
             }
-        })
+        })?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
     }
 }
 
@@ -51,14 +57,15 @@ impl Seek for PyFile {
             SeekFrom::Current(offset) => (offset.into(), 1),
             SeekFrom::End(offset) => (offset.into(), 2),
         };
-        self.call(|file| file.call_method1("seek", (offset, whence))?.extract())
+        self.call(move |file| file.call_method1("seek", (offset, whence))?.extract())
     }
 }
 
 impl Write for PyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.call(|file| {
-            let answer = file.call_method1("write", (PyBytes::new(file.py(), bytes),))?;
+        let bytes = bytes.to_vec();
+        self.call(move |file| {
+            let answer = file.call_method1("write", (PyBytes::new(file.py(), &bytes),))?;
             // Unbuffered files may write less; a method that returns None has written all.
             Ok(answer.extract().unwrap_or(bytes.len()))
         })
@@ -85,6 +92,9 @@ impl<'py> FromPyObject<'_, 'py> for FileArg {
         }
         let name = object.getattr("name").and_then(|name| name.extract());
         let name = name.unwrap_or_else(|_| "<stream>".to_owned());
-        Ok(Self::Open(name, PyFile(object.to_owned().unbind())))
+        Ok(Self::Open(
+            name,
+            PyFile(Arc::new(object.to_owned().unbind())),
+        ))
     }
 }

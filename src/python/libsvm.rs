@@ -11,7 +11,7 @@ use pyo3::types::PyInt;
 use super::convert::RowsArg;
 use super::file::FileArg;
 use super::folds::from_array;
-use super::run::run;
+use super::run::{guarded, run};
 use crate::data::{Dataset, with_layout};
 use crate::libsvm::{
     Base, Buffers, Column, Document, IndexArray, Input, Labels, Matrix, Options, Precision,
@@ -218,7 +218,7 @@ impl LibsvmReader {
         let Some(reader) = guard.as_mut() else {
             return Ok(None);
         };
-        let matrix = match reader.next_parsed() {
+        let matrix = match guarded(|| reader.next_parsed())? {
             None => run(py, self.n_jobs, None, |monitor| reader.next(monitor))?,
             parsed => parsed,
         };

@@ -18,9 +18,12 @@ mod virtual_cv;
 mod _core {
     use pyo3::prelude::*;
 
-    /// The version lives in Cargo.toml alone.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
+        let stop_all = wrap_pyfunction!(super::run::stop_all, py)?;
+        py.import("atexit")?.call_method1("register", (stop_all,))?;
+        // The version lives in Cargo.toml alone.
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 

@@ -1,9 +1,10 @@
-//! What engines share at run time: progress, counters, threads, cache sizes, reused buffers,
-//! random permutations and SIMD.
+//! What engines share at run time: progress, counters, threads, memory, cache sizes, reused
+//! buffers, random permutations and SIMD.
 
 pub(crate) mod buffers;
 pub(crate) mod cache;
 pub mod cost;
+pub(crate) mod memory;
 pub mod monitor;
 pub(crate) mod random;
 pub mod simd;
