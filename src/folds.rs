@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use ndarray::{Array1, ArrayView1};
 
+use crate::runtime::memory;
 use crate::runtime::random::permutation;
 use crate::{Error, Result};
 
@@ -259,8 +260,12 @@ fn refuse<T>(reason: String) -> Result<T> {
     Err(Error::Folds { reason })
 }
 
-/// Checks that there are from 2 to `n_samples` folds.
+/// Checks that there are from 2 to `n_samples` folds, and memory for them.
 fn check_n_folds(n_samples: usize, n_folds: usize) -> Result<()> {
+    memory::check_shape::<usize>(
+        format_args!("folds of {n_samples} samples"),
+        &[2, n_samples],
+    )?;
     if n_folds < 2 || n_folds > n_samples {
         return refuse(format!(
             "cannot split {n_samples} samples into {n_folds} folds"

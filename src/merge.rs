@@ -56,8 +56,8 @@ use std::ops::Range;
 
 use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, Workspace, partition,
-    split_found, split_found_with_models,
+    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, Workspace, new_outputs,
+    partition, split_found, split_found_with_models,
 };
 use crate::learners::{Batch, CandidateSet, CostModel, Learner, Order};
 use crate::runtime::cache;
@@ -134,7 +134,7 @@ fn run(
     };
     let span = 0..folds.len();
     monitor.expect(merging.rows_to_feed(span.clone()) + folds.n_samples() as u64);
-    let mut outputs = vec![0.0; folds.n_samples() * learner.n_outputs()];
+    let mut outputs = new_outputs(folds.n_samples(), learner.n_outputs())?;
     let mut workspace = merging.pool.acquire();
     let nothing = workspace.copy(learner)?;
     let held_out = HeldOut {

@@ -9,7 +9,9 @@
 use std::ops::Range;
 
 use crate::data::Dataset;
-use crate::engine::{Driver, Engine, Found, OutOfFold, ThreadPool, Workspace, split_found};
+use crate::engine::{
+    Driver, Engine, Found, OutOfFold, ThreadPool, Workspace, new_outputs, split_found,
+};
 use crate::learners::{Batch, CandidateSet, Learner, Order};
 use crate::runtime::threads::is_parallel;
 use crate::{Monitor, Resampling, Result};
@@ -52,7 +54,7 @@ impl Refit {
             monitor.expect((training_set(folds, split).len() + held_out) as u64);
             starts.push(starts[split] + held_out);
         }
-        let mut outputs = vec![0.0; starts[n_splits] * learner.n_outputs()];
+        let mut outputs = new_outputs(starts[n_splits], learner.n_outputs())?;
         let refits = Refits {
             learner,
             folds,

@@ -6,6 +6,7 @@
 //! the indices, and the same outputs to the last bit.
 
 use super::{Csr, Dataset, HugePageBuffer, Index, Rows};
+use crate::runtime::memory;
 use crate::runtime::simd::{self, Simd, WithSimd};
 
 /// The renumbered indices of the rows of a data set.
@@ -46,9 +47,11 @@ pub(crate) struct CompactIndices<I> {
 const WORD: usize = u64::BITS as usize;
 
 impl<I: Index> CompactIndices<I> {
-    /// `None` unless less than half of all features occur.
+    /// `None` unless less than half of all features occur, or if there is no memory for it.
     fn new(rows: &Csr<'_, I>) -> Option<Self> {
-        let mut stored = vec![0_u64; rows.n_features.div_ceil(WORD)];
+        let n_words = rows.n_features.div_ceil(WORD);
+        memory::check_shape::<u64>("a set of features", &[2, n_words]).ok()?;
+        let mut stored = vec![0_u64; n_words];
         for j in rows.indices {
             stored[j.offset() / WORD] |= 1 << (j.offset() % WORD);
         }
@@ -61,7 +64,7 @@ impl<I: Index> CompactIndices<I> {
         if 2 * n_features >= rows.n_features {
             return None;
         }
-        let mut indices = HugePageBuffer::new(rows.indices.len());
+        let mut indices = HugePageBuffer::zeroed(rows.indices.len())?;
         simd::dispatch(Renumber {
             indices: rows.indices,
             stored: &stored,

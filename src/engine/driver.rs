@@ -20,6 +20,9 @@ pub(crate) struct Driver<'a> {
     /// Rows between two polls of the monitor.
     report_rows: usize,
     atomic_batches: bool,
+    /// Values that one row overwrites, and values of the model.
+    undo_values: f64,
+    model_values: f64,
 }
 
 /// Counters of one thread, and its buffers for random orders.
@@ -45,6 +48,8 @@ impl<'a> Driver<'a> {
             monitor,
             report_rows,
             atomic_batches: cost_model.atomic_batches,
+            undo_values: cost_model.undo.unwrap_or(0.0),
+            model_values: cost_model.copy,
         }
     }
 
@@ -90,6 +95,13 @@ impl<'a> Driver<'a> {
                 self.update_in_order(model, rows, undo.as_deref_mut(), unreported)
             }),
         }
+    }
+
+    /// Saves a whole model in the log.
+    pub(crate) fn save(&self, model: &dyn Learner, log: &mut UndoLog) -> Result<()> {
+        log.reserve(self.model_values)?;
+        model.save(log);
+        Ok(())
     }
 
     /// Updates two models with the rows of a training batch each.
@@ -151,6 +163,9 @@ impl<'a> Driver<'a> {
         unreported: &mut usize,
     ) -> Result<()> {
         for rows in self.pieces(rows, 1) {
+            if let Some(log) = &mut undo {
+                log.reserve(self.undo_values * rows.len() as f64)?;
+            }
             model.update(self.data, rows, undo.as_deref_mut())?;
             self.report(rows.len(), unreported)?;
         }

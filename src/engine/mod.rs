@@ -21,6 +21,7 @@ use ndarray::{Array2, Axis, Slice};
 
 use crate::data::Dataset;
 use crate::learners::{CandidateSet, Learner};
+use crate::runtime::memory;
 use crate::{Cost, Error, Folds, Monitor, Resampling, Result};
 
 /// A way to compute out-of-fold outputs of candidates of type `C`.
@@ -81,6 +82,12 @@ pub(crate) fn partition<'f>(folds: &'f dyn Resampling, engine: &str) -> Result<&
     })
 }
 
+/// Zeros for the outputs of `n_rows` held-out rows.
+pub(crate) fn new_outputs(n_rows: usize, n_outputs: usize) -> Result<Vec<f64>> {
+    let what = format_args!("{n_outputs} outputs for each of {n_rows} rows");
+    memory::filled(what, n_rows.saturating_mul(n_outputs), 0.0)
+}
+
 /// What was found of all candidates as one learner: outputs in test order, and their cost.
 pub(crate) type Found = (Vec<f64>, Cost);
 
@@ -100,6 +107,7 @@ pub(crate) fn split_found(
             notes,
         }]);
     }
+    memory::check::<f64>("outputs by candidate", outputs.len() as u64)?;
     let mut start = 0;
     let own = |(number, candidate): (usize, &&dyn Learner)| {
         let columns = start..start + candidate.n_outputs();

@@ -104,12 +104,13 @@ impl DiscreteNaiveBayes {
     pub fn new(options: DiscreteNbOptions, n_features: usize, n_classes: usize) -> Result<Self> {
         options.check()?;
         options.priors.check(n_classes)?;
-        let vectors = (0..n_classes).map(|_| vec![0.0; n_features]);
+        let what = format_args!("a model of {n_classes} classes and X with {n_features} features");
+        let state = State::zeros(what, n_classes, n_features, 2 * n_classes)?;
         Ok(Self {
             options,
             n_features,
             n_classes,
-            state: State::new(vectors, vec![0.0; 2 * n_classes]),
+            state,
         })
     }
 

@@ -80,9 +80,10 @@ impl GaussianDensity {
             n_features,
             state: State::default(),
         };
+        let what = format_args!("a density of X with {n_features} features");
         density.state = match options.covariance {
-            Covariance::Full => State::new([vec![0.0; density.scatter().len()]], vec![]),
-            Covariance::Diagonal => State::new([vec![0.0; 3 * n_features]], vec![0.0]),
+            Covariance::Full => State::zeros(what, 1, density.scatter().len(), 0)?,
+            Covariance::Diagonal => State::zeros(what, 1, n_features.saturating_mul(3), 1)?,
         };
         Ok(density)
     }

@@ -60,12 +60,18 @@ impl GaussianNb {
     pub fn new(options: GaussianNbOptions, n_features: usize, n_classes: usize) -> Result<Self> {
         options.check()?;
         options.priors.check(n_classes)?;
-        let vectors = (0..=n_classes).map(|_| vec![0.0; 3 * n_features]);
+        let what = format_args!("a model of {n_classes} classes and X with {n_features} features");
+        let state = State::zeros(
+            what,
+            n_classes + 1,
+            n_features.saturating_mul(3),
+            n_classes + 1,
+        )?;
         Ok(Self {
             options,
             n_features,
             n_classes,
-            state: State::new(vectors, vec![0.0; n_classes + 1]),
+            state,
         })
     }
 

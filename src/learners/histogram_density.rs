@@ -115,7 +115,7 @@ impl HistogramDensity {
         Ok(Self {
             grid: grid.into(),
             smoothing: options.smoothing,
-            state: State::new([vec![0.0; start]], vec![0.0]),
+            state: State::zeros("bins", 1, start, 1)?,
         })
     }
 

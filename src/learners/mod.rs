@@ -100,6 +100,7 @@ use with_undo;
 macro_rules! state_methods {
     () => {
         fn fork(&self) -> $crate::Result<Box<dyn $crate::learners::Learner>> {
+            self.state.check_copies()?;
             Ok(Box::new(self.clone()))
         }
 

@@ -72,11 +72,12 @@ impl OnlineKMeans {
             "at least 1",
             n_clusters as f64,
         )?;
-        let vectors = (0..n_clusters).map(|_| vec![0.0; n_features]);
+        let what = format_args!("n_clusters={n_clusters} with {n_features} features");
+        let state = State::zeros(what, n_clusters, n_features, n_clusters.saturating_mul(2))?;
         Ok(Self {
             n_features,
             n_clusters,
-            state: State::new(vectors, vec![0.0; 2 * n_clusters]),
+            state,
         })
     }
 

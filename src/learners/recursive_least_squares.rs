@@ -44,6 +44,7 @@ use super::{state_methods, update_method};
 use crate::Result;
 use crate::data::{Dataset, Examples, Layout, with_layout};
 use crate::linalg::packed;
+use crate::runtime::memory;
 use crate::runtime::simd::{self, Simd, WithSimd};
 
 /// Ridge regression that keeps its solution.
@@ -68,6 +69,10 @@ impl RecursiveLeastSquares {
             "at least 1",
             n_outputs as f64,
         )?;
+        let what = format_args!("recursive least squares on X with {n_features} features");
+        let n_values = n_features.saturating_mul(n_outputs);
+        let n_values = n_values.saturating_add(packed::saturating_len(n_features));
+        memory::check::<f64>(what, n_values as u64)?;
         let mut vector = vec![0.0; packed::len(n_features)];
         packed::add_diagonal(&mut vector, n_features, 1.0 / options.alpha);
         vector.resize(vector.len() + n_features * n_outputs, 0.0);

@@ -32,6 +32,7 @@ use super::undo::Undo;
 use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::linalg::packed;
+use crate::runtime::memory;
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Result};
 
@@ -83,12 +84,14 @@ impl RidgeStatistics {
             n_outputs,
             state: State::default(),
         };
-        model.state = State::new([vec![0.0; model.scatter().len()]], vec![]);
+        let what = format_args!("ridge regression on X with {n_features} features");
+        model.state = State::zeros(what, 1, model.scatter().len(), 0)?;
         Ok(model)
     }
 
     /// The weights and the intercept of each output.
     pub fn weights(&self) -> Result<Vec<(Array1<f64>, f64)>> {
+        memory::check::<f64>("the Cholesky factor of XᵀX", self.state.len() as u64)?;
         simd::dispatch(Solve(self)).ok_or_else(|| Error::Parameter {
             name: "alpha",
             rule: "large enough to make XᵀX + alpha·I of the training rows positive definite",

@@ -50,7 +50,7 @@ pub(super) struct Scatter {
 impl Scatter {
     /// The number of values.
     pub(super) fn len(self) -> usize {
-        1 + self.n + packed::len(self.n)
+        packed::saturating_len(self.n).saturating_add(1 + self.n)
     }
 
     /// The means; zeros where sums are taken about zero.

@@ -13,9 +13,22 @@
 //! | write to an unshared vector | nothing |
 //! | copy into another state | all numbers |
 
+use std::fmt::Display;
+use std::iter::{repeat_n, repeat_with};
 use std::sync::Arc;
 
+use rayon::current_num_threads;
+
 use super::undo::{Entry, Undo as _, UndoLog};
+use crate::Result;
+use crate::runtime::memory;
+use crate::runtime::threads::is_parallel;
+
+/// Values that a vector occupies besides its own: its pointer, length, counters and alignment.
+const VECTOR_OVERHEAD: usize = 6;
+
+/// Size of a state from which copies are checked. A check takes less time than such a copy.
+const MIN_CHECKED_COPY_BYTES: u64 = 8 << 20;
 
 /// The numbers of a model: vectors that are shared until they are written, and scalars.
 #[derive(Debug, Default)]
@@ -33,6 +46,40 @@ impl State {
             scalars,
             bytes_copied: 0,
         }
+    }
+
+    /// `n_vectors` vectors of `len` zeros and `n_scalars` zeros; [`Error::Memory`](crate::Error::Memory)
+    /// names `what` if they do not fit.
+    pub fn zeros(
+        what: impl Display,
+        n_vectors: usize,
+        len: usize,
+        n_scalars: usize,
+    ) -> Result<Self> {
+        let per_vector = len.saturating_add(VECTOR_OVERHEAD);
+        let n_values = n_vectors.saturating_mul(per_vector);
+        memory::check::<f64>(what, n_values.saturating_add(n_scalars) as u64)?;
+        let vector = || repeat_n(0.0, len).collect::<Arc<[f64]>>();
+        Ok(Self {
+            vectors: repeat_with(vector).take(n_vectors).collect(),
+            scalars: vec![0.0; n_scalars],
+            bytes_copied: 0,
+        })
+    }
+
+    /// Checks that every thread of the pool can copy the vectors.
+    pub(super) fn check_copies(&self) -> Result<()> {
+        let n_values = self.len() as u64;
+        if n_values * (size_of::<f64>() as u64) < MIN_CHECKED_COPY_BYTES {
+            return Ok(());
+        }
+        let n_copies = if is_parallel() {
+            current_num_threads()
+        } else {
+            1
+        };
+        let what = format_args!("copying a model of {n_values} values for {n_copies} threads");
+        memory::check::<f64>(what, n_values * n_copies as u64)
     }
 
     /// The number of vectors.

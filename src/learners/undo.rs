@@ -4,7 +4,9 @@
 //! last bit. Kernels are written once, against [`Undo`]: with [`NoUndo`] the saving compiles to
 //! nothing, with [`UndoLog`] the update can be reverted.
 
+use crate::Result;
 use crate::data::Row;
+use crate::runtime::memory;
 
 /// Receives every value that an update is about to overwrite. The scalars of a
 /// [`State`](super::State) count as the vector after the last.
@@ -50,6 +52,9 @@ impl Undo for NoUndo {
     fn save_row<R: Row>(&mut self, _: R, _: usize, _: usize, _: &[f64]) {}
 }
 
+/// Entries from which memory is reserved before they are saved.
+const MIN_RESERVED: usize = 1 << 16;
+
 /// Saves everything, so that a state can be reverted to any earlier length of the log.
 #[derive(Debug, Default)]
 pub struct UndoLog {
@@ -71,6 +76,17 @@ impl UndoLog {
     #[allow(clippy::len_without_is_empty)] // a point in time, not a container's size
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Reserves memory for about `n_values` more, if that is much.
+    #[inline]
+    pub(crate) fn reserve(&mut self, n_values: f64) -> Result<()> {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturating
+        let n_values = n_values as usize;
+        if n_values < MIN_RESERVED {
+            return Ok(());
+        }
+        memory::reserve("the undo log", &mut self.entries, n_values)
     }
 
     /// Removes the entries after the first `mark` and hands them to `restore`, the newest run of entries

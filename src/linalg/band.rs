@@ -323,6 +323,7 @@ impl WithSimd for Diagonals<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Monitor;
     use crate::linalg::{Cholesky, mirror_lower, symmetric_eigen};
 
     fn sample(n: usize, width: usize) -> BandMatrix {
@@ -346,7 +347,8 @@ mod tests {
             let diagonals = quadratic_form_diagonals(&factors, a.as_ref());
             for (l, alpha) in [0.0, 3.0].into_iter().enumerate() {
                 let mut solved = a.clone();
-                let dense = Cholesky::new(&shifted(&band, alpha), 0.0).expect("definite");
+                let dense = Cholesky::new(shifted(&band, alpha), 0.0, &Monitor::new());
+                let dense = dense.expect("not cancelled").expect("definite");
                 dense.solve(&mut solved);
                 let expected = product(a.transpose(), solved.as_ref());
                 let found = factors[l].quadratic_form(a.as_ref());
@@ -376,7 +378,8 @@ mod tests {
         assert!((factor.quadratic_form(ones.as_ref())[(0, 0)] - expected).abs() < 1e-14);
         let (n, width) = (60, 3);
         let band = sample(n, width);
-        let (values, _) = symmetric_eigen(&band.to_dense()).expect("finite");
+        let found = symmetric_eigen(band.to_dense(), &Monitor::new()).expect("not cancelled");
+        let (values, _) = found.expect("finite");
         let condition = (values[n - 1] + 1.0) / (values[0] + 1.0);
         let found = band.condition(1.0, &band.factor(1.0));
         assert!((0.5..=1.0).contains(&(found / condition)));

@@ -18,7 +18,10 @@
 
 use super::band::BandMatrix;
 use super::dense::{solve_lower, solve_upper, subtract_product};
-use super::{Mat, MatMut, MatRef, TILE_COLUMNS, add_product, par_tiles, product, symmetric_eigen};
+use super::{
+    Mat, MatMut, MatRef, TILE_COLUMNS, add_product, par_product, par_tiles, product,
+    symmetric_eigen,
+};
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Monitor, Result};
 
@@ -71,13 +74,15 @@ impl BandForm {
     }
 
     /// The eigenvalues, and the same with B diagonal; `None` if the iteration does not converge.
-    pub(crate) fn diagonalize(&self) -> Option<(Vec<f64>, Self)> {
-        let (values, vectors) = symmetric_eigen(&self.band.to_dense())?;
+    pub(crate) fn diagonalize(&self, monitor: &Monitor) -> Result<Option<(Vec<f64>, Self)>> {
+        let Some((values, vectors)) = symmetric_eigen(self.band.to_dense(), monitor)? else {
+            return Ok(None);
+        };
         let diagonal = Self {
             band: BandMatrix::diagonal(&values),
-            q_transposed: product(vectors.transpose(), self.q_transposed.as_ref()),
+            q_transposed: par_product(vectors.transpose(), self.q_transposed.as_ref(), monitor)?,
         };
-        Some((values, diagonal))
+        Ok(Some((values, diagonal)))
     }
 }
 
@@ -272,7 +277,8 @@ mod tests {
                 assert!(is_near(&multiplied_back(&found), &k), "{n} {rank}");
                 let squared = product(found.q_transposed.as_ref(), found.q_transposed.transpose());
                 assert!(is_near(&squared, &Mat::identity(n, n)), "{n} {rank}");
-                let (_, diagonal) = found.diagonalize().expect("finite");
+                let diagonal = found.diagonalize(&Monitor::new()).expect("not cancelled");
+                let (_, diagonal) = diagonal.expect("finite");
                 assert!(is_near(&multiplied_back(&diagonal), &k), "{n} {rank}");
             }
         }

@@ -1,22 +1,78 @@
 //! Eigenvalues of symmetric matrices, QR and Cholesky.
+//!
+//! Each checks the memory that faer will allocate, and runs in the background if it takes long.
 
 use faer::Side;
 use faer::linalg::solvers::{Llt, Solve};
 
 use super::Mat;
+use super::background::in_background;
+use crate::runtime::memory;
+use crate::{Monitor, Result};
+
+/// Values beyond which a matrix is scaled before its eigenvalues are computed: products of four of its
+/// values must neither overflow nor underflow.
+const MAX_UNSCALED: f64 = 1e70;
 
 /// The eigenvalues of a symmetric matrix in increasing order, and its eigenvectors as columns;
-/// `None` if a value is not finite or the iteration does not converge.
-pub(crate) fn symmetric_eigen(a: &Mat<f64>) -> Option<(Vec<f64>, Mat<f64>)> {
+/// `None` if a value of either is not finite, or if the iteration does not converge.
+pub(crate) fn symmetric_eigen(
+    mut a: Mat<f64>,
+    monitor: &Monitor,
+) -> Result<Option<(Vec<f64>, Mat<f64>)>> {
+    let n = a.nrows();
+    // Eigenvectors, their copy, and as much again for the reduction to tridiagonal form.
+    check_memory("the eigenvectors", [4, n, n])?;
+    let Some(unit) = scale_to_unit(&mut a) else {
+        return Ok(None);
+    };
+    let n_multiplications = 4.0 * (n as f64).powi(3);
+    let found = in_background(n_multiplications, monitor, move || {
+        a.self_adjoint_eigen(Side::Lower).ok()
+    })?;
+    let Some(found) = found else { return Ok(None) };
+    let values = found.S().column_vector().iter().map(|d| d * unit);
+    let values: Vec<f64> = values.collect();
+    let all_finite = values.iter().all(|value| value.is_finite());
+    Ok(all_finite.then(|| (values, found.U().to_owned())))
+}
+
+/// Divides a matrix of very large or very small values by a power of two, which is returned: the
+/// iteration does not end on an overflow. `None` if a value is not finite.
+fn scale_to_unit(a: &mut Mat<f64>) -> Option<f64> {
+    let largest = a.norm_max();
     let all_finite = a.col_iter().all(|c| c.iter().all(|v| v.is_finite()));
-    let found = all_finite.then(|| a.self_adjoint_eigen(Side::Lower).ok())??;
-    let values = found.S().column_vector().iter().copied().collect();
-    Some((values, found.U().to_owned()))
+    if !all_finite || largest == 0.0 || (MAX_UNSCALED.recip()..MAX_UNSCALED).contains(&largest) {
+        return all_finite.then_some(1.0);
+    }
+    let unit = largest.log2().floor().exp2();
+    for column in a.col_iter_mut() {
+        column.iter_mut().for_each(|v| *v /= unit);
+    }
+    Some(unit)
+}
+
+fn check_memory(what: &str, shape: [usize; 3]) -> Result<()> {
+    let [_, n_rows, n_columns] = shape;
+    let what = format_args!("{what} of a {n_rows} × {n_columns} matrix");
+    memory::check_shape::<f64>(what, &shape)
+}
+
+/// Multiplications of a QR decomposition.
+fn qr_multiplications(a: &Mat<f64>) -> f64 {
+    a.nrows() as f64 * (a.ncols() as f64).powi(2)
 }
 
 /// The R factor of a QR decomposition: min(m, n) × n.
-pub(super) fn r_factor(a: &Mat<f64>) -> Mat<f64> {
-    let mut r = a.qr().thin_R().to_owned();
+pub(super) fn r_factor(a: Mat<f64>, monitor: &Monitor) -> Result<Mat<f64>> {
+    check_memory("the QR decomposition", [2, a.nrows(), a.ncols()])?;
+    in_background(qr_multiplications(&a), monitor, move || {
+        upper_triangle(a.qr().thin_R().to_owned())
+    })
+}
+
+/// Sets the values below the diagonal to zero.
+fn upper_triangle(mut r: Mat<f64>) -> Mat<f64> {
     for j in 0..r.ncols() {
         for i in j + 1..r.nrows() {
             r[(i, j)] = 0.0;
@@ -26,8 +82,12 @@ pub(super) fn r_factor(a: &Mat<f64>) -> Mat<f64> {
 }
 
 /// Q and R of a QR decomposition, Q with as many columns as R has rows.
-pub(crate) fn thin_qr(a: &Mat<f64>) -> (Mat<f64>, Mat<f64>) {
-    (a.qr().compute_thin_Q(), r_factor(a))
+pub(crate) fn thin_qr(a: Mat<f64>, monitor: &Monitor) -> Result<(Mat<f64>, Mat<f64>)> {
+    check_memory("the QR decomposition", [3, a.nrows(), a.ncols()])?;
+    in_background(2.0 * qr_multiplications(&a), monitor, move || {
+        let qr = a.qr();
+        (qr.compute_thin_Q(), upper_triangle(qr.thin_R().to_owned()))
+    })
 }
 
 /// A Cholesky factorisation.
@@ -35,11 +95,15 @@ pub(crate) struct Cholesky(Llt<f64>);
 
 impl Cholesky {
     /// Factors the lower triangle of `a`; `None` unless every pivot is above `min_pivot`.
-    pub(crate) fn new(a: &Mat<f64>, min_pivot: f64) -> Option<Self> {
-        let factor = a.llt(Side::Lower).ok()?;
-        let l = factor.L();
-        let is_safe = (0..a.nrows()).all(|i| l[(i, i)] * l[(i, i)] > min_pivot);
-        is_safe.then_some(Self(factor))
+    pub(crate) fn new(a: Mat<f64>, min_pivot: f64, monitor: &Monitor) -> Result<Option<Self>> {
+        let n = a.nrows();
+        check_memory("the Cholesky factor", [1, n, n])?;
+        in_background((n as f64).powi(3) / 6.0, monitor, move || {
+            let factor = a.llt(Side::Lower).ok()?;
+            let l = factor.L();
+            let is_safe = (0..n).all(|i| l[(i, i)] * l[(i, i)] > min_pivot);
+            is_safe.then_some(Self(factor))
+        })
     }
 
     /// B ← A⁻¹B.
@@ -65,17 +129,20 @@ mod tests {
 
     #[test]
     fn factors_multiply_back() {
-        for n in [1, 2, 7, 60] {
+        let monitor = Monitor::new();
+        // The last runs in the background.
+        for n in [1, 2, 7, 60, 400] {
             let a = sample(n);
             let mut gram = Mat::zeros(n, n);
             add_outer(gram.as_mut(), a.as_ref());
             let mut gram = mirror_lower(gram);
             assert!(distance(&gram, &product(a.as_ref(), a.transpose())) < 1e-9);
 
-            let r = r_factor(&a.transpose().to_owned());
+            let r = r_factor(a.transpose().to_owned(), &monitor).expect("not cancelled");
             assert!(distance(&gram, &product(r.transpose(), r.as_ref())) < 1e-9);
 
-            let (values, vectors) = symmetric_eigen(&gram).expect("finite");
+            let found = symmetric_eigen(gram.clone(), &monitor).expect("not cancelled");
+            let (values, vectors) = found.expect("finite");
             let scaled = Mat::from_fn(n, n, |i, j| vectors[(i, j)] * values[j]);
             assert!(distance(&gram, &product(scaled.as_ref(), vectors.transpose())) < 1e-8);
 
@@ -83,15 +150,41 @@ mod tests {
                 gram[(i, i)] += 1.0;
             }
             let mut b = gram.clone();
-            Cholesky::new(&gram, 0.0).expect("definite").solve(&mut b);
+            let factor = Cholesky::new(gram, 0.0, &monitor).expect("not cancelled");
+            factor.expect("definite").solve(&mut b);
             assert!(distance(&b, &Mat::identity(n, n)) < 1e-8);
         }
     }
 
     #[test]
     fn singular_and_non_finite_matrices_are_refused() {
+        let monitor = Monitor::new();
         let singular = Mat::from_fn(2, 2, |_, _| 1.0);
-        assert!(Cholesky::new(&singular, 1e-10).is_none());
-        assert!(symmetric_eigen(&Mat::from_fn(2, 2, |_, _| f64::NAN)).is_none());
+        let factor = Cholesky::new(singular, 1e-10, &monitor).expect("not cancelled");
+        assert!(factor.is_none());
+        let undefined = Mat::from_fn(2, 2, |_, _| f64::NAN);
+        let found = symmetric_eigen(undefined, &monitor).expect("not cancelled");
+        assert!(found.is_none());
+    }
+
+    #[test]
+    fn values_near_the_limits_of_the_range_do_not_overflow() {
+        let eigen = |a: Mat<f64>| symmetric_eigen(a, &Monitor::new()).expect("not cancelled");
+        let n = 50;
+        let (expected, _) = eigen(mirror_lower(sample(n))).expect("finite");
+        for scale in [1e-300, 1e305] {
+            let a = mirror_lower(Mat::from_fn(n, n, |i, j| sample(n)[(i, j)] * scale));
+            let (values, vectors) = eigen(a).expect("finite");
+            for (value, expected) in values.iter().zip(&expected) {
+                assert!(
+                    (value / scale - expected).abs() < 1e-11,
+                    "{value} {expected}"
+                );
+            }
+            let squared = product(vectors.transpose(), vectors.as_ref());
+            assert!(distance(&squared, &Mat::identity(n, n)) < 1e-12);
+        }
+        // The largest eigenvalue is beyond the range.
+        assert!(eigen(Mat::from_fn(n, n, |_, _| 1e307)).is_none());
     }
 }

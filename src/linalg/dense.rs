@@ -1,12 +1,15 @@
 //! Products, triangular solves, and tiles of columns on all threads.
 
+use std::fmt::Display;
+
 use faer::linalg::matmul::triangular::BlockStructure::{Rectangular, TriangularLower};
 use faer::linalg::matmul::{matmul, triangular};
 use faer::linalg::triangular_solve;
 use faer::{Accum, Par};
 
 use super::{Mat, MatMut, MatRef};
-use crate::runtime::cache;
+use crate::runtime::{cache, memory};
+use crate::{Monitor, Result};
 
 /// Columns of a tile, the unit of parallel work: a multiple of the twelve columns of a matrix
 /// product's micro-kernel.
@@ -35,6 +38,13 @@ pub(crate) fn par_tiles(
     );
 }
 
+/// A matrix of zeros; [`Error::Memory`](crate::Error::Memory) names `what` if it does not fit.
+pub(crate) fn zeros(what: impl Display, n_rows: usize, n_columns: usize) -> Result<Mat<f64>> {
+    let what = format_args!("{what} of {n_rows} × {n_columns} values");
+    memory::check_shape::<f64>(what, &[n_rows, n_columns])?;
+    Ok(Mat::zeros(n_rows, n_columns))
+}
+
 /// A view of values in row-major order.
 pub(crate) fn row_major(values: &[f64], n_rows: usize, n_columns: usize) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(values, n_rows, n_columns)
@@ -45,6 +55,23 @@ pub(crate) fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());
     matmul(out.as_mut(), Accum::Replace, a, b, 1.0, Par::Seq);
     out
+}
+
+/// AB on all threads, in tiles of columns.
+pub(crate) fn par_product(
+    a: MatRef<'_, f64>,
+    b: MatRef<'_, f64>,
+    monitor: &Monitor,
+) -> Result<Mat<f64>> {
+    let mut out = zeros("a product", a.nrows(), b.ncols())?;
+    par_tiles(0, out.as_mut(), &|first, tile| {
+        if monitor.check().is_ok() {
+            let own = b.get(.., first..first + tile.ncols());
+            matmul(tile, Accum::Replace, a, own, 1.0, Par::Seq);
+        }
+    });
+    monitor.check()?;
+    Ok(out)
 }
 
 /// C ← C + AB.

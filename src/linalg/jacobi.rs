@@ -12,6 +12,7 @@
 //! Anal. Appl. 13 (1992).
 
 use super::Mat;
+use crate::runtime::memory;
 use crate::{Monitor, Result};
 
 /// Upper bound on the sweeps; about eight suffice.
@@ -30,11 +31,12 @@ pub(crate) struct Svd {
 /// The singular value decomposition of `a`.
 pub(crate) fn jacobi_svd(a: &Mat<f64>, monitor: &Monitor) -> Result<Svd> {
     let n = a.ncols();
+    let what = format_args!("the singular values of a {} × {n} matrix", a.nrows());
+    memory::check_shape::<f64>(what, &[4, a.nrows().max(n), n])?;
     let mut w = a.clone();
     let mut v = Mat::identity(n, n);
     for _ in 0..MAX_SWEEPS {
-        monitor.check()?;
-        if !sweep(&mut w, &mut v) {
+        if !sweep(&mut w, &mut v, monitor)? {
             break;
         }
     }
@@ -49,10 +51,11 @@ pub(crate) fn jacobi_svd(a: &Mat<f64>, monitor: &Monitor) -> Result<Svd> {
 }
 
 /// Rotates every pair of columns once; returns false if all were orthogonal already.
-fn sweep(w: &mut Mat<f64>, v: &mut Mat<f64>) -> bool {
+fn sweep(w: &mut Mat<f64>, v: &mut Mat<f64>, monitor: &Monitor) -> Result<bool> {
     let tolerance = f64::EPSILON * (w.nrows() as f64).sqrt();
     let mut has_rotated = false;
     for i in 0..w.ncols() {
+        monitor.check()?;
         for j in i + 1..w.ncols() {
             let (a, b) = (w.col(i).norm_l2(), w.col(j).norm_l2());
             if a == 0.0 || b == 0.0 {
@@ -70,7 +73,7 @@ fn sweep(w: &mut Mat<f64>, v: &mut Mat<f64>) -> bool {
             rotate(v, (i, j), (c, c * t));
         }
     }
-    has_rotated
+    Ok(has_rotated)
 }
 
 /// (x_i, x_j) ← (c·x_i − s·x_j, s·x_i + c·x_j).

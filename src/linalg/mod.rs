@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `dense` | products, triangular solves, tiles of columns on all threads |
 //! | `decompositions` | eigenvalues of symmetric matrices, QR, Cholesky |
+//! | `background` | long calls on a thread of their own, which can be abandoned |
 //! | `jacobi` | singular values to high relative accuracy |
 //! | `lanczos` | extreme eigenvalues by the Lanczos method |
 //! | `tsqr` | the R factor of tall matrices that are read in blocks of rows |
@@ -17,6 +18,7 @@
 
 #![allow(clippy::doc_markdown)] // formulas are not code
 
+mod background;
 mod band;
 mod band_reduction;
 mod decompositions;
@@ -31,7 +33,8 @@ pub(crate) use band::{BandFactor, quadratic_form_diagonals};
 pub(crate) use band_reduction::BandForm;
 pub(crate) use decompositions::{Cholesky, symmetric_eigen, thin_qr};
 pub(crate) use dense::{
-    TILE_COLUMNS, add_outer, add_product, mirror_lower, par_tiles, product, row_major,
+    TILE_COLUMNS, add_outer, add_product, mirror_lower, par_product, par_tiles, product, row_major,
+    zeros,
 };
 pub(crate) use faer::{Mat, MatMut, MatRef};
 pub(crate) use jacobi::jacobi_svd;

@@ -13,6 +13,12 @@ pub(crate) fn len(n: usize) -> usize {
     n * (n + 1) / 2
 }
 
+/// [`len`] that does not overflow.
+pub(crate) fn saturating_len(n: usize) -> usize {
+    let n = n as u128;
+    usize::try_from(n * (n + 1) / 2).unwrap_or(usize::MAX)
+}
+
 /// The range of row `i`.
 #[inline(always)]
 fn row(i: usize) -> Range<usize> {

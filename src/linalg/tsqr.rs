@@ -10,6 +10,7 @@
 
 use super::decompositions::r_factor;
 use super::{Mat, row_major};
+use crate::runtime::memory;
 use crate::{Monitor, Result};
 
 /// R of `rows`, of which `write` writes one, `width` values each: at most `width` rows.
@@ -23,12 +24,14 @@ pub(crate) fn tsqr(
     let block_rows = (4 * width).max(1024);
     if rows.len() <= block_rows {
         monitor.check()?;
+        let what = format_args!("a block of {} rows and {width} columns", rows.len());
+        memory::check_shape::<f64>(what, &[2, rows.len(), width])?;
         let mut values = vec![0.0; rows.len() * width];
         for (out, &row) in values.chunks_exact_mut(width.max(1)).zip(rows) {
             write(row, out);
         }
         let block = row_major(&values, rows.len(), width).to_owned();
-        return Ok(r_factor(&block));
+        return r_factor(block, monitor);
     }
     let (left, right) = rows.split_at((rows.len() / 2).next_multiple_of(block_rows));
     let (left, right) = rayon::join(
@@ -44,5 +47,5 @@ pub(crate) fn tsqr(
             bottom[(i - n, j)]
         }
     });
-    Ok(r_factor(&stacked))
+    r_factor(stacked, monitor)
 }

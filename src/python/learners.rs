@@ -8,9 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use super::convert::{ExamplesArg, RowsArg, to_matrix};
-use super::run::run;
+use super::run::{guarded, run};
 use crate::data::Dataset;
+use crate::engine::new_outputs;
 use crate::learners::{self, Learner, LearnerSpec, Parameter, Parameters};
+use crate::runtime::memory;
 use crate::runtime::random::permutation;
 use crate::{Monitor, Result};
 
@@ -79,8 +81,11 @@ impl PyLearner {
             parameters: read_parameters(parameters)?,
         };
         let model = match state {
-            None => spec.build()?,
-            Some(state) => spec.restore(state.as_slice()?)?,
+            None => guarded(|| spec.build())?,
+            Some(state) => {
+                let state = state.as_slice()?;
+                guarded(|| spec.restore(state))?
+            }
         };
         Ok(Self { spec, model })
     }
@@ -98,7 +103,7 @@ impl PyLearner {
             n_features,
             n_targets,
             self.parameters(py)?,
-            self.state(py),
+            self.state(py)?,
         );
         Ok((py.get_type::<Self>(), arguments))
     }
@@ -136,7 +141,7 @@ impl PyLearner {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let data = Dataset::new(X.rows()?);
         let n_outputs = self.model.n_outputs();
-        let mut outputs = vec![0.0; data.n_rows() * n_outputs];
+        let mut outputs = new_outputs(data.n_rows(), n_outputs)?;
         let outputs = run(py, 1, None, |monitor| {
             let mut rest = outputs.as_mut_slice();
             for_batches(data.n_rows(), monitor, |rows| {
@@ -152,7 +157,7 @@ impl PyLearner {
     /// The fitted parameters by scikit-learn's names.
     fn fitted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fitted = PyDict::new(py);
-        for (name, values) in self.model.fitted()? {
+        for (name, values) in guarded(|| self.model.fitted())? {
             fitted.set_item(name, values.into_pyarray(py))?;
         }
         Ok(fitted)
@@ -172,8 +177,10 @@ impl PyLearner {
 
     /// All values of the model.
     #[getter]
-    fn state<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.model.state().to_vec().into_pyarray(py)
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let state = self.model.state();
+        memory::check::<f64>("a copy of the model", state.len() as u64)?;
+        Ok(state.to_vec().into_pyarray(py))
     }
 
     /// The hyper-parameters by their names, as they were given.
@@ -210,6 +217,8 @@ impl PyLearner {
 fn read_parameters(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
     let named = parameters.iter().map(|(name, value)| {
         let name: String = name.extract()?;
+        // Read, copied, and made a part of the learner.
+        memory::check::<f64>(&name, 3 * n_numbers(&value) as u64)?;
         let value = read_parameter(&value).map_err(|_| {
             PyTypeError::new_err(format!(
                 "{name} must be a number, text, lists of numbers or None, got {value}"
@@ -220,6 +229,16 @@ fn read_parameters(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
     named
         .collect::<PyResult<Vec<_>>>()
         .map(|named| named.into_iter().collect())
+}
+
+/// The number of values of a parameter: of a number, a list or lists.
+fn n_numbers(value: &Bound<'_, PyAny>) -> usize {
+    let Ok(n_items) = value.len() else { return 1 };
+    let lengths = value.try_iter().map(|items| {
+        let lengths = items.map_while(|item| item.ok()?.len().ok());
+        lengths.sum::<usize>()
+    });
+    n_items.max(lengths.unwrap_or(0))
 }
 
 fn read_parameter(value: &Bound<'_, PyAny>) -> PyResult<Parameter> {

@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyList};
 
 use super::convert::{ExamplesArg, RowsArg, cost_by_name};
 use super::incremental::ResamplingArg;
-use super::run::run;
+use super::run::{guarded, run};
 use crate::folds::Resampling;
 use crate::svm::cv::Outcome;
 use crate::svm::kernel::Kernel;
@@ -124,12 +124,13 @@ pub(super) fn svm_decide<'py>(
     model: ModelArg<'py>,
     settings: SvmParams<'py>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let gamma = settings.gammas.first().copied().unwrap_or(f64::NAN);
     let predictor = Predictor {
         support: support_vectors.rows()?,
         class_starts: model.starts.as_array(),
         coefficients: model.coefficients.as_array(),
         intercepts: model.intercepts.as_array(),
-        kernel: settings.kernel(settings.gammas[0])?,
+        kernel: settings.kernel(gamma)?,
     };
     let rows = X.rows()?;
     let found = run(py, settings.n_jobs, None, |monitor| {
@@ -202,6 +203,18 @@ pub(super) fn svm_vote<'py>(
     py: Python<'py>,
     decisions: PyReadonlyArray2<'py, f64>,
     n_classes: usize,
-) -> Bound<'py, PyArray1<usize>> {
-    multiclass::vote(decisions.as_array(), n_classes).into_pyarray(py)
+) -> PyResult<Bound<'py, PyArray1<usize>>> {
+    let found = guarded(|| {
+        let decisions = decisions.as_array();
+        let n_pairs = n_classes.saturating_mul(n_classes.saturating_sub(1)) / 2;
+        if decisions.ncols() != n_pairs {
+            return Err(Error::Shape {
+                what: "decision values of a row",
+                expected: n_pairs,
+                found: decisions.ncols(),
+            });
+        }
+        Ok(multiclass::vote(decisions, n_classes))
+    })?;
+    Ok(found.into_pyarray(py))
 }

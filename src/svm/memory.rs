@@ -1,11 +1,7 @@
 //! The memory budget for kernel values.
 
-use std::fs::read_to_string;
-
+use crate::runtime::memory;
 use crate::{Error, Result};
-
-/// Free memory assumed where the system does not report it.
-const ASSUMED_FREE_BYTES: u64 = 4 << 30;
 
 /// A number of bytes for kernel values, possibly a share of a larger budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,21 +11,21 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// Half of the free memory.
+    /// Half of the available memory.
     fn default() -> Self {
-        Self::of(free() / 2)
+        Self::of(memory::available() / 2)
     }
 }
 
 impl Budget {
-    /// `megabytes` (of 2²⁰ bytes), or half of the free memory.
+    /// `megabytes` (of 2²⁰ bytes) or all available memory, whichever is less; by default half of it.
     pub fn new(megabytes: Option<f64>) -> Result<Self> {
         match megabytes {
             None => Ok(Self::default()),
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked
-            Some(size) if size > 0.0 && size.is_finite() => {
-                Ok(Self::of((size * 1_048_576.0) as u64))
-            }
+            Some(size) if size > 0.0 && size.is_finite() => Ok(Self::of(
+                memory::available().min((size * 1_048_576.0) as u64),
+            )),
             Some(size) => Err(Error::parameter("memory_mb", "positive and finite", size)),
         }
     }
@@ -80,26 +76,6 @@ impl Budget {
             parts => format!("{megabytes:.3} for {parts} of them"),
         }
     }
-}
-
-/// Memory available without swapping (Linux), within the limit of the control group.
-fn free() -> u64 {
-    let system = read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text
-            .lines()
-            .find(|line| line.starts_with("MemAvailable:"))?;
-        let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-        Some(kilobytes << 10)
-    });
-    let number = |name: &str| -> Option<u64> {
-        let path = format!("/sys/fs/cgroup/memory.{name}");
-        read_to_string(path).ok()?.trim().parse().ok()
-    };
-    let container = number("max")
-        .zip(number("current"))
-        .map(|(limit, used)| limit.saturating_sub(used));
-    let known = [system, container].into_iter().flatten();
-    known.min().unwrap_or(ASSUMED_FREE_BYTES)
 }
 
 #[cfg(test)]

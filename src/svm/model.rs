@@ -8,13 +8,14 @@ use rayon::prelude::*;
 
 use super::candidate::Candidate;
 use super::dual::{Solution, Start};
-use super::gram::Gram;
+use super::gram::{Gram, check_panels};
 use super::kernel::{self, Columns, Kernel, PANEL_ROWS, Panel};
 use super::memory::Budget;
 use super::multiclass::pairs;
 use super::problem::BinaryProblems;
 use super::smo;
 use crate::data::{Dataset, Examples, Layout, Rows, with_layout};
+use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
 /// Support vectors and their coefficients, in LIBSVM's layout.
@@ -166,7 +167,11 @@ impl Predictor<'_> {
             kernel::squared_norms(support, &order)
         };
         let problems = self.problems();
-        let mut decision_values = Array2::zeros((rows.n_rows(), n_problems));
+        check_panels(rows)?;
+        let shape = [rows.n_rows(), n_problems];
+        let what = format_args!("{n_problems} decision values of {} rows", shape[0]);
+        memory::check_shape::<f64>(what, &shape)?;
+        let mut decision_values = Array2::zeros(shape);
         decision_values
             .as_slice_mut()
             .unwrap_or_default()

@@ -70,10 +70,11 @@ use recursion::{Node, Plan, Subtree};
 
 use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, partition, split_found,
-    split_found_with_models,
+    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, new_outputs, partition,
+    split_found, split_found_with_models,
 };
 use crate::learners::{CandidateSet, Learner, Order};
+use crate::runtime::memory;
 use crate::{Folds, Monitor, Resampling, Result};
 
 /// How a node of the tree comes back to its model.
@@ -175,6 +176,7 @@ impl Tree {
         if let Some(models) = models {
             placed.restore_models(models);
         }
+        memory::check::<f64>("outputs in test order", outputs.len() as u64)?;
         Ok((placed.restore_outputs(&outputs, learner.n_outputs()), cost))
     }
 
@@ -231,7 +233,7 @@ impl Tree {
         let n_levels = usize::BITS - (folds.len() - 1).leading_zeros();
         let expected = (n_samples as u64) * u64::from(n_levels + 1);
         monitor.expect(expected);
-        let mut outputs = vec![0.0; n_samples * tree.n_outputs];
+        let mut outputs = new_outputs(n_samples, tree.n_outputs)?;
         let mut workspace = pool.acquire();
         let mut model = workspace.fork(learner)?;
         workspace.counters.cost.fits += 1;

@@ -142,7 +142,7 @@ impl Subtree<'_> {
         let Workspace { log, counters, .. } = workspace;
         let mark = log.len();
         if self.plan.saves_whole_model(batch.len()) {
-            model.save(log);
+            self.driver.save(model, log)?;
             self.driver.update(model, &batch, None, counters)?;
         } else {
             self.driver.update(model, &batch, Some(log), counters)?;

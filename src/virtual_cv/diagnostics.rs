@@ -25,9 +25,9 @@ impl<R: Layout> LinearProblem<'_, R> {
     pub(super) fn diagnostics(&self, path: &RidgePath, monitor: &Monitor) -> Result<Diagnostics> {
         let n = self.n_rows();
         let folds = Folds::leave_one_out(n)?;
-        if self.rows.n_features() >= n
-            && let Some(dual) = self.dual(path, monitor)?
-        {
+        let is_dual = self.rows.n_features() >= n;
+        self.check_memory(is_dual)?;
+        if is_dual && let Some(dual) = self.dual(path, monitor)? {
             return leave_one_out(&dual, self, path, monitor);
         }
         let primal = Primal::new(self, path, &folds, monitor)?.ok_or_else(|| Error::Parameter {

@@ -12,6 +12,7 @@ use super::primal::Primal;
 use super::refit::Fitted;
 use crate::data::Layout;
 use crate::linalg::{self, Cholesky, Mat};
+use crate::runtime::memory;
 use crate::{Monitor, Resampling, Result};
 
 /// The smallest sum of squared errors relative to the terms that cancel in it: about ten of its
@@ -65,11 +66,13 @@ impl<R: Layout> Primal<'_, R> {
         fold: usize,
         monitor: &Monitor,
     ) -> Result<Option<Downdated>> {
+        let width = self.problem.width();
+        memory::check_shape::<f64>(format_args!("fold {fold}"), &[6, width, width])?;
         let held_out = HeldOut::new(folds, fold);
         // The moments of the removed rows or of the training rows, whichever are fewer.
         let is_removed = !held_out.has_repeats && 2 * held_out.removed.len() <= folds.n_samples();
         let moments = match self.moments.folds.get(fold) {
-            Some(moments) if self.is_from_gram && is_removed => self.rotate(moments),
+            Some(moments) if self.is_from_gram && is_removed => self.rotate(moments, monitor)?,
             _ if is_removed => self.coord_moments(&held_out.removed, monitor)?,
             _ => self.coord_moments(&training_rows(folds, fold), monitor)?,
         };
@@ -94,7 +97,7 @@ impl<R: Layout> Primal<'_, R> {
                     inner + diagonal * penalty(i) * g[(i, l)]
                 }
             });
-            let Some(factor) = Cholesky::new(&system, MIN_PIVOT) else {
+            let Some(factor) = Cholesky::new(system, MIN_PIVOT, monitor)? else {
                 return Ok(None);
             };
             let mut b = Mat::from_fn(n, q, |i, o| {
@@ -125,23 +128,28 @@ impl<R: Layout> Primal<'_, R> {
     }
 
     /// Σ w·bbᵀ with b = (z, 1, y − ȳ), from Σ w·aaᵀ with a = (x − shift, y, 1).
-    fn rotate(&self, moments: &Mat<f64>) -> Mat<f64> {
+    fn rotate(&self, moments: &Mat<f64>, monitor: &Monitor) -> Result<Mat<f64>> {
         let moments = linalg::mirror_lower(moments.clone());
         let map = self.coordinate_map();
-        let half = linalg::product(map.as_ref(), moments.as_ref());
-        linalg::product(half.as_ref(), map.transpose())
+        let half = linalg::par_product(map.as_ref(), moments.as_ref(), monitor)?;
+        linalg::par_product(half.as_ref(), map.transpose(), monitor)
     }
 
     /// Σ w·bbᵀ over `rows`.
     fn coord_moments(&self, rows: &[usize], monitor: &Monitor) -> Result<Mat<f64>> {
         if self.is_from_gram {
             let frame = &self.moments.frame;
-            return Ok(self.rotate(&self.problem.second_moments(frame, rows, monitor)?));
+            let moments = self.problem.second_moments(frame, rows, monitor)?;
+            return self.rotate(&moments, monitor);
         }
         let (n, q) = (self.n_coordinates(), self.target_mean.len());
         let targets = &self.problem.targets;
         par_sum(rows, n + q, monitor, &|rows, total| {
             for rows in rows.chunks(PANEL_ROWS) {
+                // The sum is not used after a cancellation.
+                if monitor.check().is_err() {
+                    return;
+                }
                 let z = self.scaled_coords(rows, |row| targets.root_weight(row));
                 let b = Mat::from_fn(n + q, rows.len(), |i, c| {
                     if i < n {

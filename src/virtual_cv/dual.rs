@@ -61,10 +61,10 @@ impl<'a> Dual<'a> {
         let axis = fit_intercept.then(|| roots.clone());
         let form = BandForm::new(gram, axis, monitor)?;
         let is_far_from_mean = fit_intercept && form.band.trace() * MAX_CENTRING_RATIO < trace;
-        let Some((form, factors)) = (!is_far_from_mean)
-            .then(|| factors(form, &alphas))
-            .flatten()
-        else {
+        if is_far_from_mean {
+            return Ok(None);
+        }
+        let Some((form, factors)) = factors(form, &alphas, monitor)? else {
             return Ok(None);
         };
         let target_mean = target_mean(targets, n, fit_intercept);
@@ -144,28 +144,34 @@ fn weigh(gram: &mut Mat<f64>, roots: &[f64]) -> Option<f64> {
 
 /// A factor for every λ, of the diagonal form if the band is not definite; `None` if they are too
 /// badly conditioned.
-fn factors(form: BandForm, alphas: &[f64]) -> Option<(BandForm, Vec<BandFactor>)> {
+fn factors(
+    form: BandForm,
+    alphas: &[f64],
+    monitor: &Monitor,
+) -> Result<Option<(BandForm, Vec<BandFactor>)>> {
     let factor = |form: &BandForm| -> Vec<BandFactor> {
         let alphas = alphas.par_iter();
         alphas.map(|&alpha| form.band.factor(alpha)).collect()
     };
     let found = factor(&form);
-    if found.iter().all(BandFactor::is_definite) {
-        let smallest = (0..alphas.len()).min_by(|&i, &j| alphas[i].total_cmp(&alphas[j]))?;
+    let smallest = (0..alphas.len()).min_by(|&i, &j| alphas[i].total_cmp(&alphas[j]));
+    if let Some(smallest) = smallest.filter(|_| found.iter().all(BandFactor::is_definite)) {
         let condition = form.band.condition(alphas[smallest], &found[smallest]);
-        return (condition <= MAX_CONDITION).then_some((form, found));
+        return Ok((condition <= MAX_CONDITION).then_some((form, found)));
     }
     // Without pivoting the factor of an indefinite band matrix is unstable; that of a diagonal is not.
-    let (values, form) = form.diagonalize()?;
+    let Some((values, form)) = form.diagonalize(monitor)? else {
+        return Ok(None);
+    };
     let is_safe = |alpha: &f64| {
         let sizes = values.iter().map(|d| (d + alpha).abs());
         let largest = sizes.clone().fold(0.0, f64::max);
         sizes.fold(f64::INFINITY, f64::min) * MAX_CONDITION >= largest && largest.is_finite()
     };
-    alphas.iter().all(is_safe).then(|| {
+    Ok(alphas.iter().all(is_safe).then(|| {
         let found = factor(&form);
         (form, found)
-    })
+    }))
 }
 
 impl Hat for Dual<'_> {
@@ -195,8 +201,8 @@ impl Hat for Dual<'_> {
     fn one_minus_h(&self, a: &Mat<f64>) -> Mat<f64> {
         linalg::quadratic_form_diagonals(&self.factors, a.as_ref())
     }
-    fn system(&self, alpha: usize, a: MatRef<'_, f64>) -> Mat<f64> {
-        self.factors[alpha].quadratic_form(a)
+    fn system(&self, alpha: usize, a: MatRef<'_, f64>, _: &Monitor) -> Result<Mat<f64>> {
+        Ok(self.factors[alpha].quadratic_form(a))
     }
     fn apply_g(&self, alpha: usize, b: MatMut<'_, f64>) {
         apply_g(&self.factors[alpha], b);
@@ -224,7 +230,7 @@ impl<R: Layout> LinearProblem<'_, R> {
     /// ⟨x_i, x_j⟩ of all rows, the lower triangle.
     fn inner_products(&self, frame: &AffineFrame, monitor: &Monitor) -> Result<Mat<f64>> {
         let (n, p) = (self.n_rows(), self.rows.n_features());
-        let mut gram = Mat::zeros(n, n);
+        let mut gram = linalg::zeros("the Gram matrix of X", n, n)?;
         if frame.is_identity() && is_sparse(&self.rows) {
             par_tiles(0, gram.as_mut(), &|first, columns| {
                 self.fill_sparse(first, columns, monitor);

@@ -43,7 +43,7 @@ pub(super) trait Hat: Sync {
     /// The diagonal of E for rows with coordinates `a`: 1 − h, one column per row, one row per λ.
     fn one_minus_h(&self, a: &Mat<f64>) -> Mat<f64>;
     /// E = εI − AGAᵀ for rows with coordinates `a` and one λ.
-    fn system(&self, alpha: usize, a: MatRef<'_, f64>) -> Mat<f64>;
+    fn system(&self, alpha: usize, a: MatRef<'_, f64>, monitor: &Monitor) -> Result<Mat<f64>>;
     /// B ← GB, for one λ.
     fn apply_g(&self, alpha: usize, b: MatMut<'_, f64>);
 
@@ -189,7 +189,8 @@ fn solve(
     }
     for alpha in 0..n_alphas {
         monitor.check()?;
-        let Some(factor) = Cholesky::new(&hat.system(alpha, a), hat.min_pivot()) else {
+        let system = hat.system(alpha, a, monitor)?;
+        let Some(factor) = Cholesky::new(system, hat.min_pivot(), monitor)? else {
             return Ok(false);
         };
         let mut b = Mat::from_fn(l, q, |i, o| e[(alpha * q + o, range.start + i)]);

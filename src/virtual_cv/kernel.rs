@@ -7,6 +7,7 @@ use super::held_out::training_rows;
 use super::problem::WeightedTargets;
 use crate::data::{Dataset, Dense, Layout, Rows};
 use crate::linalg::{self, Mat};
+use crate::runtime::memory;
 use crate::{Error, Monitor, Resampling, Result};
 
 /// The condition number of K + λI, max |d + λ| / min |d + λ|, that leaves six digits in a refit.
@@ -60,10 +61,11 @@ impl<'a> KernelProblem<'a> {
         monitor.expect(k as u64);
         let refit_fold = |fold: usize, collector: &mut S| {
             let (train, test) = (training_rows(folds, fold), folds.held_out(fold));
-            let found = self.refit(alphas, &train, test, fold)?;
+            let found = self.refit(alphas, &train, test, fold, monitor)?;
             collector.add(fold, found.as_ref());
             Ok(())
         };
+        memory::check_shape::<f64>(format_args!("the band form of K, {n} × {n},"), &[4, n, n])?;
         let gram = Mat::from_fn(n, n, |i, j| self.gram.row(i)[j]);
         match Dual::new(gram, self.targets, alphas, false, monitor)? {
             Some(dual) => eliminate_all(&dual, folds, collector, &refit_fold, monitor),
@@ -78,20 +80,30 @@ impl<'a> KernelProblem<'a> {
         train: &[usize],
         test: &[usize],
         fold: usize,
+        monitor: &Monitor,
     ) -> Result<Mat<f64>> {
         let has_weight = |row: &&usize| self.targets.root_weight(**row) > 0.0;
         let train: Vec<usize> = train.iter().filter(has_weight).copied().collect();
         let (n, q) = (train.len(), self.targets.n_outputs);
         let value = |i: usize, j: usize| self.gram.row(i)[j];
         let root = |i: usize| self.targets.root_weight(train[i]);
+        let what = format_args!("the kernel matrix of the {n} training rows of fold {fold}");
+        memory::check_shape::<f64>(what, &[n, n])?;
         let gram = Mat::from_fn(n, n, |i, j| root(i) * root(j) * value(train[i], train[j]));
+        if !gram.norm_max().is_finite() {
+            return Err(Error::Undetermined {
+                fold,
+                reason: "its weighted kernel matrix overflows; scale K or the weights".into(),
+            });
+        }
         let undetermined = || Error::Undetermined {
             fold,
             reason: "alpha is too small for its kernel matrix, which is singular to rounding; \
                      raise alpha"
                 .into(),
         };
-        let (values, vectors) = linalg::symmetric_eigen(&gram).ok_or_else(undetermined)?;
+        let found = linalg::symmetric_eigen(gram, monitor)?;
+        let (values, vectors) = found.ok_or_else(undetermined)?;
         for alpha in alphas {
             let sizes = values.iter().map(|d| (d + alpha).abs());
             let largest = sizes.clone().fold(0.0, f64::max);

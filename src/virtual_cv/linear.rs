@@ -8,6 +8,7 @@ use super::problem::{LinearProblem, RidgePath};
 use super::refit::Fitted;
 use super::scaled::Scaled;
 use crate::data::Layout;
+use crate::runtime::memory;
 use crate::{Monitor, Resampling, Result};
 
 impl<R: Layout> LinearProblem<'_, R> {
@@ -28,6 +29,7 @@ impl<R: Layout> LinearProblem<'_, R> {
         };
         let (n, p) = (self.n_rows(), self.rows.n_features());
         let is_dual = p >= n && !collector.needs_coefficients();
+        self.check_memory(is_dual)?;
         let has_zero_weights = self.targets.has_zero_weights();
         // Rows of zero weight are predicted, and may lie outside the span of the others.
         if let Some(scaler) = path.effective_scaler(p >= n || has_zero_weights) {
@@ -77,6 +79,16 @@ impl<R: Layout> LinearProblem<'_, R> {
             }
             Ok(())
         })
+    }
+
+    /// Checks the memory of the fit to all rows: a few n × n matrices in the dual form, otherwise p × p.
+    pub(super) fn check_memory(&self, is_dual: bool) -> Result<()> {
+        let (n, p) = (self.n_rows(), self.rows.n_features());
+        let (n_matrices, order) = if is_dual { (4, n) } else { (8, self.width()) };
+        let what = format_args!("least squares on X of {n} rows and {p} features");
+        memory::check_shape::<f64>(what, &[n_matrices, order, order])?;
+        let what = format_args!("the columns of X with {p} features");
+        memory::check_shape::<f64>(what, &[8, p])
     }
 
     /// Passes the predictions of a fitted fold, and its coefficients if needed, to `collector`.

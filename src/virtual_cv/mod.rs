@@ -79,6 +79,7 @@ pub use model::{Family, KernelRidge, LinearModel, Model, Scaler};
 use ndarray::{Array3, Array4, Axis};
 
 use crate::data::{Dataset, with_layout};
+use crate::runtime::memory;
 use crate::{Cost, Engine, Error, Monitor, OutOfFold, Resampling, Result};
 use collect::{Collector, MseAccumulator, Predictions};
 use kernel::KernelProblem;
@@ -213,8 +214,14 @@ fn predict<M: Model>(
         if needs_coefficients { k } else { 0 },
         data.n_features() + 1,
     );
-    let mut predictions = Array3::zeros((offsets[k], candidates.len(), q));
-    let mut coefficients = Array4::zeros((n_kept, candidates.len(), q, width));
+    let predicted = [offsets[k], candidates.len(), q];
+    let what = format_args!("predictions of {} rows", offsets[k]);
+    memory::check_shape::<f64>(what, &predicted)?;
+    let mut predictions = Array3::zeros(predicted);
+    let kept = [n_kept, candidates.len(), q, width];
+    let what = format_args!("coefficients of {width} features in {n_kept} folds");
+    memory::check_shape::<f64>(what, &kept)?;
+    let mut coefficients = Array4::zeros(kept);
     let collector = Predictions {
         offsets: &offsets,
         width: candidates.len() * q,

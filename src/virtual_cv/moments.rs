@@ -221,7 +221,7 @@ impl<R: Layout> LinearProblem<'_, R> {
                 folds: vec![],
             });
         };
-        let mut all = Mat::zeros(width, width);
+        let mut all = linalg::zeros("second moments", width, width)?;
         let mut each = vec![];
         for fold in 0..folds.len() {
             let own = self.second_moments(&frame, folds.rows(fold..fold + 1), monitor)?;
@@ -286,14 +286,19 @@ impl<R: Layout> LinearProblem<'_, R> {
         monitor: &Monitor,
     ) -> Result<Mat<f64>> {
         par_sum(rows, self.width(), monitor, &|rows, total| {
-            if frame.is_identity() && is_sparse(&self.rows) {
-                for &row in rows {
-                    self.add_sparse(row, total);
-                }
-                return;
-            }
-            let mut panel = RowPanel::new(self.width());
+            let is_added_sparse = frame.is_identity() && is_sparse(&self.rows);
+            let mut panel = RowPanel::new(if is_added_sparse { 0 } else { self.width() });
             for rows in rows.chunks(PANEL_ROWS) {
+                // The sum is not used after a cancellation.
+                if monitor.check().is_err() {
+                    return;
+                }
+                if is_added_sparse {
+                    for &row in rows {
+                        self.add_sparse(row, total);
+                    }
+                    continue;
+                }
                 let a = panel.columns(rows, |row, out| self.write(frame, row, out));
                 linalg::add_outer(total.as_mut(), a);
             }
@@ -328,7 +333,7 @@ pub(super) fn par_sum(
     leaf: &(impl Fn(&[usize], &mut Mat<f64>) + Sync),
 ) -> Result<Mat<f64>> {
     if rows.len() <= MIN_SPLIT_ROWS {
-        let mut total = Mat::zeros(width, width);
+        let mut total = linalg::zeros("second moments", width, width)?;
         leaf(rows, &mut total);
         monitor.check()?;
         return Ok(total);

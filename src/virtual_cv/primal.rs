@@ -68,7 +68,7 @@ impl<'a, R: Layout> Primal<'a, R> {
             moments.all[(p + o, i)] - weight * offset[i] * target_mean[o]
         });
         let min_alpha = path.min_alpha() * unit * unit;
-        let from_gram = Spectrum::from_gram(&gram, &products, min_alpha);
+        let from_gram = Spectrum::from_gram(&gram, &products, min_alpha, monitor)?;
         let is_from_gram = from_gram.is_some();
         let spectrum = if is_from_gram {
             from_gram
@@ -222,10 +222,10 @@ impl<R: Layout> Hat for Primal<'_, R> {
         }
         h
     }
-    fn system(&self, alpha: usize, a: MatRef<'_, f64>) -> Mat<f64> {
+    fn system(&self, alpha: usize, a: MatRef<'_, f64>, monitor: &Monitor) -> Result<Mat<f64>> {
         let mut scaled = a.to_owned();
         self.apply_g(alpha, scaled.as_mut());
-        let mut system = linalg::product(a.transpose(), scaled.as_ref());
+        let mut system = linalg::par_product(a.transpose(), scaled.as_ref(), monitor)?;
         for j in 0..system.ncols() {
             let column = system.col_as_slice_mut(j);
             for s in column.iter_mut() {
@@ -233,7 +233,7 @@ impl<R: Layout> Hat for Primal<'_, R> {
             }
             column[j] += 1.0;
         }
-        system
+        Ok(system)
     }
     fn apply_g(&self, alpha: usize, b: MatMut<'_, f64>) {
         let g = self.g.col_as_slice(alpha);

@@ -18,6 +18,7 @@ use super::refit::{Fitted, is_constant, standard_deviation};
 use super::spectrum::Spectrum;
 use crate::data::Layout;
 use crate::linalg::{self, Mat};
+use crate::runtime::memory;
 use crate::{Monitor, Resampling, Result};
 
 /// The smallest fraction of a column's sum of squares that may be left without the fold.
@@ -75,6 +76,8 @@ impl<'a, R: Layout> Scaled<'a, R> {
         if held_out.has_repeats {
             return Ok(None);
         }
+        let width = self.problem.width();
+        memory::check_shape::<f64>(format_args!("fold {fold}"), &[6, width, width])?;
         let own = match self.weighted.folds.get(fold) {
             Some(moments) => moments.clone(),
             None => self
@@ -94,10 +97,16 @@ impl<'a, R: Layout> Scaled<'a, R> {
                 }
             }
         };
-        Ok(self.solve(path, &train, &unweighted))
+        self.solve(path, &train, &unweighted, monitor)
     }
 
-    fn solve(&self, path: &RidgePath, train: &Mat<f64>, unweighted: &Mat<f64>) -> Option<Fitted> {
+    fn solve(
+        &self,
+        path: &RidgePath,
+        train: &Mat<f64>,
+        unweighted: &Mat<f64>,
+        monitor: &Monitor,
+    ) -> Result<Option<Fitted>> {
         let (p, q) = (
             self.problem.rows.n_features(),
             self.problem.targets.n_outputs,
@@ -105,7 +114,7 @@ impl<'a, R: Layout> Scaled<'a, R> {
         let (frame, last) = (&self.weighted.frame, p + q);
         let (n, weight) = (unweighted[(last, last)], train[(last, last)]);
         if n == 0.0 || weight == 0.0 {
-            return None;
+            return Ok(None);
         }
         // Means and centre are in the frame's units: x − shift, times a power of two.
         let mean = |j: usize| unweighted[(last, j)] / n;
@@ -131,7 +140,9 @@ impl<'a, R: Layout> Scaled<'a, R> {
             };
             is_safe.then_some(raw * unit)
         };
-        let scale: Vec<f64> = (0..p).map(scale).collect::<Option<_>>()?;
+        let Some(scale) = (0..p).map(scale).collect::<Option<Vec<f64>>>() else {
+            return Ok(None);
+        };
         let target_mean: Vec<f64> = (0..q)
             .map(|o| {
                 if path.fit_intercept {
@@ -154,7 +165,10 @@ impl<'a, R: Layout> Scaled<'a, R> {
                 - target_mean[o] * (train[(last, i)] - weight * centre[i]);
             about / scale[i]
         });
-        let spectrum = Spectrum::from_gram(&gram, &products, path.min_alpha())?;
+        let found = Spectrum::from_gram(&gram, &products, path.min_alpha(), monitor)?;
+        let Some(spectrum) = found else {
+            return Ok(None);
+        };
         let theta = spectrum.solve(&path.alphas);
         let beta = linalg::product(spectrum.vt.transpose(), theta.as_ref());
         // β for x − shift in the units of the rows; the last is the prediction at the shift.
@@ -165,7 +179,7 @@ impl<'a, R: Layout> Scaled<'a, R> {
             let at_centre: f64 = (0..p).map(|j| centre[j] * beta[(j, c)] / scale[j]).sum();
             target_mean[c % q] - at_centre
         });
-        Some(Fitted::new(frame.shift.clone(), coefficients))
+        Ok(Some(Fitted::new(frame.shift.clone(), coefficients)))
     }
 }
 

@@ -29,8 +29,15 @@ pub(super) struct Spectrum {
 
 impl Spectrum {
     /// From the Gram and Σ x·yᵀ; `None` if the eigenvalues are too inaccurate for penalty `alpha`.
-    pub(super) fn from_gram(gram: &Mat<f64>, products: &Mat<f64>, alpha: f64) -> Option<Self> {
-        let (values, vectors) = linalg::symmetric_eigen(gram)?;
+    pub(super) fn from_gram(
+        gram: &Mat<f64>,
+        products: &Mat<f64>,
+        alpha: f64,
+        monitor: &Monitor,
+    ) -> Result<Option<Self>> {
+        let Some((values, vectors)) = linalg::symmetric_eigen(gram.clone(), monitor)? else {
+            return Ok(None);
+        };
         let largest = values.last().copied().unwrap_or(0.0);
         let noise = f64::EPSILON * values.len() as f64 * largest;
         let is_safe = |d: &f64| {
@@ -38,11 +45,12 @@ impl Spectrum {
             noise * ((d + noise) / largest).sqrt() <= MAX_GRAM_ERROR * (d + alpha)
         };
         let vt = vectors.transpose().to_owned();
-        (largest == 0.0 || values.iter().all(is_safe)).then(|| Self {
+        let is_accurate = largest == 0.0 || values.iter().all(is_safe);
+        Ok(is_accurate.then(|| Self {
             products: linalg::product(vt.as_ref(), products.as_ref()),
             d: values.into_iter().map(|d| d.max(0.0)).collect(),
             vt,
-        })
+        }))
     }
 
     /// From the R factor of the rows (x, y); `None` if rounding hides which directions the rows
@@ -60,9 +68,9 @@ impl Spectrum {
         // A wide factor is reduced to a square one first: the cost of Jacobi grows with the columns.
         let is_wide = n < n_features;
         let (svd, right) = if is_wide {
-            let (q, l) = linalg::thin_qr(&x.transpose().to_owned());
+            let (q, l) = linalg::thin_qr(x.transpose().to_owned(), monitor)?;
             let svd = linalg::jacobi_svd(&l.transpose().to_owned(), monitor)?;
-            let right = linalg::product(q.as_ref(), svd.right.as_ref());
+            let right = linalg::par_product(q.as_ref(), svd.right.as_ref(), monitor)?;
             (svd, right)
         } else {
             let mut svd = linalg::jacobi_svd(&x.to_owned(), monitor)?;

@@ -249,3 +249,11 @@ def test_shapes_and_values_are_checked_by_the_core():
     K[2, 1] = np.inf
     with pytest.raises(ValueError, match=r"K\[2, 1\] is inf"):
         _core.virtual_kernel_predict(K, y[:, None], None, folds, [1.0])
+
+
+def test_a_singular_kernel_near_the_largest_number_is_refused_at_once():
+    A, y = np.random.default_rng(0).normal(size=(100, 20)), np.arange(100.0)
+    K = A @ A.T
+    K *= 1e307 / abs(K).max()
+    with pytest.raises(ValueError, match="alpha is too small for its kernel matrix"):
+        onefold.cross_validate(KernelRidge(kernel="precomputed"), K, y, cv=5, engine="virtual")

@@ -147,9 +147,20 @@ impl<R: UpdateRule> Linear<R> {
             n_outputs,
             state: State::default(),
         };
-        let len = model.width() * if R::AVERAGES { 2 } else { 1 };
-        let vectors = (0..n_outputs).map(|_| vec![0.0; len]);
-        model.state = State::new(vectors, rule.init().as_ref().repeat(n_outputs));
+        let len = model
+            .width()
+            .saturating_mul(if R::AVERAGES { 2 } else { 1 });
+        let init = rule.init();
+        let init = init.as_ref();
+        let what = format_args!("a model of {n_outputs} outputs and X with {n_features} features");
+        model.state = State::zeros(what, n_outputs, len, n_outputs.saturating_mul(init.len()))?;
+        for scalars in model
+            .state
+            .scalars_mut()
+            .chunks_exact_mut(init.len().max(1))
+        {
+            scalars.copy_from_slice(init);
+        }
         Ok(model)
     }
 

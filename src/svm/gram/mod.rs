@@ -40,8 +40,8 @@ use super::memory::Budget;
 use super::row_cache::RowCache;
 use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::runtime::buffers::BufferPool;
-use crate::runtime::cache;
 use crate::runtime::simd::{self, Simd, WithSimd};
+use crate::runtime::{cache, memory};
 use crate::{Error, Monitor, Result};
 
 /// Minimum capacity of a row cache: two rows for each of four threads.
@@ -92,6 +92,13 @@ enum Store {
     Cached(Mutex<RowCache<Arc<Vec<f32>>>>),
 }
 
+/// Checks the memory of one panel of rows for each thread.
+pub(super) fn check_panels(rows: &impl Layout) -> Result<()> {
+    let (p, n_threads) = (rows.n_features(), rayon::current_num_threads());
+    let what = format_args!("a few rows of X with {p} features");
+    memory::check_shape::<f64>(what, &[p, PANEL_ROWS, n_threads])
+}
+
 /// One row of a [`Gram`].
 #[derive(Debug)]
 pub enum GramRow<'a> {
@@ -123,6 +130,7 @@ impl<'a> Gram<'a> {
     ) -> Result<Self> {
         let n = row_of_sample.len();
         let kernel = kernel.check()?;
+        check_panels(rows)?;
         if kernel == Kernel::Precomputed {
             if rows.n_features() != rows.n_rows() {
                 return Err(Error::Shape {
@@ -238,9 +246,14 @@ impl<'a> Gram<'a> {
     /// Computes the whole matrix if it fits the budget, or sets up a row cache.
     fn filled(mut self, budget: Budget, monitor: &Monitor) -> Result<Self> {
         let capacity = budget.rows(self.n);
-        if capacity >= self.n {
-            self.store = Store::Full(self.compute(monitor)?);
+        let whole = (capacity >= self.n).then(|| self.new_matrix()).flatten();
+        if let Some(values) = whole {
+            self.store = Store::Full(self.compute(values, monitor)?);
         } else if capacity >= MIN_CACHED_ROWS {
+            // A matrix that the system does not grant in one piece: half of its rows.
+            let is_refused = capacity >= self.n;
+            let capacity = if is_refused { self.n / 2 } else { capacity };
+            let capacity = capacity.max(MIN_CACHED_ROWS);
             self.store = Store::Cached(Mutex::new(RowCache::new(self.n, capacity)));
         } else {
             let rule = "enough for eight rows of each kernel matrix";
@@ -250,9 +263,17 @@ impl<'a> Gram<'a> {
         Ok(self)
     }
 
-    fn compute(&self, monitor: &Monitor) -> Result<HugePageBuffer<f32>> {
+    /// Memory for the whole matrix, if there is enough.
+    fn new_matrix(&self) -> Option<HugePageBuffer<f32>> {
         let used = self.base_buffers.and_then(|pool| pool.matrices.acquire());
-        let mut values = used.unwrap_or_else(|| HugePageBuffer::new(self.n * self.n));
+        used.or_else(|| HugePageBuffer::zeroed(self.n.checked_mul(self.n)?))
+    }
+
+    fn compute(
+        &self,
+        mut values: HugePageBuffer<f32>,
+        monitor: &Monitor,
+    ) -> Result<HugePageBuffer<f32>> {
         let (n, is_symmetric) = (self.n, self.source.is_symmetric());
         values
             .par_chunks_mut((PANEL_ROWS * n).max(1))

@@ -26,6 +26,7 @@ use super::rows::{BLOCK, KernelRows, gather};
 use super::source::{Computed, KernelSource, to_f32};
 use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::runtime::buffers::BufferPool;
+use crate::runtime::memory;
 use crate::runtime::simd::ByteTable;
 use crate::svm::kernel::Kernel;
 use crate::{Monitor, Result};
@@ -74,6 +75,8 @@ impl QuantizedGram {
     ) -> Result<Self> {
         let n = computed.row_of_sample.len();
         let base = computed.kernel.base();
+        let what = format_args!("the kernel matrix of {n} samples");
+        memory::check_shape::<u8>(what, &[n, n])?;
         let mut values = HugePageBuffer::new(n * n);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // in 0..=255
         let store = |value: i16| value as u8;
