@@ -82,7 +82,7 @@ def fit_all(plans: Sequence[Plan], task: Task) -> Iterator[Outcome]:
     # Backends that cannot stream results, such as multiprocessing, return all at the end.
     can_stream = getattr(get_active_backend()[0], "supports_return_generator", False)
     parallel = Parallel(
-        n_jobs=effective_n_jobs(task.n_jobs, n_folds * len(estimators)),
+        n_jobs=effective_n_jobs(task.n_jobs, n_folds * len(plans)),
         pre_dispatch=task.pre_dispatch,
         return_as="generator" if can_stream else "list",
     )
