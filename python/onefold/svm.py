@@ -34,6 +34,9 @@ Floats = NDArray[np.float64]
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 _WITHOUT_GAMMA = ("linear", "precomputed")
 
+MAX_DEGREE = 2**31 - 1
+"""The largest degree of a polynomial kernel that the core can hold."""
+
 
 @dataclass(frozen=True)
 class SvmParams:
@@ -58,6 +61,8 @@ class SvmParams:
     def of(cls, estimator: Any, gammas: list[float], **others: Any) -> SvmParams:
         """Read the parameters of an estimator, scikit-learn's or ours."""
         max_iter = int(estimator.max_iter)
+        if not 0 <= estimator.degree <= MAX_DEGREE:
+            raise ValueError(f"degree must be from 0 to {MAX_DEGREE}, got {estimator.degree!r}")
         return cls(
             kernel=estimator.kernel,
             gammas=gammas,
@@ -66,7 +71,7 @@ class SvmParams:
             C=float(estimator.C),
             epsilon=float(getattr(estimator, "epsilon", 0.0)),
             tol=float(estimator.tol),
-            max_iter=None if max_iter < 0 else max_iter,
+            max_iter=None if not 0 <= max_iter < 2**63 else max_iter,
             shrinking=bool(estimator.shrinking),
             **others,
         )

@@ -472,3 +472,13 @@ def test_auto_takes_it_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert onefold.cross_validate(sklearn.svm.SVC(), X, y).engine == "seeded"
+
+
+@pytest.mark.parametrize("model", [SVC, SVR])
+def test_numbers_beyond_those_of_the_core_are_named_or_no_limit(model):
+    X = np.arange(12.0).reshape(6, 2)
+    y = np.tile([0, 1], 3)
+    with pytest.raises(ValueError, match=r"degree must be from 0 to 2147483647, got 1180591620717"):
+        model(kernel="poly", degree=2**70).fit(X, y)
+    unlimited, limited = model().fit(X, y), model(max_iter=2**70).fit(X, y)
+    np.testing.assert_array_equal(limited.dual_coef_, unlimited.dual_coef_)
