@@ -307,9 +307,6 @@ class ComplementNB(_DiscreteWithPriors):
     _: KW_ONLY
     norm: bool = False
 
-    def _core_params(self, n_features: int) -> dict[str, Any]:
-        return super()._core_params(n_features) | {"priors": None}
-
     @property
     def feature_all_(self) -> Floats:
         """Weight of each feature's events in all classes."""

@@ -51,6 +51,7 @@ DIFFERENT: dict[tuple[str, str], str] = {
     ("test_peer_naive_bayes", "test_mnnb"): "the error names the entry that is negative",
     ("test_peer_naive_bayes", "test_cnb"): "the error names the entry that is negative",
     # LIBSVM files
+    ("test_peer_libsvm", "test_load_svmlight_file_fd"): "no file descriptors: paths and open files",
     ("test_peer_libsvm", "test_dump"): "the comment names onefold as the maker of the file",
     ("test_peer_libsvm", "test_dump_multilabel"): "no space at the end of a row without features",
     ("test_peer_libsvm", "test_dump_concise"): "no space at the end of a row without features",
