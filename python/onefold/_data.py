@@ -145,8 +145,8 @@ def canonical_csr(X: Any) -> Any:
     >>> import scipy.sparse as sp
     >>> from onefold._data import canonical_csr
     >>> unsorted = sp.csr_array(([1.0, 2.0, 3.0], [2, 0, 2], [0, 3]), shape=(1, 3))
-    >>> canonical_csr(unsorted).indices, unsorted.indices
-    (array([0, 2], dtype=int32), array([2, 0, 2], dtype=int32))
+    >>> canonical_csr(unsorted).indices.tolist(), unsorted.indices.tolist()
+    ([0, 2], [2, 0, 2])
     """
     csr = X.tocsr()
     is_narrow = all(np.can_cast(part.dtype, np.int32) for part in (csr.indices, csr.indptr))
