@@ -294,7 +294,7 @@ def test_paths_of_any_kind(tmp_path):
         (np.arange(3), r"source\[0\] must be a path .* got int64"),
         ({__file__: 0}.values(), r"source\[0\] must be a path .* got int"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_what_is_neither_path_nor_file_is_refused(source, message, tmp_path):
     """Numbers least of all: they would be read as file descriptors, which are waited for."""
