@@ -33,6 +33,8 @@ BAYES = [
     (learners.BernoulliNB(class_prior=TENTHS), COUNTS),
     (learners.ComplementNB(0.3), (*COUNTS, "feature_all_")),
     (learners.ComplementNB(norm=True), COUNTS),
+    (learners.ComplementNB(class_prior=np.arange(1, 11) / 55), COUNTS),
+    (learners.ComplementNB(fit_prior=False), COUNTS),
 ]
 
 

@@ -24,7 +24,12 @@ OTHERS = {
         "fit_prior": False,
         "class_prior": [0.7, 0.2, 0.1],
     },
-    "ComplementNB": {"alpha": 0.1, "norm": True},
+    "ComplementNB": {
+        "alpha": 0.1,
+        "fit_prior": False,
+        "class_prior": [0.7, 0.2, 0.1],
+        "norm": True,
+    },
     "GaussianDensity": {"covariance": "diagonal", "reg_covar": 0.5},
     "GaussianNB": {"priors": [0.7, 0.2, 0.1], "var_smoothing": 0.5},
     "HistogramDensity": {
@@ -52,6 +57,7 @@ OTHERS = {
         "tol": 0.1,
         "max_iter": 2,
         "class_weight": "balanced",
+        "random_state": 0,
         "memory_mb": 1.0,
         "n_jobs": 2,
     },
