@@ -175,6 +175,7 @@ class LeastSquares:
         *,
         intercept: bool = True,
         scaler: tuple[bool, bool] | None = None,
+        cutoff: tuple[float, bool] | None = None,
     ) -> LeastSquares: ...
 
 def virtual_predict(
@@ -185,6 +186,7 @@ def virtual_predict(
     model: LeastSquares,
     *,
     coefficients: bool = False,
+    undetermined: list[tuple[int, str]] | None = None,
     n_jobs: int = 1,
     progress: _Report | None = None,
 ) -> tuple[_Floats, _Floats]: ...
@@ -205,6 +207,7 @@ def virtual_kernel_predict(
     cv: Folds | Splits,
     alphas: list[float],
     *,
+    undetermined: list[tuple[int, str]] | None = None,
     n_jobs: int = 1,
     progress: _Report | None = None,
 ) -> _Floats: ...

@@ -106,6 +106,33 @@ impl Cholesky {
         })
     }
 
+    /// [`Cholesky::new`] of a matrix with eigenvalues of at most 1; `None` also unless all of them exceed
+    /// `min_eigenvalue`.
+    pub(crate) fn within(
+        a: Mat<f64>,
+        (min_pivot, min_eigenvalue): (f64, f64),
+        monitor: &Monitor,
+    ) -> Result<Option<Self>> {
+        let n = a.nrows();
+        let shifted = (min_eigenvalue > 0.0).then(|| {
+            let diagonal = |i, j| min_eigenvalue * f64::from(i == j);
+            Mat::from_fn(n, n, |i, j| a[(i, j)] - diagonal(i, j))
+        });
+        let Some(factor) = Self::new(a, min_pivot, monitor)? else {
+            return Ok(None);
+        };
+        // The determinant is at most the smallest eigenvalue.
+        let l = factor.0.L();
+        let determinant: f64 = (0..n).map(|i| l[(i, i)] * l[(i, i)]).product();
+        let exceeds = match shifted {
+            Some(shifted) if determinant <= min_eigenvalue => {
+                Self::new(shifted, 0.0, monitor)?.is_some()
+            }
+            _ => true,
+        };
+        Ok(exceeds.then_some(factor))
+    }
+
     /// B ← A⁻¹B.
     pub(crate) fn solve(&self, b: &mut Mat<f64>) {
         self.0.solve_in_place(b.as_mut());
@@ -153,6 +180,17 @@ mod tests {
             let factor = Cholesky::new(gram, 0.0, &monitor).expect("not cancelled");
             factor.expect("definite").solve(&mut b);
             assert!(distance(&b, &Mat::identity(n, n)) < 1e-8);
+        }
+    }
+
+    #[test]
+    fn eigenvalues_are_compared_with_a_bound() {
+        // Eigenvalues 0.2 (once) and 0.8.
+        let n = 30;
+        let a = Mat::from_fn(n, n, |i, j| 0.8 * f64::from(i == j) - 0.6 / n as f64);
+        for (bound, expected) in [(0.0, true), (0.199, true), (0.201, false), (2.0, false)] {
+            let found = Cholesky::within(a.clone(), (0.0, bound), &Monitor::new());
+            assert_eq!(found.expect("not stopped").is_some(), expected, "{bound}");
         }
     }
 

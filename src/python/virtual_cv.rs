@@ -1,17 +1,20 @@
 //! Virtual k-fold as Python sees it.
 
-use ndarray::Array4;
+use ndarray::{Array3, Array4};
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyReadonlyArray1, PyReadonlyArray2,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 use super::convert::{RowsArg, dense};
 use super::incremental::ResamplingArg;
 use super::run::run;
 use crate::data::{Dataset, Rows};
-use crate::virtual_cv::{KernelRidge, LinearModel, MeanSquaredErrors, Scaler, Virtual};
-use crate::{Error, Result};
+use crate::virtual_cv::{
+    Cutoff, KernelRidge, LinearModel, MeanSquaredErrors, Model, Scaler, Virtual,
+};
+use crate::{Error, Resampling, Result};
 
 /// Least squares: penalties, an intercept or none, a scaler in front or none.
 #[pyclass(frozen, module = "onefold._core", name = "LeastSquares")]
@@ -20,18 +23,26 @@ pub(super) struct PyLeastSquares(Vec<LinearModel>);
 
 #[pymethods]
 impl PyLeastSquares {
-    /// `scaler` is `(with_mean, with_std)` of a `StandardScaler`.
+    /// `scaler` is `(with_mean, with_std)` of a `StandardScaler`; `cutoff` is the ratio to the largest
+    /// singular value up to which others are small, and whether these are set to zero.
     #[new]
-    #[pyo3(signature = (alphas, *, intercept=true, scaler=None))]
-    fn new(alphas: Vec<f64>, intercept: bool, scaler: Option<(bool, bool)>) -> Self {
+    #[pyo3(signature = (alphas, *, intercept=true, scaler=None, cutoff=None))]
+    fn new(
+        alphas: Vec<f64>,
+        intercept: bool,
+        scaler: Option<(bool, bool)>,
+        cutoff: Option<(f64, bool)>,
+    ) -> Self {
         let scaler = scaler.map(|(with_mean, with_std)| Scaler {
             with_mean,
             with_std,
         });
+        let cutoff = cutoff.map(|(ratio, truncates)| Cutoff { ratio, truncates });
         let model = |alpha| LinearModel {
             alpha,
             fit_intercept: intercept,
             scaler,
+            cutoff,
         };
         Self(alphas.into_iter().map(model).collect())
     }
@@ -69,9 +80,12 @@ fn dataset<'a>(
 }
 
 /// Held-out predictions (test row × λ × output), and coefficients (fold × λ × output × feature,
-/// the intercept last) if asked for, else for no fold.
+/// the intercept last) if asked for, else for no fold. `undetermined` receives (fold, reason) of folds
+/// that cannot be predicted, whose predictions are NaN; without that list they are an error.
 #[pyfunction]
-#[pyo3(signature = (X, y, weights, cv, model, *, coefficients=false, n_jobs=1, progress=None))]
+#[pyo3(signature = (
+    X, y, weights, cv, model, *, coefficients=false, undetermined=None, n_jobs=1, progress=None
+))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
 pub(super) fn virtual_predict<'py>(
     py: Python<'py>,
@@ -81,21 +95,45 @@ pub(super) fn virtual_predict<'py>(
     cv: ResamplingArg<'py>,
     model: &PyLeastSquares,
     coefficients: bool,
+    undetermined: Option<Bound<'py, PyList>>,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Predicted<'py>> {
     let (data, folds) = (dataset(X.rows()?, &y, &weights)?, cv.get());
     let models: Vec<_> = model.0.iter().collect();
-    let (predictions, coefficients) = run(py, n_jobs, progress.as_ref(), |monitor| {
-        if coefficients {
-            return Virtual.predictions_with_coefficients(&models, &data, folds, monitor);
-        }
-        let predictions = Virtual.predictions(&models, &data, folds, monitor)?;
-        let (_, n_alphas, q) = predictions.dim();
-        let none = Array4::zeros((0, n_alphas, q, data.n_features() + 1));
-        Ok((predictions, none))
-    })?;
+    let jobs = (py, n_jobs, progress, undetermined);
+    let (predictions, coefficients) = predict(jobs, &models, &data, folds, coefficients)?;
     Ok((predictions.into_pyarray(py), coefficients.into_pyarray(py)))
+}
+
+type Jobs<'py> = (
+    Python<'py>,
+    usize,
+    Option<Bound<'py, PyAny>>,
+    Option<Bound<'py, PyList>>,
+);
+
+/// Held-out predictions and, if needed, coefficients. Folds that cannot be predicted are appended to
+/// the list; without one, the first of them is an error.
+fn predict<M: Model>(
+    (py, n_jobs, progress, undetermined): Jobs<'_>,
+    models: &[&M],
+    data: &Dataset<'_>,
+    folds: &dyn Resampling,
+    coefficients: bool,
+) -> PyResult<(Array3<f64>, Array4<f64>)> {
+    let (predictions, coefficients, found) = run(py, n_jobs, progress.as_ref(), |monitor| {
+        Virtual.predictions_where_determined(models, data, folds, coefficients, monitor)
+    })?;
+    match undetermined {
+        Some(list) => found.into_iter().try_for_each(|fold| list.append(fold))?,
+        None => {
+            if let Some((fold, reason)) = found.into_iter().next() {
+                return Err(Error::Undetermined { fold, reason }.into());
+            }
+        }
+    }
+    Ok((predictions, coefficients))
 }
 
 /// Mean squared error over the folds, its standard error, and the sum of all squared errors, for
@@ -129,9 +167,10 @@ fn to_arrays(py: Python<'_>, errors: MeanSquaredErrors) -> ErrorArrays<'_> {
     )
 }
 
-/// Held-out predictions (test row × λ × output) of kernel ridge with the kernel matrix `K`.
+/// Held-out predictions (test row × λ × output) of kernel ridge with the kernel matrix `K`;
+/// `undetermined` as in [`virtual_predict`].
 #[pyfunction]
-#[pyo3(signature = (K, y, weights, cv, alphas, *, n_jobs=1, progress=None))]
+#[pyo3(signature = (K, y, weights, cv, alphas, *, undetermined=None, n_jobs=1, progress=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // the kernel's K; keywords in Python
 pub(super) fn virtual_kernel_predict<'py>(
     py: Python<'py>,
@@ -140,15 +179,15 @@ pub(super) fn virtual_kernel_predict<'py>(
     weights: Weights<'py>,
     cv: ResamplingArg<'py>,
     alphas: Vec<f64>,
+    undetermined: Option<Bound<'py, PyList>>,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray3<f64>>> {
     let data = dataset(Rows::Dense(dense(&K)?), &y, &weights)?;
     let (models, folds) = (kernel_ridges(&alphas), cv.get());
     let models: Vec<_> = models.iter().collect();
-    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-        Virtual.predictions(&models, &data, folds, monitor)
-    })?;
+    let jobs = (py, n_jobs, progress, undetermined);
+    let (found, _) = predict(jobs, &models, &data, folds, false)?;
     Ok(found.into_pyarray(py))
 }
 

@@ -6,7 +6,7 @@ use ndarray::Array2;
 
 use super::problem::WeightedTargets;
 use crate::linalg::{Mat, MatRef};
-use crate::{Monitor, Resampling, Result};
+use crate::{Error, Monitor, Resampling, Result};
 
 /// Consumes the predictions of consecutive folds.
 pub(super) trait Collector: Send + Sized {
@@ -16,8 +16,29 @@ pub(super) trait Collector: Send + Sized {
     /// The collector of two neighbouring runs of folds.
     fn join(self, right: Self) -> Self;
 
-    /// Adds the predictions of one fold: one column per test row, λ-major, then output.
-    fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>);
+    /// Adds the predictions of one fold: one column per test row, λ-major, then output. Those that are
+    /// not finite are refused.
+    fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>) -> Result<()> {
+        if predictions
+            .col_iter()
+            .all(|c| c.iter().all(|v| v.is_finite()))
+        {
+            self.add_finite(fold, predictions);
+            return Ok(());
+        }
+        self.refuse(Error::Undetermined {
+            fold,
+            reason: "its predictions are not finite; scale X, y or the weights".into(),
+        })
+    }
+
+    /// Adds predictions that are finite.
+    fn add_finite(&mut self, fold: usize, predictions: MatRef<'_, f64>);
+
+    /// Receives the error of a fold instead of its predictions; returns it unless it is kept.
+    fn refuse(&mut self, error: Error) -> Result<()> {
+        Err(error)
+    }
 
     /// Returns true if sums of squared errors suffice.
     fn needs_errors_only(&self) -> bool {
@@ -86,7 +107,12 @@ pub(super) struct Predictions<'a> {
     pub(super) first: usize,
     pub(super) values: &'a mut [f64],
     pub(super) coefficients: &'a mut [f64],
+    /// Receives the folds that are undetermined, with the reasons; without it they are an error.
+    pub(super) undetermined: Option<Vec<Undetermined>>,
 }
+
+/// A fold that cannot be predicted, and the reason.
+pub type Undetermined = (usize, String);
 
 impl Collector for Predictions<'_> {
     fn split(self, n_folds: usize) -> (Self, Self) {
@@ -100,22 +126,37 @@ impl Collector for Predictions<'_> {
             Self {
                 values: left,
                 coefficients: left_c,
+                undetermined: self.undetermined.clone(),
                 ..self
             },
             Self {
                 first: middle,
                 values: right,
                 coefficients: right_c,
+                undetermined: self.undetermined.as_ref().map(|_| vec![]),
                 ..self
             },
         )
     }
 
-    fn join(self, _: Self) -> Self {
+    fn join(mut self, right: Self) -> Self {
+        if let Some(undetermined) = &mut self.undetermined {
+            undetermined.extend(right.undetermined.into_iter().flatten());
+        }
         self
     }
 
-    fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
+    fn refuse(&mut self, error: Error) -> Result<()> {
+        match (&mut self.undetermined, error) {
+            (Some(undetermined), Error::Undetermined { fold, reason }) => {
+                undetermined.push((fold, reason));
+                Ok(())
+            }
+            (_, error) => Err(error),
+        }
+    }
+
+    fn add_finite(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
         let start = (self.offsets[fold] - self.offsets[self.first]) * self.width;
         let out = self.values[start..].chunks_exact_mut(self.width);
         for (out, column) in out.zip(predictions.col_iter()) {
@@ -242,7 +283,7 @@ impl Collector for MseAccumulator<'_> {
         self.add_fold(squares, self.folds.held_out(fold).len());
     }
 
-    fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
+    fn add_finite(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
         let rows = self.folds.held_out(fold);
         let mut squares = std::mem::take(&mut self.squares);
         squares.fill(0.0);
@@ -273,7 +314,7 @@ mod tests {
         fn join(self, _: Self) -> Self {
             self
         }
-        fn add(&mut self, _: usize, _: MatRef<'_, f64>) {}
+        fn add_finite(&mut self, _: usize, _: MatRef<'_, f64>) {}
     }
 
     #[test]

@@ -62,7 +62,8 @@ fn leave_one_out<R: Layout>(
             let (one_minus_h, root) = (one_minus_h[(0, c)], problem.targets.root_weight(row));
             out.leverages[row] = 1.0 - scale * one_minus_h;
             // Otherwise the row alone determines a part of the model, or has zero weight.
-            let is_determined = root > 0.0 && one_minus_h > hat.min_pivot();
+            let smallest = hat.min_pivot().max(hat.min_eigenvalue());
+            let is_determined = root > 0.0 && one_minus_h > smallest;
             let refitted = (!is_determined)
                 .then(|| predict_left_out(problem, path, row, monitor))
                 .transpose()?;

@@ -69,6 +69,10 @@ impl<R: Layout> Primal<'_, R> {
         let width = self.problem.width();
         memory::check_shape::<f64>(format_args!("fold {fold}"), &[6, width, width])?;
         let held_out = HeldOut::new(folds, fold);
+        if held_out.has_repeats && self.min_eigenvalue > 0.0 {
+            // Repeated rows may enlarge the largest singular value.
+            return Ok(None);
+        }
         // The moments of the removed rows or of the training rows, whichever are fewer.
         let is_removed = !held_out.has_repeats && 2 * held_out.removed.len() <= folds.n_samples();
         let moments = match self.moments.folds.get(fold) {
@@ -97,7 +101,8 @@ impl<R: Layout> Primal<'_, R> {
                     inner + diagonal * penalty(i) * g[(i, l)]
                 }
             });
-            let Some(factor) = Cholesky::new(system, MIN_PIVOT, monitor)? else {
+            let bounds = (MIN_PIVOT, self.min_eigenvalue);
+            let Some(factor) = Cholesky::within(system, bounds, monitor)? else {
                 return Ok(None);
             };
             let mut b = Mat::from_fn(n, q, |i, o| {

@@ -16,10 +16,13 @@ use crate::linalg::{self, BandFactor, BandForm, Mat, MatMut, MatRef, TILE_COLUMN
 use crate::{Monitor, Result};
 
 /// The condition number (d_max + λ)/(d_min + λ) above which C has too few digits.
-const MAX_CONDITION: f64 = 1e7;
+pub(super) const MAX_CONDITION: f64 = 1e7;
 
 /// λ in units of K from which predictions are the intercept.
 const MAX_ALPHA: f64 = 1e100;
+
+/// The largest value of K from which underflow of smaller values loses no digits.
+const MIN_PRODUCT: f64 = 1e-290;
 
 /// Features that are copied and multiplied at a time. Not a power of two, which would map the rows of
 /// a tile to a few cache sets.
@@ -42,13 +45,14 @@ pub(super) struct Dual<'a> {
 }
 
 impl<'a> Dual<'a> {
-    /// From the lower triangle of K. `None` if K is too badly conditioned for the smallest λ; then
-    /// folds have to be refitted.
+    /// From the lower triangle of K. `None` if the condition number of K for the smallest λ exceeds
+    /// `max_condition`; then folds have to be refitted.
     pub(super) fn new(
         mut gram: Mat<f64>,
         targets: WeightedTargets<'a>,
         alphas: &[f64],
         fit_intercept: bool,
+        max_condition: f64,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
         let n = gram.nrows();
@@ -64,7 +68,7 @@ impl<'a> Dual<'a> {
         if is_far_from_mean {
             return Ok(None);
         }
-        let Some((form, factors)) = factors(form, &alphas, monitor)? else {
+        let Some((form, factors)) = factors(form, &alphas, max_condition, monitor)? else {
             return Ok(None);
         };
         let target_mean = target_mean(targets, n, fit_intercept);
@@ -112,7 +116,7 @@ fn apply_g(factor: &BandFactor, mut a: MatMut<'_, f64>) {
 }
 
 /// K ← √w·K·√w, divided by the power of two that is returned, so that it neither overflows nor
-/// underflows; `None` if some weight is zero or some value not finite.
+/// underflows; `None` if some weight is zero, or if K has overflowed or lost digits to underflow.
 fn weigh(gram: &mut Mat<f64>, roots: &[f64]) -> Option<f64> {
     let n = gram.nrows();
     let mut largest = 0.0_f64;
@@ -127,6 +131,9 @@ fn weigh(gram: &mut Mat<f64>, roots: &[f64]) -> Option<f64> {
         }
     }
     if roots.contains(&0.0) {
+        return None;
+    }
+    if largest > 0.0 && largest < MIN_PRODUCT {
         return None;
     }
     let unit = if largest > 0.0 {
@@ -147,6 +154,7 @@ fn weigh(gram: &mut Mat<f64>, roots: &[f64]) -> Option<f64> {
 fn factors(
     form: BandForm,
     alphas: &[f64],
+    max_condition: f64,
     monitor: &Monitor,
 ) -> Result<Option<(BandForm, Vec<BandFactor>)>> {
     let factor = |form: &BandForm| -> Vec<BandFactor> {
@@ -157,7 +165,7 @@ fn factors(
     let smallest = (0..alphas.len()).min_by(|&i, &j| alphas[i].total_cmp(&alphas[j]));
     if let Some(smallest) = smallest.filter(|_| found.iter().all(BandFactor::is_definite)) {
         let condition = form.band.condition(alphas[smallest], &found[smallest]);
-        return Ok((condition <= MAX_CONDITION).then_some((form, found)));
+        return Ok((condition <= max_condition).then_some((form, found)));
     }
     // Without pivoting the factor of an indefinite band matrix is unstable; that of a diagonal is not.
     let Some((values, form)) = form.diagonalize(monitor)? else {
@@ -166,7 +174,7 @@ fn factors(
     let is_safe = |alpha: &f64| {
         let sizes = values.iter().map(|d| (d + alpha).abs());
         let largest = sizes.clone().fold(0.0, f64::max);
-        sizes.fold(f64::INFINITY, f64::min) * MAX_CONDITION >= largest && largest.is_finite()
+        sizes.fold(f64::INFINITY, f64::min) * max_condition >= largest && largest.is_finite()
     };
     Ok(alphas.iter().all(is_safe).then(|| {
         let found = factor(&form);
@@ -218,11 +226,17 @@ impl<R: Layout> LinearProblem<'_, R> {
             AffineFrame::identity(self.rows.n_features())
         };
         let gram = self.inner_products(&frame, monitor)?;
+        // The eigenvalues of K without some rows lie between those of K, so that all singular values of
+        // a fold exceed a cut-off that those of all rows exceed.
+        let by_cutoff = path
+            .cutoff
+            .map_or(f64::INFINITY, |c| 0.25 * c.ratio.powi(-2));
         Dual::new(
             gram,
             self.targets,
             &path.alphas,
             path.fit_intercept,
+            MAX_CONDITION.min(by_cutoff),
             monitor,
         )
     }

@@ -77,6 +77,12 @@ pub(super) trait Hat: Sync {
         e
     }
 
+    /// The smallest eigenvalue of E that keeps all singular values of a fold above the cut-off; 0 if
+    /// there is none, or if no fold can fall below it.
+    fn min_eigenvalue(&self) -> f64 {
+        0.0
+    }
+
     /// The smallest pivot of E that leaves enough digits.
     fn min_pivot(&self) -> f64 {
         MIN_PIVOT * self.epsilon()
@@ -128,7 +134,10 @@ pub(super) fn eliminate<S: Collector>(
         let own = a.get(.., range.clone());
         let is_solved = !held_out.has_repeats
             && match &one_minus_h {
-                Some(h) => divide(h, &mut e, range.start, n_alphas, hat.min_pivot()),
+                Some(h) => {
+                    let smallest = hat.min_pivot().max(hat.min_eigenvalue());
+                    divide(h, &mut e, range.start, n_alphas, smallest)
+                }
                 None => solve(hat, own, &mut e, range.clone(), monitor)?,
             };
         if !is_solved {
@@ -145,9 +154,9 @@ pub(super) fn eliminate<S: Collector>(
         }
         if held_out.test == removed {
             to_predictions(hat.targets(), removed, e.get_mut(.., range.clone()));
-            collector.add(fold, e.get(.., range));
+            collector.add(fold, e.get(.., range))?;
         } else {
-            collector.add(fold, left_out.predict(hat, held_out.test).as_ref());
+            collector.add(fold, left_out.predict(hat, held_out.test).as_ref())?;
         }
     }
     Ok(())
@@ -163,14 +172,14 @@ fn to_predictions(targets: WeightedTargets<'_>, rows: &[usize], residuals: MatMu
     }
 }
 
-/// e ← e/(1 − h) for one row; returns false if 1 − h is too close to zero for some λ.
-fn divide(h: &Mat<f64>, e: &mut Mat<f64>, row: usize, n_alphas: usize, min_pivot: f64) -> bool {
+/// e ← e/(1 − h) for one row; returns false if 1 − h is not above `smallest` for some λ.
+fn divide(h: &Mat<f64>, e: &mut Mat<f64>, row: usize, n_alphas: usize, smallest: f64) -> bool {
     let q = e.nrows() / n_alphas;
     let h = h.col_as_slice(row);
     for (i, e) in e.col_as_slice_mut(row).iter_mut().enumerate() {
         *e /= h[i / q];
     }
-    h.iter().all(|&h| h > min_pivot)
+    h.iter().all(|&h| h > smallest)
 }
 
 /// e ← E⁻¹e for the rows in `range`; returns false if E is too badly conditioned for some λ.
@@ -190,7 +199,8 @@ fn solve(
     for alpha in 0..n_alphas {
         monitor.check()?;
         let system = hat.system(alpha, a, monitor)?;
-        let Some(factor) = Cholesky::new(system, hat.min_pivot(), monitor)? else {
+        let bounds = (hat.min_pivot(), hat.min_eigenvalue());
+        let Some(factor) = Cholesky::within(system, bounds, monitor)? else {
             return Ok(false);
         };
         let mut b = Mat::from_fn(l, q, |i, o| e[(alpha * q + o, range.start + i)]);

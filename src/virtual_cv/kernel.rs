@@ -1,7 +1,7 @@
 //! Kernel ridge: the dual form with a precomputed kernel matrix.
 
 use super::collect::{Collector, par_each};
-use super::dual::Dual;
+use super::dual::{self, Dual};
 use super::eliminate::eliminate_all;
 use super::held_out::training_rows;
 use super::problem::WeightedTargets;
@@ -61,13 +61,15 @@ impl<'a> KernelProblem<'a> {
         monitor.expect(k as u64);
         let refit_fold = |fold: usize, collector: &mut S| {
             let (train, test) = (training_rows(folds, fold), folds.held_out(fold));
-            let found = self.refit(alphas, &train, test, fold, monitor)?;
-            collector.add(fold, found.as_ref());
-            Ok(())
+            match self.refit(alphas, &train, test, fold, monitor) {
+                Ok(found) => collector.add(fold, found.as_ref()),
+                Err(error) => collector.refuse(error),
+            }
         };
         memory::check_shape::<f64>(format_args!("the band form of K, {n} × {n},"), &[4, n, n])?;
         let gram = Mat::from_fn(n, n, |i, j| self.gram.row(i)[j]);
-        match Dual::new(gram, self.targets, alphas, false, monitor)? {
+        let max_condition = dual::MAX_CONDITION;
+        match Dual::new(gram, self.targets, alphas, false, max_condition, monitor)? {
             Some(dual) => eliminate_all(&dual, folds, collector, &refit_fold, monitor),
             None => par_each(k, collector, monitor, &refit_fold),
         }

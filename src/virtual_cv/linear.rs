@@ -3,6 +3,7 @@
 use super::collect::{Collector, par_each};
 use super::eliminate::{eliminate, eliminate_all};
 use super::held_out::{n_removed, training_rows};
+use super::model::Scaler;
 use super::primal::Primal;
 use super::problem::{LinearProblem, RidgePath};
 use super::refit::Fitted;
@@ -23,22 +24,23 @@ impl<R: Layout> LinearProblem<'_, R> {
         let k = folds.n_splits();
         monitor.expect(k as u64);
         let refit_fold = |fold: usize, collector: &mut S| {
-            let fitted = self.refit(path, &training_rows(folds, fold), fold, monitor)?;
-            self.emit(&fitted, folds, fold, collector);
-            Ok(())
+            let fitted = self.refit(path, &training_rows(folds, fold), fold, monitor);
+            match fitted {
+                Ok(fitted) => self.emit(&fitted, folds, fold, collector),
+                Err(error) => collector.refuse(error),
+            }
         };
         let (n, p) = (self.n_rows(), self.rows.n_features());
         let is_dual = p >= n && !collector.needs_coefficients();
         self.check_memory(is_dual)?;
         let has_zero_weights = self.targets.has_zero_weights();
-        // Rows of zero weight are predicted, and may lie outside the span of the others.
-        if let Some(scaler) = path.effective_scaler(p >= n || has_zero_weights) {
+        let run_scaled = |scaler: Scaler, collector: S| {
             let scaled = if is_dual {
                 None
             } else {
                 Scaled::new(self, scaler, path, folds, monitor)?
             };
-            return par_each(k, collector, monitor, &|fold, collector| {
+            par_each(k, collector, monitor, &|fold, collector| {
                 let fitted = match &scaled {
                     Some(scaled) => scaled.fit(path, folds, fold, monitor)?,
                     None => None,
@@ -46,9 +48,16 @@ impl<R: Layout> LinearProblem<'_, R> {
                 let Some(fitted) = fitted else {
                     return refit_fold(fold, collector);
                 };
-                self.emit(&fitted, folds, fold, collector);
-                Ok(())
-            });
+                self.emit(&fitted, folds, fold, collector)
+            })
+        };
+        // Rows of zero weight are predicted, and may lie outside the span of the others.
+        let is_rank_deficient = p >= n || has_zero_weights;
+        // The bound for standardised columns holds for centred rows without weights.
+        let has_bound = path.fit_intercept && !self.targets.is_weighted();
+        let is_cut = path.cutoff.is_some() && !has_bound;
+        if let Some(scaler) = path.effective_scaler(is_rank_deficient || is_cut) {
+            return run_scaled(scaler, collector);
         }
         if is_dual && !has_zero_weights {
             return match self.dual(path, monitor)? {
@@ -59,6 +68,13 @@ impl<R: Layout> LinearProblem<'_, R> {
         let Some(primal) = Primal::new(self, path, folds, monitor)? else {
             return par_each(k, collector, monitor, &refit_fold);
         };
+        if primal.min_eigenvalue >= 1.0 {
+            // No fold is known to stay above the cut-off.
+            return match path.effective_scaler(true) {
+                Some(scaler) => run_scaled(scaler, collector),
+                None => par_each(k, collector, monitor, &refit_fold),
+            };
+        }
         let n_coordinates = primal.n_coordinates();
         let max_removed = (0..k).map(|fold| n_removed(folds, fold)).max();
         if max_removed.unwrap_or(0) < n_coordinates.max(2) {
@@ -74,10 +90,12 @@ impl<R: Layout> LinearProblem<'_, R> {
             };
             let are_summed = collector.needs_errors_only();
             match are_summed.then(|| found.squared_errors()).flatten() {
-                Some(squares) => collector.add_squared_errors(fold, &squares),
+                Some(squares) => {
+                    collector.add_squared_errors(fold, &squares);
+                    Ok(())
+                }
                 None => self.emit(&found.fitted, folds, fold, collector),
             }
-            Ok(())
         })
     }
 
@@ -98,11 +116,11 @@ impl<R: Layout> LinearProblem<'_, R> {
         folds: &dyn Resampling,
         fold: usize,
         collector: &mut S,
-    ) {
+    ) -> Result<()> {
         let predictions = fitted.predict(&self.rows, folds.held_out(fold));
-        collector.add(fold, predictions.as_ref());
         if collector.needs_coefficients() {
             collector.add_coefficients(fold, &fitted.coefficients());
         }
+        collector.add(fold, predictions.as_ref())
     }
 }

@@ -72,9 +72,9 @@ mod refit;
 mod scaled;
 mod spectrum;
 
-pub use collect::MeanSquaredErrors;
+pub use collect::{MeanSquaredErrors, Undetermined};
 pub use diagnostics::Diagnostics;
-pub use model::{Family, KernelRidge, LinearModel, Model, Scaler};
+pub use model::{Cutoff, Family, KernelRidge, LinearModel, Model, Scaler};
 
 use ndarray::{Array3, Array4, Axis};
 
@@ -83,7 +83,7 @@ use crate::runtime::memory;
 use crate::{Cost, Engine, Error, Monitor, OutOfFold, Resampling, Result};
 use collect::{Collector, MseAccumulator, Predictions};
 use kernel::KernelProblem;
-use problem::{LinearProblem, RidgePath, WeightedTargets, root_weights};
+use problem::{LinearProblem, NormalizedTargets, RidgePath};
 
 /// The engine of virtual k-fold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +138,22 @@ impl Virtual {
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Array3<f64>> {
-        Ok(predict(candidates, data, folds, false, monitor)?.0)
+        Ok(predict(candidates, data, folds, (false, None), monitor)?.predictions)
+    }
+
+    /// [`Virtual::predictions`] and, if needed, coefficients, with the folds that cannot be predicted
+    /// and the reasons: their predictions are NaN.
+    pub fn predictions_where_determined<M: Model>(
+        &self,
+        candidates: &[&M],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        needs_coefficients: bool,
+        monitor: &Monitor,
+    ) -> Result<(Array3<f64>, Array4<f64>, Vec<Undetermined>)> {
+        let wanted = (needs_coefficients, Some(vec![]));
+        let found = predict(candidates, data, folds, wanted, monitor)?;
+        Ok((found.predictions, found.coefficients, found.undetermined))
     }
 
     /// [`Virtual::predictions`], with the coefficients of every fold: fold × candidate × output ×
@@ -150,7 +165,8 @@ impl Virtual {
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<(Array3<f64>, Array4<f64>)> {
-        predict(candidates, data, folds, true, monitor)
+        let found = predict(candidates, data, folds, (true, None), monitor)?;
+        Ok((found.predictions, found.coefficients))
     }
 
     /// Mean squared errors over the folds of candidates of one family; predictions are not stored.
@@ -161,10 +177,13 @@ impl Virtual {
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<MeanSquaredErrors> {
-        let roots = root_weights(data);
-        let targets = WeightedTargets::new(data, roots.as_deref())?;
-        let collector = MseAccumulator::new(folds, targets, candidates.len());
-        Ok(run(candidates, data, targets, folds, collector, monitor)?.finish())
+        let targets = NormalizedTargets::new(data)?;
+        let collector = MseAccumulator::new(folds, targets.view(), candidates.len());
+        let mut found = run(candidates, data, &targets, folds, collector, monitor)?.finish();
+        for errors in [&mut found.mean, &mut found.standard_error, &mut found.total] {
+            errors.mapv_inplace(|error| error * targets.unit * targets.unit);
+        }
+        Ok(found)
     }
 
     /// Leverages and leave-one-out residuals of a model without a scaler.
@@ -181,31 +200,43 @@ impl Virtual {
                 value: "one with a scaler".into(),
             });
         }
+        let normalized = NormalizedTargets::new(data)?;
         let path = RidgePath {
-            alphas: alphas(&[model])?,
+            alphas: alphas(&[model], normalized.weight_unit)?,
             fit_intercept: model.fit_intercept,
             scaler: None,
+            cutoff: model.cutoff,
         };
-        let roots = root_weights(data);
-        let targets = WeightedTargets::new(data, roots.as_deref())?;
-        with_layout!(data, |examples| {
+        let targets = normalized.view();
+        let mut found = with_layout!(data, |examples| {
             let rows = *examples.rows();
             LinearProblem { rows, targets }.diagnostics(&path, monitor)
-        })
+        })?;
+        found.residuals *= normalized.unit;
+        found.left_out *= normalized.unit;
+        Ok(found)
     }
 }
 
-/// Predictions and, if needed, coefficients, otherwise those of no fold.
+/// What [`predict`] finds.
+struct Predicted {
+    predictions: Array3<f64>,
+    /// Of no fold, if they are not needed.
+    coefficients: Array4<f64>,
+    undetermined: Vec<Undetermined>,
+}
+
+/// Predictions and, if needed, coefficients. Folds that cannot be predicted are an error unless there
+/// is a list for them.
 fn predict<M: Model>(
     candidates: &[&M],
     data: &Dataset<'_>,
     folds: &dyn Resampling,
-    needs_coefficients: bool,
+    (needs_coefficients, undetermined): (bool, Option<Vec<Undetermined>>),
     monitor: &Monitor,
-) -> Result<(Array3<f64>, Array4<f64>)> {
-    let roots = root_weights(data);
-    let targets = WeightedTargets::new(data, roots.as_deref())?;
-    let (k, q) = (folds.n_splits(), targets.n_outputs);
+) -> Result<Predicted> {
+    let targets = NormalizedTargets::new(data)?;
+    let (k, q) = (folds.n_splits(), targets.view().n_outputs);
     let mut offsets = vec![0];
     for fold in 0..k {
         offsets.push(offsets[fold] + folds.held_out(fold).len());
@@ -217,7 +248,7 @@ fn predict<M: Model>(
     let predicted = [offsets[k], candidates.len(), q];
     let what = format_args!("predictions of {} rows", offsets[k]);
     memory::check_shape::<f64>(what, &predicted)?;
-    let mut predictions = Array3::zeros(predicted);
+    let mut predictions = Array3::from_elem(predicted, f64::NAN);
     let kept = [n_kept, candidates.len(), q, width];
     let what = format_args!("coefficients of {width} features in {n_kept} folds");
     memory::check_shape::<f64>(what, &kept)?;
@@ -229,31 +260,44 @@ fn predict<M: Model>(
         first: 0,
         values: predictions.as_slice_mut().expect("contiguous"),
         coefficients: coefficients.as_slice_mut().expect("contiguous"),
+        undetermined,
     };
-    run(candidates, data, targets, folds, collector, monitor)?;
-    Ok((predictions, coefficients))
+    let found = run(candidates, data, &targets, folds, collector, monitor)?;
+    let undetermined = found.undetermined.unwrap_or_default();
+    if targets.unit != 1.0 {
+        predictions *= targets.unit;
+        coefficients *= targets.unit;
+    }
+    Ok(Predicted {
+        predictions,
+        coefficients,
+        undetermined,
+    })
 }
 
 /// Passes the predictions of all folds, for every λ, to `collector`.
 fn run<M: Model, S: Collector>(
     candidates: &[&M],
     data: &Dataset<'_>,
-    targets: WeightedTargets<'_>,
+    targets: &NormalizedTargets<'_>,
     folds: &dyn Resampling,
     collector: S,
     monitor: &Monitor,
 ) -> Result<S> {
-    let alphas = alphas(candidates)?;
+    let alphas = alphas(candidates, targets.weight_unit)?;
+    let targets = targets.view();
     data.check_samples(folds.n_samples())?;
     match candidates[0].family() {
         Family::Linear {
             fit_intercept,
             scaler,
+            cutoff,
         } => {
             let path = RidgePath {
                 alphas,
                 fit_intercept,
                 scaler,
+                cutoff,
             };
             with_layout!(data, |examples| {
                 let rows = *examples.rows();
@@ -266,8 +310,8 @@ fn run<M: Model, S: Collector>(
     }
 }
 
-/// The penalties of candidates of one family, of which there must be some.
-fn alphas<M: Model>(candidates: &[&M]) -> Result<Vec<f64>> {
+/// The penalties of candidates of one family, of which there must be some, in units of the weights.
+fn alphas<M: Model>(candidates: &[&M], weight_unit: f64) -> Result<Vec<f64>> {
     let refuse = |name, rule, value| Err(Error::Parameter { name, rule, value });
     let alphas: Vec<f64> = candidates.iter().map(|c| c.alpha()).collect();
     let bad = alphas.iter().find(|a| !(a.is_finite() && **a >= 0.0));
@@ -282,5 +326,6 @@ fn alphas<M: Model>(candidates: &[&M]) -> Result<Vec<f64>> {
         let value = "candidates of several families".into();
         return refuse("candidates", "of one family", value);
     }
-    Ok(alphas)
+    let in_units = |alpha: f64| (alpha / weight_unit).min(f64::MAX);
+    Ok(alphas.into_iter().map(in_units).collect())
 }

@@ -9,6 +9,8 @@ pub struct LinearModel {
     pub fit_intercept: bool,
     /// A scaler of the columns, fitted to the training rows of every fold.
     pub scaler: Option<Scaler>,
+    /// The rule for small singular values; `None` if rounding alone decides which of them are zero.
+    pub cutoff: Option<Cutoff>,
 }
 
 impl Default for LinearModel {
@@ -17,6 +19,7 @@ impl Default for LinearModel {
             alpha: 0.0,
             fit_intercept: true,
             scaler: None,
+            cutoff: None,
         }
     }
 }
@@ -39,6 +42,18 @@ impl Default for Scaler {
     }
 }
 
+/// A rule for singular values of the training rows (weighted, scaled, and centred if there is an
+/// intercept) that are small beside the largest. It applies to models without a penalty.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cutoff {
+    /// The largest ratio to the largest singular value that counts as small.
+    pub ratio: f64,
+    /// Whether the solver sets small singular values to zero, as LAPACK's does by its `rcond`.
+    /// Otherwise a fold that has any is undetermined: an iterative solver stops before it has
+    /// resolved them.
+    pub truncates: bool,
+}
+
 /// Kernel ridge regression without an intercept. The rows of the data set are those of the kernel
 /// matrix K.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,7 +69,7 @@ impl Default for KernelRidge {
 }
 
 /// What candidates that share a factorisation have in common: everything but the penalty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Family {
     /// Linear in the features.
     Linear {
@@ -62,6 +77,8 @@ pub enum Family {
         fit_intercept: bool,
         /// As in [`LinearModel`].
         scaler: Option<Scaler>,
+        /// As in [`LinearModel`].
+        cutoff: Option<Cutoff>,
     },
     /// Linear in the rows of a precomputed kernel matrix.
     PrecomputedKernel,
@@ -85,6 +102,7 @@ impl Model for LinearModel {
         Family::Linear {
             fit_intercept: self.fit_intercept,
             scaler: self.scaler,
+            cutoff: self.cutoff,
         }
     }
 }

@@ -182,16 +182,19 @@ impl<R: Layout> LinearProblem<'_, R> {
             AffineFrame::identity(p)
         };
         let mut moments = self.moments_in(frame, folds, &rows, monitor)?;
-        let is_in_range = |d: f64| d == 0.0 || (1e-200..1e200).contains(&d);
+        // The sum of squares of a column is 0 if all are, or if they underflow.
+        let is_in_range = |d: f64| (1e-200..1e200).contains(&d);
         if !(0..p).all(|j| is_in_range(moments.all[(j, j)])) {
             let Some((unit, _)) = self.unit(&moments.frame, &rows) else {
                 return Ok(None);
             };
-            let frame = AffineFrame {
-                scale: vec![unit; p],
-                ..moments.frame
-            };
-            moments = self.moments_in(frame, folds, &rows, monitor)?;
+            if unit != 1.0 {
+                let frame = AffineFrame {
+                    scale: vec![unit; p],
+                    ..moments.frame
+                };
+                moments = self.moments_in(frame, folds, &rows, monitor)?;
+            }
         }
         if is_centred && (0..p).any(|j| moments.is_far_from_mean(j)) {
             let mut frame = moments.frame.clone();

@@ -1,6 +1,7 @@
 //! Fewer features than rows: everything from p × p moments.
 
 use super::eliminate::Hat;
+use super::model::Cutoff;
 use super::moments::{AffineFrame, Moments, PANEL_ROWS, RowPanel, is_sparse};
 use super::problem::{LinearProblem, RidgePath, WeightedTargets};
 use super::refit::{Fitted, ROUNDING};
@@ -21,6 +22,8 @@ pub(super) struct Primal<'a, R> {
     /// ȳ; 0 without an intercept.
     pub(super) target_mean: Vec<f64>,
     pub(super) fit_intercept: bool,
+    /// The smallest eigenvalue of I − H_DD that keeps all singular values of a fold above the cut-off.
+    pub(super) min_eigenvalue: f64,
     /// λ in the frame's units.
     pub(super) alphas: Vec<f64>,
     /// The diagonal of G: 1/(d + λ), and 1/Σw for the intercept; one column per λ.
@@ -68,7 +71,10 @@ impl<'a, R: Layout> Primal<'a, R> {
             moments.all[(p + o, i)] - weight * offset[i] * target_mean[o]
         });
         let min_alpha = path.min_alpha() * unit * unit;
-        let from_gram = Spectrum::from_gram(&gram, &products, min_alpha, monitor)?;
+        // Behind a scaler, the cut-off is one for standardised columns.
+        let is_scaled = path.scaler.is_some_and(|s| s.with_std);
+        let cutoff = path.cutoff.filter(|_| !is_scaled);
+        let from_gram = Spectrum::from_gram(&gram, &products, min_alpha, cutoff, monitor)?;
         let is_from_gram = from_gram.is_some();
         let spectrum = if is_from_gram {
             from_gram
@@ -82,9 +88,14 @@ impl<'a, R: Layout> Primal<'a, R> {
                 }
             }
             let r = r_factor(problem, &frame, (&offset, &target_mean), monitor)?;
-            Spectrum::from_r_factor(&r, p, min_alpha, monitor)?
+            Spectrum::from_r_factor(&r, p, min_alpha, cutoff, monitor)?
         };
+        let standardized = path.cutoff.filter(|_| is_scaled);
+        let standardized = standardized
+            .map(|cutoff| standardized_min_eigenvalue(&gram, cutoff, monitor))
+            .transpose()?;
         Ok(spectrum.map(|spectrum| Self {
+            min_eigenvalue: standardized.unwrap_or_else(|| spectrum.min_eigenvalue(cutoff)),
             vt_offset: (0..spectrum.vt.nrows())
                 .map(|i| (0..p).map(|j| spectrum.vt[(i, j)] * offset[j]).sum())
                 .collect(),
@@ -171,6 +182,30 @@ impl<'a, R: Layout> Primal<'a, R> {
     }
 }
 
+/// [`Spectrum::min_eigenvalue`] behind a scaler, from the centred Gram of rows without weights. With R
+/// the correlation matrix of all rows, the squared singular values of a fold of m rows are at least m
+/// times the eigenvalue times the smallest of R, and at most m times the number of columns.
+fn standardized_min_eigenvalue(gram: &Mat<f64>, cutoff: Cutoff, monitor: &Monitor) -> Result<f64> {
+    let varying: Vec<usize> = (0..gram.nrows()).filter(|&j| gram[(j, j)] > 0.0).collect();
+    let p = varying.len();
+    let correlations = Mat::from_fn(p, p, |i, j| {
+        let (i, j) = (varying[i], varying[j]);
+        gram[(i, j)] / gram[(i, i)].sqrt() / gram[(j, j)].sqrt()
+    });
+    let Some((values, _)) = linalg::symmetric_eigen(correlations, monitor)? else {
+        return Ok(f64::INFINITY);
+    };
+    let Some(smallest) = values.first() else {
+        return Ok(0.0);
+    };
+    let smallest = smallest - f64::EPSILON * (p * p) as f64;
+    Ok(if smallest > 0.0 {
+        cutoff.ratio.powi(2) * p as f64 / smallest
+    } else {
+        f64::INFINITY
+    })
+}
+
 fn g_diagonal(spectrum: &Spectrum, alphas: &[f64], intercept: Option<f64>) -> Mat<f64> {
     let n = spectrum.d.len() + usize::from(intercept.is_some());
     Mat::from_fn(n, alphas.len(), |i, l| {
@@ -210,6 +245,9 @@ impl<R: Layout> Hat for Primal<'_, R> {
     }
     fn target_mean(&self) -> &[f64] {
         &self.target_mean
+    }
+    fn min_eigenvalue(&self) -> f64 {
+        self.min_eigenvalue
     }
     fn coefficients(&self, theta: &Mat<f64>) -> Mat<f64> {
         self.to_fitted(theta).coefficients()

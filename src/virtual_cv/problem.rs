@@ -1,10 +1,72 @@
 //! Least-squares problems: rows, targets, weights and penalties.
 
-use super::model::Scaler;
+use std::borrow::Cow;
+
+use super::model::{Cutoff, Scaler};
 use crate::data::{Dataset, Layout, Targets};
 use crate::{Error, Result};
 
-/// Targets and square roots of the weights.
+/// Targets and square roots of weights, in units in which neither their squares nor sums of these
+/// overflow or underflow.
+pub(super) struct NormalizedTargets<'a> {
+    values: Cow<'a, [f64]>,
+    n_outputs: usize,
+    root_weights: Option<Vec<f64>>,
+    /// The unit of y: a power of two.
+    pub(super) unit: f64,
+    /// The unit of the weights, and so of the penalties: a power of two.
+    pub(super) weight_unit: f64,
+}
+
+impl<'a> NormalizedTargets<'a> {
+    /// The targets and weights of `data`.
+    pub(super) fn new(data: &Dataset<'a>) -> Result<Self> {
+        let Targets::Values { values, n_outputs } = data.targets() else {
+            return Err(Error::Parameter {
+                name: "y",
+                rule: "numbers",
+                value: "classes or nothing".into(),
+            });
+        };
+        let (unit, weight_unit) = (unit(values), data.weights().map_or(1.0, unit));
+        let root_weights = data
+            .weights()
+            .map(|weights| weights.iter().map(|w| (w / weight_unit).sqrt()).collect());
+        let values = if unit == 1.0 {
+            Cow::Borrowed(values)
+        } else {
+            values.iter().map(|y| y / unit).collect()
+        };
+        Ok(Self {
+            values,
+            n_outputs,
+            root_weights,
+            unit,
+            weight_unit,
+        })
+    }
+
+    pub(super) fn view(&self) -> WeightedTargets<'_> {
+        WeightedTargets {
+            values: &self.values,
+            n_outputs: self.n_outputs,
+            root_weights: self.root_weights.as_deref(),
+        }
+    }
+}
+
+/// A power of two near the largest of `values`; 1 if that is far from the limits of f64.
+fn unit(values: &[f64]) -> f64 {
+    let largest = values
+        .iter()
+        .fold(0.0, |largest: f64, v| largest.max(v.abs()));
+    if largest == 0.0 || (1e-50..1e50).contains(&largest) {
+        return 1.0;
+    }
+    largest.log2().round().clamp(-1000.0, 1000.0).exp2()
+}
+
+/// A view of [`NormalizedTargets`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeightedTargets<'a> {
     values: &'a [f64],
@@ -13,22 +75,6 @@ pub(super) struct WeightedTargets<'a> {
 }
 
 impl<'a> WeightedTargets<'a> {
-    /// The targets of `data`, with √w as [`root_weights`] returns them.
-    pub(super) fn new(data: &Dataset<'a>, root_weights: Option<&'a [f64]>) -> Result<Self> {
-        let Targets::Values { values, n_outputs } = data.targets() else {
-            return Err(Error::Parameter {
-                name: "y",
-                rule: "numbers",
-                value: "classes or nothing".into(),
-            });
-        };
-        Ok(Self {
-            values,
-            n_outputs,
-            root_weights,
-        })
-    }
-
     /// The same targets without weights.
     pub(super) fn unweighted(self) -> Self {
         Self {
@@ -62,12 +108,6 @@ impl<'a> WeightedTargets<'a> {
     }
 }
 
-/// √w of every row, if there are weights.
-pub(super) fn root_weights(data: &Dataset<'_>) -> Option<Vec<f64>> {
-    let weights = data.weights()?;
-    Some(weights.iter().map(|w| w.sqrt()).collect())
-}
-
 /// The rows and targets of a linear model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinearProblem<'a, R> {
@@ -88,6 +128,7 @@ pub(super) struct RidgePath {
     pub(super) alphas: Vec<f64>,
     pub(super) fit_intercept: bool,
     pub(super) scaler: Option<Scaler>,
+    pub(super) cutoff: Option<Cutoff>,
 }
 
 impl RidgePath {
@@ -97,7 +138,8 @@ impl RidgePath {
     }
 
     /// The scaler, if it changes the predictions: an intercept absorbs any shift, and unpenalised
-    /// least squares any scale, unless the rows are `rank_deficient`.
+    /// least squares any scale, unless the rows are `rank_deficient`. (A cut-off depends on the scale,
+    /// but only in folds with singular values near it, which are refitted.)
     pub(super) fn effective_scaler(&self, rank_deficient: bool) -> Option<Scaler> {
         let depends_on_scale = rank_deficient || self.alphas.iter().any(|&a| a > 0.0);
         self.scaler

@@ -61,7 +61,8 @@ impl<R: Layout> LinearProblem<'_, R> {
         })?;
         let alphas: Vec<f64> = path.alphas.iter().map(|a| a * unit * unit).collect();
         let min_alpha = alphas.iter().copied().fold(f64::INFINITY, f64::min);
-        let spectrum = Spectrum::from_r_factor(&r, p, min_alpha, monitor)?.ok_or_else(|| {
+        let spectrum = Spectrum::from_r_factor(&r, p, min_alpha, path.cutoff, monitor)?;
+        let spectrum = spectrum.ok_or_else(|| {
             undetermined(
                 "its training rows are too nearly collinear to tell which coefficients they \
                  determine; drop columns that repeat others, or penalise (Ridge)",

@@ -165,7 +165,8 @@ impl<'a, R: Layout> Scaled<'a, R> {
                 - target_mean[o] * (train[(last, i)] - weight * centre[i]);
             about / scale[i]
         });
-        let found = Spectrum::from_gram(&gram, &products, path.min_alpha(), monitor)?;
+        let min_alpha = path.min_alpha();
+        let found = Spectrum::from_gram(&gram, &products, min_alpha, path.cutoff, monitor)?;
         let Some(spectrum) = found else {
             return Ok(None);
         };

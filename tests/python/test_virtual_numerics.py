@@ -1,8 +1,11 @@
 """Hard data: right to 1e-6 of the twin by singular values, or an error that names the fold."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import FitFailedWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -192,25 +195,45 @@ def test_ill_conditioned_columns(cv):
 
 
 @pytest.mark.parametrize("cv", CVS)
-def test_what_cannot_be_told_is_an_error_that_names_the_fold(cv):
+def test_what_cannot_be_told_is_an_error_of_the_core_and_refitted(cv):
     X, y = rows()
+    folds, model = resolve_cv(cv, X), _core.LeastSquares([0.0])
     nearly = np.c_[X, X[:, 0] + 3e-12 * np.random.default_rng(1).standard_normal(50)]
-    with pytest.raises(ValueError, match=r"fold \d+ cannot be predicted: .*collinear"):
-        onefold.cross_validate(LinearRegression(), nearly, y, cv=cv, engine="virtual")
     apart = X * np.array([1e200, 1.0, 1.0, 1.0, 1e-200])
-    with pytest.raises(ValueError, match=r"fold \d+ cannot be predicted: .*differ in scale"):
-        onefold.cross_validate(LinearRegression(), apart, y, cv=cv, engine="virtual")
     kernel = KernelRidge(alpha=1e-14, kernel="rbf", gamma=1e-4)
-    with pytest.raises(ValueError, match=r"fold \d+ cannot be predicted: alpha is too small"):
-        onefold.cross_validate(kernel, X, y, cv=cv, engine="virtual")
+    for data, reason in [(nearly, "collinear"), (apart, "differ in scale")]:
+        with pytest.raises(ValueError, match=rf"fold \d+ cannot be predicted: .*{reason}"):
+            _core.virtual_predict(data, y[:, None], None, folds, model)
+        undetermined = []
+        found, _ = _core.virtual_predict(
+            data, y[:, None], None, folds, model, undetermined=undetermined
+        )
+        assert sorted(fold for fold, _ in undetermined) == list(range(len(folds)))
+        assert all(reason in why for _, why in undetermined)
+        assert np.isnan(found).all()
+    keywords = {"cv": cv, "scoring": "neg_mean_squared_error"}
+    for estimator, data in [
+        (Ridge(0, solver="svd"), nearly),
+        (LinearRegression(), apart),
+        (kernel, X),
+    ]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scikit-learn's, of a singular matrix
+            fast = onefold.cross_validate(estimator, data, y, engine="virtual", **keywords)
+            slow = onefold.cross_validate(estimator, data, y, engine="refit", **keywords)
+        np.testing.assert_array_equal(fast.predictions, slow.predictions)
+        assert "refitted" in " ".join(fast.notes)
 
 
-def test_a_fold_without_weight_is_named():
+def test_a_fold_without_weight_fails_as_its_refit_does():
     X, y = rows()
     w = np.zeros(50)
     w[:10] = 1
     with pytest.raises(ValueError, match=r"fold 0 cannot be predicted: .* no weight"):
-        onefold.cross_validate(Ridge(), X, y, cv=5, sample_weight=w, engine="virtual")
+        _core.virtual_predict(X, y[:, None], w, resolve_cv(5, X), _core.LeastSquares([1.0]))
+    with pytest.warns(FitFailedWarning, match="1 fits failed out of a total of 5"):
+        found = onefold.cross_validate(Ridge(), X, y, cv=5, sample_weight=w, engine="virtual")
+    assert np.isnan(found["test_score"]).tolist() == [True, False, False, False, False]
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), StandardScaler(with_mean=False)])

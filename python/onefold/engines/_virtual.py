@@ -7,12 +7,14 @@ from one fit to all rows (see `onefold.reference.virtual` for the formulas).
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.kernel_ridge import KernelRidge
@@ -21,6 +23,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.fixes import parse_version
 
 from .. import _core
 from .._data import as_rows
@@ -31,11 +34,23 @@ from .._progress import Report, part, reporter
 from .._routing import is_routing
 from ._base import Candidate, EngineBase, Outcome, Plan
 from ._options import Check
+from ._refit import fit_all
 from ._task import Data, Problem, Task
 
 __all__ = ["LinearProblem", "LinearSpec", "Virtual", "parse"]
 
 Floats = NDArray[np.float64]
+
+CUTS_AT_TOL = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")
+"""Whether `LinearRegression` sets singular values up to ``tol`` of the largest to zero where rows
+are dense. Before scikit-learn 1.9 it does so up to the rounding error of the largest."""
+
+LSQR_TOL = 1e-6
+"""The tolerance of `LinearRegression` on sparse rows before scikit-learn 1.7, which has ``tol``."""
+
+LSQR_MARGIN = 1e3
+"""Singular values of sparse rows up to ``LSQR_MARGIN * tol`` of the largest are small: LSQR stops
+with an error of up to ``tol`` times the condition number, relative to the residuals."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +76,36 @@ class LinearSpec:
         """Whether predictions for targets of a shape have one dimension: `Ridge` drops a column."""
         return len(shape) == 1 or (shape[1] == 1 and type(self.final) is Ridge)
 
+    def cutoff(self, n_train: int, rows: Any) -> tuple[float, bool] | None:
+        """Which singular values of the training rows are small, and whether they are set to zero.
+
+        Parameters
+        ----------
+        n_train : int
+            The size of the largest training set.
+        rows : array or sparse matrix
+            All rows.
+        """
+        if not isinstance(self.final, LinearRegression):
+            return None
+        tol = float(getattr(self.final, "tol", LSQR_TOL))
+        if sp.issparse(rows):
+            return LSQR_MARGIN * tol, False
+        rounding = float(np.finfo(np.float64).eps)
+        if CUTS_AT_TOL:
+            # LAPACK's dgelsd takes its own rounding for a ratio outside of (0, 1).
+            return (tol if 0 < tol < 1 else rounding), True
+        return max(n_train, rows.shape[1]) * rounding, True
+
     def family(self) -> tuple[Any, ...]:
         """Everything but the penalty: equal for estimators that share a decomposition."""
         kernel = [getattr(self.final, name, None) for name in ("kernel", "gamma", "degree")]
         others = [getattr(self.final, name, None) for name in ("coef0", "kernel_params")]
         classes = getattr(self.final, "class_weight", None)
-        kind = type(self.final) if hasattr(self.final, "kernel") else is_classifier(self.final)
-        return (kind, self.scaler, self.intercept, *kernel, *map(repr, others), repr(classes))
+        is_own = hasattr(self.final, "kernel") or isinstance(self.final, LinearRegression)
+        kind = type(self.final) if is_own else is_classifier(self.final)
+        tol = getattr(self.final, "tol", None) if isinstance(self.final, LinearRegression) else None
+        return (kind, self.scaler, self.intercept, tol, *kernel, *map(repr, others), repr(classes))
 
 
 def parse(estimator: Any) -> LinearSpec | str:
@@ -144,19 +182,25 @@ class LinearProblem:
         coefficients: bool = False,
         n_jobs: int | None,
         progress: bool | Report,
-    ) -> tuple[Floats, Floats | None]:
+    ) -> tuple[Floats, Floats | None, dict[int, str]]:
         """Held-out predictions, test row × penalty × output, and coefficients if asked for.
 
-        Coefficients are fold × penalty × output × feature, the intercept last.
+        Coefficients are fold × penalty × output × feature, the intercept last. Predictions of
+        folds that the core cannot predict are NaN; the reasons are returned by fold.
         """
+        undetermined: list[tuple[int, str]] = []
         with reporter(progress, unit="folds") as report:
             jobs: dict[str, Any] = {"n_jobs": effective_n_jobs(n_jobs), "progress": report}
+            jobs["undetermined"] = undetermined
             if isinstance(self.spec.final, KernelRidge):
                 kernel = self._data(folds)
-                return _core.virtual_kernel_predict(*kernel, alphas.tolist(), **jobs), None
-            return _core.virtual_predict(
-                *self._data(folds), self.model(alphas), coefficients=coefficients, **jobs
+                found = _core.virtual_kernel_predict(*kernel, alphas.tolist(), **jobs)
+                return found, None, dict(undetermined)
+            model = self.model(alphas, _largest_training_set(folds))
+            found, own = _core.virtual_predict(
+                *self._data(folds), model, coefficients=coefficients, **jobs
             )
+        return found, own, dict(undetermined)
 
     def errors(
         self, folds: Folds | Splits, alphas: Floats, *, n_jobs: int | None, progress: bool | Report
@@ -166,15 +210,27 @@ class LinearProblem:
             jobs: dict[str, Any] = {"n_jobs": effective_n_jobs(n_jobs), "progress": report}
             if isinstance(self.spec.final, KernelRidge):
                 return _core.virtual_kernel_errors(*self._data(folds), alphas.tolist(), **jobs)
-            return _core.virtual_errors(*self._data(folds), self.model(alphas), **jobs)
+            model = self.model(alphas, _largest_training_set(folds))
+            return _core.virtual_errors(*self._data(folds), model, **jobs)
 
-    def model(self, alphas: Floats) -> _core.LeastSquares:
-        """Build the core's model."""
+    def model(self, alphas: Floats, n_train: int) -> _core.LeastSquares:
+        """Build the core's model, for training sets of at most ``n_train`` rows."""
         spec = self.spec
-        return _core.LeastSquares(alphas.tolist(), intercept=spec.intercept, scaler=spec.scaler)
+        return _core.LeastSquares(
+            alphas.tolist(),
+            intercept=spec.intercept,
+            scaler=spec.scaler,
+            cutoff=spec.cutoff(n_train, self.rows),
+        )
 
     def _data(self, folds: Folds | Splits) -> tuple[Any, Floats, Floats | None, Folds | Splits]:
         return self.rows, self.targets, self.weights, folds
+
+
+def _largest_training_set(folds: Folds | Splits) -> int:
+    if isinstance(folds, Folds):
+        return folds.n_samples - int(np.diff(folds.starts).min())
+    return max((len(folds.train(split)) for split in range(len(folds))), default=0)
 
 
 def _gram(final: KernelRidge, data: Data) -> Floats:
@@ -240,8 +296,8 @@ class Virtual(EngineBase):
             progress = task.progress
             if len(families) > 1:
                 progress = part(task.progress, number, len(families))
-            own = [plans[position] for position in positions]
-            yield from zip(positions, _run_family(own, task, progress), strict=True)
+            family = [plans[position] for position in positions]
+            yield from zip(positions, _run_family(family, task, progress), strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +329,7 @@ def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) ->
     linear = LinearProblem.of(specs[0], task.data)
     each = np.stack([linear.alphas(spec) for spec in specs])
     alphas, which = np.unique(each, return_inverse=True)
-    predicted, coefficients = linear.predict(
+    predicted, coefficients, undetermined = linear.predict(
         task.folds,
         alphas,
         coefficients=task.return_estimator,
@@ -296,7 +352,7 @@ def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) ->
                 plans[number].estimator, task.data.X, each_output, is_flat=is_flat
             )
         is_first = number == 0
-        yield Outcome(
+        outcome = Outcome(
             answers=answers,
             classes=linear.classes,
             cost={
@@ -307,6 +363,49 @@ def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) ->
             fit_time=seconds / len(specs),
             estimators=models,
         )
+        yield _with_refits(outcome, plans[number].estimator, task, undetermined)
+
+
+MAX_INDICES_HELD = 2**24
+"""Indices of training rows in memory at a time: 128 MB of int64."""
+
+
+def _with_refits(
+    outcome: Outcome, estimator: Any, task: Task, undetermined: dict[int, str]
+) -> Outcome:
+    """Refit the folds that the core could not predict, by the estimator's own ``fit``."""
+    folds = sorted(undetermined)
+    if not folds:
+        return outcome
+    note = f"fold {folds[0]} was refitted: {undetermined[folds[0]]}"
+    if len(folds) > 1:
+        note = f"{len(folds)} folds were refitted, the first because {undetermined[folds[0]]}"
+    if len(folds) == len(task.folds) or task.return_estimator:
+        whole = next(fit_all([estimator], task))
+        return replace(whole, notes=[*whole.notes, note])
+    size = max(1, MAX_INDICES_HELD // task.data.n_samples)
+    starts = task.folds.starts
+    cost = Counter(outcome.cost)
+    for chosen in (folds[at : at + size] for at in range(0, len(folds), size)):
+        pairs = [(task.folds.train(fold), task.folds.test(fold)) for fold in chosen]
+        own = replace(
+            task,
+            problem=Problem(task.data, Splits(task.data.n_samples, pairs)),
+            scorers={},
+            responses=tuple(outcome.answers),
+            required=None,
+            progress=False,
+        )
+        refitted = next(fit_all([estimator], own))
+        rows = np.concatenate([np.arange(starts[fold], starts[fold + 1]) for fold in chosen])
+        for name, answers in outcome.answers.items():
+            found = refitted.answers.get(name)
+            if found is None or found.shape[1:] != answers.shape[1:]:
+                # A fit failed, or lacks classes: what scikit-learn makes of all folds.
+                return next(fit_all([estimator], task))
+            answers[rows] = found
+        cost.update(refitted.cost)
+    return replace(outcome, cost=dict(cost), notes=[note])
 
 
 _ROWS_PER_BLOCK = 4096

@@ -110,7 +110,7 @@ def diagnostics(
         problem.rows,
         problem.targets,
         weights,
-        problem.model(alphas),
+        problem.model(alphas, len(problem.targets)),
         n_jobs=effective_n_jobs(n_jobs),
     )
     return _summary(problem.targets, weights, (leverages, residuals, left_out), np.ndim(y) == 1)

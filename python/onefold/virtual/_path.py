@@ -139,7 +139,9 @@ def ridge_path(
     error = StandardError.of(folds)
     found = []
     for lot in lots:
-        predicted, _ = problem.predict(folds, lot, n_jobs=n_jobs, progress=progress)
+        predicted, _, undetermined = problem.predict(folds, lot, n_jobs=n_jobs, progress=progress)
+        for fold, reason in undetermined.items():
+            raise ValueError(f"fold {fold} cannot be predicted: {reason}")
         found.append(_errors(predicted, problem.targets, folds, error))
     mse, std_error, press = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return RidgePath(grid, mse, std_error, press, error.form)
