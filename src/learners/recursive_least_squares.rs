@@ -1,36 +1,34 @@
-//! Recursive least squares: ridge regression that keeps its solution up to date.
+//! Recursive least squares: ridge regression by a QR factor that takes in one row after the other.
 //!
 //! # Problem
 //! That of [`RidgeStatistics`](super::RidgeStatistics), with α > 0.
 //!
 //! # Method
-//! P = (Sₓₓ + αI)⁻¹ and β are kept. A row changes Sₓₓ by cδδᵀ (see `scatter`), so by Sherman and
-//! Morrison, with g = Pδ and h = 1/c + ⟨δ, g⟩,
-//!
-//! > β ← β + (ε − βδ)gᵀ/h,  P ← P − ggᵀ/h.
+//! A triangle L with Lᵀ·L = Sₓₓ + αI and the rotated targets Z with Lᵀ·Z = Sₓᵧ are kept. A row changes
+//! Sₓₓ by cδδᵀ and Sₓᵧ by cδεᵀ (see `scatter`); p plane rotations bring √c·(δ, ε) into (L, Z). The
+//! coefficients solve Lβᵀ = Z when they are needed.
 //!
 //! Without intercept δ = x, ε = y and c is the row's weight. With one, δ = x − x̄ and ε = y − ȳ are
 //! the deviations from the means of the rows before, which leaves the intercept b = ȳ − βx̄
 //! unpenalised at no more than the cost of a constant feature.
 //!
-//! *Numerics.* After all rows β is the ridge solution whatever their order, up to rounding that
-//! grows with the number of rows and with the condition of Sₓₓ + αI: P begins as I/α, so an α far
-//! below the scale of Sₓₓ (times 1e-10, say) costs as many digits. `RidgeStatistics` has
-//! no such loss.
+//! *Numerics.* Rotations are backward stable: β is as exact as by QR of all rows, with an error that
+//! grows with the condition of (X, √α·I) and not with its square, whatever the scale of the features
+//! or of α. `RidgeStatistics`, which forms Sₓₓ, and recursions for (Sₓₓ + αI)⁻¹ have the square.
 //!
 //! # Cost
 //! For p features and q outputs:
 //!
 //! | operation | values |
 //! |---|---|
-//! | update with a row | p² + pq, however sparse it is |
-//! | evaluate m rows | pq, plus m × stored values of a row × q |
+//! | update with a row | 2p(p + q), however sparse it is |
+//! | evaluate m rows | p²q/2, plus m × stored values of a row × q |
 //! | copy | p²/2 + pq |
 //!
 //! # References
-//! J. Sherman, W. J. Morrison, *Adjustment of an inverse matrix corresponding to a change in one
-//! element of a given matrix*, Annals of Mathematical Statistics 21 (1950); in this form, S. Haykin,
-//! *Adaptive filter theory*, chapter on recursive least squares.
+//! W. M. Gentleman, *Least squares computations by Givens transformations without square roots*, IMA
+//! Journal of Applied Mathematics 12 (1973); as a recursion, S. Haykin, *Adaptive filter theory*,
+//! chapter on square-root adaptive filters.
 
 use ndarray::Array1;
 
@@ -47,10 +45,10 @@ use crate::linalg::packed;
 use crate::runtime::memory;
 use crate::runtime::simd::{self, Simd, WithSimd};
 
-/// Ridge regression that keeps its solution.
+/// Ridge regression that keeps a factor of its normal equations.
 ///
-/// State: one vector, the triangle of P followed by β of each output; scalars: the weight and the means
-/// of (x, y).
+/// State: one vector, the triangle L followed by Z, feature by feature; scalars: the weight and the
+/// means of (x, y).
 #[derive(Clone, Debug)]
 pub struct RecursiveLeastSquares {
     options: RidgeOptions,
@@ -74,7 +72,7 @@ impl RecursiveLeastSquares {
         let n_values = n_values.saturating_add(packed::saturating_len(n_features));
         memory::check::<f64>(what, n_values as u64)?;
         let mut vector = vec![0.0; packed::len(n_features)];
-        packed::add_diagonal(&mut vector, n_features, 1.0 / options.alpha);
+        packed::add_diagonal(&mut vector, n_features, options.alpha.sqrt());
         vector.resize(vector.len() + n_features * n_outputs, 0.0);
         Ok(Self {
             options,
@@ -88,10 +86,11 @@ impl RecursiveLeastSquares {
     pub fn weights(&self) -> Vec<(Array1<f64>, f64)> {
         let (p, q) = (self.n_features, self.n_outputs);
         let (x_means, y_means) = self.state.scalars()[1..].split_at(p);
-        let vector = self.state.vector(0);
-        let weights = &vector[vector.len() - p * q..];
+        let (triangle, rotated) = self.state.vector(0).split_at(packed::len(p));
         let outputs = y_means.iter().enumerate().map(|(output, y_mean)| {
-            let weights = weights[output * p..][..p].to_vec();
+            let rotated = rotated.iter().skip(output).step_by(q);
+            let mut weights: Vec<f64> = rotated.copied().collect();
+            simd::dispatch(Solve(triangle, &mut weights));
             let shift: f64 = weights.iter().zip(x_means).map(|(w, x)| w * x).sum();
             (weights.into(), y_mean - shift)
         });
@@ -146,7 +145,8 @@ impl Learner for RecursiveLeastSquares {
     }
 
     fn min_evaluation_rows(&self, data: &Dataset<'_>) -> usize {
-        super::rows_worth(self.n_features as f64, data.mean_nnz())
+        let p = self.n_features as f64;
+        super::rows_worth(p * p / 2.0, data.mean_nnz())
     }
 
     /// No: the solution of one least-squares problem.
@@ -161,6 +161,18 @@ impl Learner for RecursiveLeastSquares {
             self.weights().into_iter(),
             self.n_features,
         ))
+    }
+}
+
+/// v ← L⁻¹v.
+struct Solve<'a>(&'a [f64], &'a mut [f64]);
+
+impl WithSimd for Solve<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        packed::solve_lower(simd, self.0, self.1);
     }
 }
 
@@ -180,8 +192,8 @@ impl<R: Layout> WithSimd for Update<'_, '_, R> {
         let (p, q) = (model.n_features, model.n_outputs);
         let centering = model.options.centering();
         let (vector, head) = model.state.parts_mut(0);
-        let (inverse, weights) = vector.split_at_mut(packed::len(p));
-        let (mut z, mut g) = (vec![0.0; p + q], vec![0.0; p]);
+        let (triangle, rotated) = vector.split_at_mut(packed::len(p));
+        let mut z = vec![0.0; p + q];
         for index in data.prefetched(self.rows) {
             densify(data.rows().row(index), &mut z);
             z[p..].copy_from_slice(&self.values[index * q..][..q]);
@@ -189,15 +201,12 @@ impl<R: Layout> WithSimd for Update<'_, '_, R> {
             if weight <= 0.0 {
                 continue;
             }
-            let (x, y) = z.split_at(p);
-            packed::multiply(simd, inverse, x, &mut g);
-            let h = 1.0 / weight + simd::dot(simd, x, &g);
-            for (output, y) in y.iter().enumerate() {
-                let weights = &mut weights[output * p..][..p];
-                let error = y - simd::dot(simd, weights, x);
-                simd::axpy(simd, error / h, &g, weights);
+            let root = weight.sqrt();
+            for z in &mut z {
+                *z *= root;
             }
-            packed::rank_one(simd, inverse, -1.0 / h, &g);
+            let (x, y) = z.split_at_mut(p);
+            packed::rotate_in(simd, triangle, rotated, x, y);
         }
     }
 }

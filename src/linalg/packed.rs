@@ -40,18 +40,6 @@ pub(crate) fn rank_one<S: Simd>(simd: S, a: &mut [f64], c: f64, v: &[f64]) {
     }
 }
 
-/// out ← Av.
-#[inline(always)]
-pub(crate) fn multiply<S: Simd>(simd: S, a: &[f64], v: &[f64], out: &mut [f64]) {
-    for (i, &value) in v.iter().enumerate() {
-        let a = &a[row(i)];
-        out[i] = simd::dot(simd, a, &v[..=i]);
-        if value != 0.0 {
-            simd::axpy(simd, value, &a[..i], &mut out[..i]);
-        }
-    }
-}
-
 /// Replaces A by L with A = LLᵀ; `None` if A is not positive definite to rounding.
 ///
 /// A may have more rows than the `n` columns of L. Rows after the n-th are right-hand sides b: they
@@ -102,6 +90,41 @@ pub(crate) fn solve_lower_transposed<S: Simd>(simd: S, l: &[f64], v: &mut [f64])
     }
 }
 
+/// Replaces L, of which LᵀL = A, by the factor of A + xxᵀ, by plane rotations from the last feature to
+/// the first. What is rotated along with row i of L (`right`, of `y.len()` values for each) is rotated
+/// with y. Overwrites x and y by what is left of them.
+#[inline(always)]
+pub(crate) fn rotate_in<S: Simd>(
+    simd: S,
+    l: &mut [f64],
+    right: &mut [f64],
+    x: &mut [f64],
+    y: &mut [f64],
+) {
+    for i in (0..x.len()).rev() {
+        if x[i] == 0.0 {
+            continue;
+        }
+        let l = &mut l[row(i)];
+        let length = length(l[i], x[i]);
+        let (c, s) = (l[i] / length, x[i] / length);
+        simd::rotate(simd, c, s, &mut l[..i], &mut x[..i]);
+        l[i] = length;
+        simd::rotate(simd, c, s, &mut right[i * y.len()..][..y.len()], y);
+    }
+}
+
+/// √(a² + b²), without overflow or underflow.
+#[inline(always)]
+fn length(a: f64, b: f64) -> f64 {
+    let square = a * a + b * b;
+    if (1e-280..1e280).contains(&square) {
+        square.sqrt()
+    } else {
+        a.hypot(b)
+    }
+}
+
 /// The diagonal of the first `n` rows.
 pub(crate) fn diagonal(a: &[f64], n: usize) -> impl Iterator<Item = f64> {
     (0..n).map(|i| a[len(i) + i])
@@ -122,17 +145,15 @@ mod tests {
     struct Solve<'a>(&'a mut [f64], &'a mut [f64]);
 
     impl WithSimd for Solve<'_> {
-        type Output = Option<Vec<f64>>;
+        type Output = Option<()>;
 
         #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) -> Option<Vec<f64>> {
+        fn with_simd<S: Simd>(self, simd: S) -> Option<()> {
             let Self(a, v) = self;
-            let mut product = vec![f64::NAN; v.len()];
-            multiply(simd, a, v, &mut product);
             cholesky(simd, a, v.len())?;
             solve_lower(simd, a, v);
             solve_lower_transposed(simd, a, v);
-            Some(product)
+            Some(())
         }
     }
 
@@ -153,20 +174,68 @@ mod tests {
     }
 
     #[test]
-    fn solves_what_it_multiplies() {
+    fn solves_what_is_multiplied() {
         for n in 1..24 {
             let (mut a, dense) = full(n);
             let v: Vec<f64> = (0..n).map(|i| (i % 4) as f64 - 1.0).collect();
-            let product: Vec<f64> = dense
-                .iter()
-                .map(|row| row.iter().zip(&v).map(|(a, v)| a * v).sum())
-                .collect();
             let mut solution = v.clone();
-            let found = dispatch(Solve(&mut a, &mut solution)).expect("positive definite");
-            assert_eq!(found, product);
+            dispatch(Solve(&mut a, &mut solution)).expect("positive definite");
             for (i, row) in dense.iter().enumerate() {
                 let back: f64 = row.iter().zip(&solution).map(|(a, x)| a * x).sum();
                 assert!((back - v[i]).abs() < 1e-12, "{back} against {}", v[i]);
+            }
+        }
+    }
+
+    struct RotateIn<'a>(&'a mut [f64], &'a mut [f64], &'a [f64]);
+
+    impl WithSimd for RotateIn<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            let Self(l, right, x) = self;
+            // The target is the sum of the features.
+            let (mut y, mut x) = ([x.iter().sum()], x.to_vec());
+            rotate_in(simd, l, right, &mut x, &mut y);
+        }
+    }
+
+    struct SolveLower<'a>(&'a [f64], &'a mut [f64]);
+
+    impl WithSimd for SolveLower<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            solve_lower(simd, self.0, self.1);
+        }
+    }
+
+    #[test]
+    fn a_rotated_factor_multiplies_back_and_solves_at_every_scale() {
+        for scale in [1.0, 1e-170, 1e170] {
+            for n in [1, 2, 5, 23] {
+                let (mut l, mut right) = (vec![0.0; len(n)], vec![0.0; n]);
+                let mut dense = vec![vec![0.0; n]; n];
+                for k in 0..2 * n {
+                    let row: Vec<f64> =
+                        (0..n).map(|i| (((i + 1) * (k + 2)) as f64).sin()).collect();
+                    let scaled: Vec<f64> = row.iter().map(|v| scale * v).collect();
+                    dispatch(RotateIn(&mut l, &mut right, &scaled));
+                    for (i, j) in (0..n * n).map(|at| (at / n, at % n)) {
+                        dense[i][j] += row[i] * row[j];
+                    }
+                }
+                for (i, j) in (0..n * n).map(|at| (at / n, at % n)) {
+                    let rows = i.max(j)..n;
+                    let product: f64 = rows
+                        .map(|k| (l[len(k) + i] / scale) * (l[len(k) + j] / scale))
+                        .sum();
+                    assert!((product - dense[i][j]).abs() < 1e-12, "{scale}, {i}, {j}");
+                }
+                dispatch(SolveLower(&l, &mut right));
+                assert!(right.iter().all(|b| (b - 1.0).abs() < 1e-11), "{right:?}");
             }
         }
     }

@@ -12,7 +12,9 @@ __all__ = ["RecursiveLeastSquares", "RidgeStatistics"]
 
 @native("recursive_least_squares")
 class RecursiveLeastSquares(LinearRegressor):
-    """Ridge regression that keeps its solution, by Sherman–Morrison updates.
+    """Ridge regression that keeps a QR factor, which each row is rotated into.
+
+    As exact as QR of all rows, whatever the scales of the features and of ``alpha``.
 
     Parameters
     ----------

@@ -132,6 +132,27 @@ pub fn axpy<S: Simd>(simd: S, alpha: f64, x: &[f64], y: &mut [f64]) {
     }
 }
 
+/// The plane rotation (x, y) ← (cx + sy, cy − sx).
+///
+/// # Panics
+/// When the lengths differ.
+#[inline(always)]
+pub fn rotate<S: Simd>(simd: S, c: f64, s: f64, x: &mut [f64], y: &mut [f64]) {
+    assert_eq!(x.len(), y.len());
+    let y = &mut y[..x.len()];
+    let (x, x_tail) = S::as_mut_simd_f64s(x);
+    let (y, y_tail) = S::as_mut_simd_f64s(y);
+    let (cosine, sine) = (simd.splat_f64s(c), simd.splat_f64s(s));
+    for (x, y) in x.iter_mut().zip(y) {
+        let turned = simd.mul_add_e_f64s(cosine, *x, simd.mul_f64s(sine, *y));
+        *y = simd.sub_f64s(simd.mul_f64s(cosine, *y), simd.mul_f64s(sine, *x));
+        *x = turned;
+    }
+    for (x, y) in x_tail.iter_mut().zip(y_tail) {
+        (*x, *y) = (c * *x + s * *y, c * *y - s * *x);
+    }
+}
+
 /// y ← y + αx, then ⟨z, y⟩: the bits of [`axpy`] and [`dot`], with y loaded once.
 ///
 /// # Panics
