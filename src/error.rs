@@ -34,7 +34,7 @@ pub enum Error {
         reason: String,
     },
     /// A value that cannot be part of a data set, and where it stands.
-    #[error("{place} is {value}: {rule}")]
+    #[error("{place} is {}: {rule}", number(*value))]
     Value {
         /// Argument and position, such as `X[3, 7]`.
         place: String,
@@ -118,6 +118,15 @@ impl Error {
     pub(crate) fn parameter(name: &'static str, rule: &'static str, value: impl ToString) -> Self {
         let value = value.to_string();
         Self::Parameter { name, rule, value }
+    }
+}
+
+/// A number as text, with an exponent if it would be long without.
+fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() || (1e-5..1e16).contains(&value.abs()) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
     }
 }
 

@@ -206,17 +206,25 @@ pub(super) fn check_values(values: &[f64], n_outputs: usize, n_rows: usize) -> R
     }
 }
 
-/// An error unless `weights` are one finite weight per row, none negative.
+/// An error unless `weights` are one finite weight per row, none negative, with a finite sum.
 pub(super) fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
     check_length("sample_weight", n_rows, weights.len())?;
-    match weights.iter().position(|&w| !(w.is_finite() && w >= 0.0)) {
-        None => Ok(()),
-        Some(row) => Err(Error::Value {
+    if let Some(row) = weights.iter().position(|&w| !(w.is_finite() && w >= 0.0)) {
+        return Err(Error::Value {
             place: format!("sample_weight[{row}]"),
             value: weights[row],
             rule: "a weight must be finite and not negative",
-        }),
+        });
     }
+    let total: f64 = weights.iter().sum();
+    if total.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Value {
+        place: "the sum of sample_weight".into(),
+        value: total,
+        rule: "it must be finite; scale the weights down",
+    })
 }
 
 pub(super) fn check_length(what: &'static str, expected: usize, found: usize) -> Result<()> {

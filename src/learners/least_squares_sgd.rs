@@ -20,7 +20,7 @@
 //! A. Nemirovski, A. Juditsky, G. Lan, A. Shapiro, *Robust stochastic approximation approach to
 //! stochastic programming*, SIAM Journal on Optimization 19 (2009), equations 2.1, 2.18 and 2.19.
 
-use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
+use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule, project};
 use super::{check_above_zero, check_positive, hyper_parameters};
 
 /// A linear regression.
@@ -71,10 +71,8 @@ impl UpdateRule for LeastSquaresOptions {
         let step = self.step * row.weight * (row.target - prediction);
         let weights = step / *scale;
         *norm += step * (2.0 * prediction + step * row.norm.squared());
-        let limit = self.radius * self.radius;
-        if *norm > limit {
-            *scale *= (limit / *norm).sqrt();
-            *norm = limit;
+        if self.radius.is_finite() {
+            *scale *= project(norm, self.radius * self.radius);
         }
         let sum = -*alpha * weights;
         Some(Step { weights, sum })

@@ -8,13 +8,15 @@
 //! nearest centre (the first of them, if several are equally near), which moves to the mean of its
 //! rows. A row of weight 0 has no effect. The algorithm is deterministic.
 //!
-//! Centre c is kept as the weight W and the sum s of its rows, with ‖s‖², so that a row costs what it
-//! stores:
+//! Centre c = s/W is kept as the weight W and the sum s of its rows, with ‖c‖², so that a row costs
+//! what it stores:
 //!
-//! > ‖x − c‖² = ‖x‖² − 2⟨x, s⟩/W + ‖s‖²/W².
+//! > ‖x − c‖² = ‖x‖² − 2⟨x, s⟩/W + ‖c‖².
 //!
 //! This is exact to about 1e-16 of ‖x‖² + ‖c‖²: centre rows that lie far from zero and close
-//! together. Two rows are distinct when their squared distance is above 1e-12 of that.
+//! together. Two rows are distinct when their squared distance is above 1e-12 of that. Rows whose
+//! squares overflow are refused, and so are those whose squares underflow where no other row tells
+//! them apart.
 //!
 //! # Cost
 //! | operation | values |
@@ -29,6 +31,8 @@
 //! J. MacQueen, *Some methods for classification and analysis of multivariate observations*, Fifth
 //! Berkeley Symposium (1967), section 3.
 
+use std::ops::Range;
+
 use ndarray::Array2;
 
 use super::hyper_parameters;
@@ -36,12 +40,21 @@ use super::learner::{CostModel, Fitted, Learner};
 use super::state::State;
 use super::undo::{Undo, UndoLog};
 use super::{state_methods, with_undo};
-use crate::Result;
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
 use crate::runtime::simd::{self, Simd, WithSimd};
+use crate::{Error, Result};
 
 /// Rows whose squared distance is below this fraction of their squared norms are the same row.
 const MIN_RELATIVE_DISTANCE: f64 = 1e-12;
+
+/// Squared norms with all their digits, and room for sums.
+const SQUARED_NORMS: Range<f64> = 1e-305..1e307;
+
+/// The smallest weighted sum with all its digits.
+const MIN_SUM: f64 = 1e-305;
+
+/// The weight of a centre from which sums are above [`MIN_SUM`], whatever its rows.
+const MIN_WEIGHT: f64 = 1e-140;
 
 hyper_parameters! {
     /// Hyper-parameters of [`OnlineKMeans`].
@@ -54,7 +67,7 @@ hyper_parameters! {
 
 /// k-means, one row at a time.
 ///
-/// State: one vector per centre, s; scalars: W and ‖s‖² of each. Centres get their first rows in order.
+/// State: one vector per centre, s; scalars: W and ‖c‖² of each. Centres get their first rows in order.
 #[derive(Clone, Debug)]
 pub struct OnlineKMeans {
     n_features: usize,
@@ -121,8 +134,7 @@ impl Learner for OnlineKMeans {
                 data,
                 rows,
                 undo,
-            }));
-            Ok(())
+            }))
         })
     }
 
@@ -134,8 +146,7 @@ impl Learner for OnlineKMeans {
                 data,
                 rows,
                 out,
-            });
-            Ok(())
+            })
         })
     }
 
@@ -160,7 +171,35 @@ impl Learner for OnlineKMeans {
 /// ‖x − c‖² of a centre that has rows.
 #[inline(always)]
 fn squared_distance(product: f64, norm: f64, size: &[f64]) -> f64 {
-    (norm - 2.0 * product / size[0] + size[1] / (size[0] * size[0])).max(0.0)
+    let distance = norm - 2.0 * product / size[0] + size[1];
+    // NaN, of sums that have overflowed, stays.
+    if distance < 0.0 { 0.0 } else { distance }
+}
+
+/// [`Error::Value`] for a row whose ‖x‖², with that of its nearest centre, has overflowed or lost its
+/// digits to underflow.
+#[cold]
+fn out_of_range<R: Row>(row: R, index: usize, norm: f64) -> Error {
+    let largest = row
+        .entries()
+        .fold(0.0, |largest: f64, (_, v)| largest.max(v.abs()));
+    Error::Value {
+        place: format!("the largest |X[{index}, …]|"),
+        value: largest,
+        rule: if norm < 1.0 {
+            "squared distances underflow; scale the features up"
+        } else {
+            "squared distances overflow; scale the features down"
+        },
+    }
+}
+
+/// Returns true if `square`, the larger of the squared norms of a row and of its nearest centre, has
+/// all its digits.
+#[inline(always)]
+fn is_in_range<R: Row>(square: f64, row: R) -> bool {
+    let all_zero = || square < 1.0 && row.entries().all(|(_, v)| v == 0.0);
+    SQUARED_NORMS.contains(&square) || all_zero()
 }
 
 struct Update<'a, 'd, R, U> {
@@ -171,10 +210,10 @@ struct Update<'a, 'd, R, U> {
 }
 
 impl<R: Layout, U: Undo> WithSimd for Update<'_, '_, R, U> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(self, simd: S) -> Result<()> {
         let Self { model, data, .. } = self;
         let n_clusters = model.n_clusters;
         for index in data.prefetched(self.rows) {
@@ -189,9 +228,7 @@ impl<R: Layout, U: Undo> WithSimd for Update<'_, '_, R, U> {
             for (centre, size) in sizes.chunks_exact(2).enumerate() {
                 if size[0] <= 0.0 {
                     let of = &sizes[2 * nearest..];
-                    if least > MIN_RELATIVE_DISTANCE * (norm + of[1] / (of[0] * of[0]))
-                        || centre == 0
-                    {
+                    if least > MIN_RELATIVE_DISTANCE * (norm + of[1]) || centre == 0 {
                         (nearest, product) = (centre, 0.0);
                     }
                     break;
@@ -204,12 +241,26 @@ impl<R: Layout, U: Undo> WithSimd for Update<'_, '_, R, U> {
             }
             let (sum, sizes) = model.state.parts_mut(nearest);
             let size = &mut sizes[2 * nearest..][..2];
+            if !is_in_range(norm.max(size[1]), row) {
+                return Err(out_of_range(row, index, norm.max(size[1])));
+            }
             self.undo.save_row(row, nearest, 0, sum);
             self.undo.save_all(n_clusters, 2 * nearest, size);
             row.axpy(simd, weight, sum);
+            let before = size[0];
             size[0] += weight;
-            size[1] += weight * (2.0 * product + weight * norm);
+            let (kept, share) = (before / size[0], weight / size[0]);
+            let product = if before > 0.0 { product / before } else { 0.0 };
+            size[1] = kept * kept * size[1] + share * (2.0 * kept * product + share * norm);
+            if size[0] < MIN_WEIGHT && size[0] * norm.max(size[1]).sqrt() < MIN_SUM {
+                return Err(Error::Value {
+                    place: format!("sample_weight[{index}]"),
+                    value: weight,
+                    rule: "weighted sums underflow; scale the weights up",
+                });
+            }
         }
+        Ok(())
     }
 }
 
@@ -221,24 +272,30 @@ struct Evaluate<'a, 'd, R> {
 }
 
 impl<R: Layout> WithSimd for Evaluate<'_, '_, R> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(self, simd: S) -> Result<()> {
         let Self { model, data, .. } = self;
         let sizes = model.state.scalars();
         let outs = self.out.chunks_exact_mut(model.n_clusters);
         for (index, out) in data.prefetched(self.rows).zip(outs) {
             let row = data.rows().row(index);
             let norm = row.squared_norm(simd);
+            let mut largest = norm;
             for (centre, (out, size)) in out.iter_mut().zip(sizes.chunks_exact(2)).enumerate() {
                 let sum = model.state.vector(centre);
+                largest = largest.max(size[1]);
                 *out = if size[0] > 0.0 {
                     squared_distance(row.dot(simd, sum), norm, size)
                 } else {
                     f64::INFINITY
                 };
             }
+            if !is_in_range(largest, row) {
+                return Err(out_of_range(row, index, largest));
+            }
         }
+        Ok(())
     }
 }

@@ -69,10 +69,13 @@ impl UpdateRule for PassiveAggressiveOptions {
             return None;
         }
         let limit = self.C * row.weight;
+        let squared = row.norm.squared();
         // A row of zeros, or a weight of 0, divides by 0: the infinity that follows is meant.
         let step = match self.variant {
-            Variant::PaI => limit.min(loss / row.norm.squared()),
-            Variant::PaII => loss / (row.norm.squared() + 0.5 / limit),
+            // An overflow must not become a step of 0: NaN shows in every output.
+            _ if squared.is_infinite() => f64::NAN,
+            Variant::PaI => limit.min(loss / squared),
+            Variant::PaII => loss / (squared + 0.5 / limit),
         };
         Some(Step::of(step * row.target))
     }

@@ -20,7 +20,7 @@
 //! S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter, *Pegasos: primal estimated sub-gradient
 //! solver for SVM*, Mathematical Programming 127 (2011), figure 1.
 
-use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
+use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule, project};
 use super::{check_positive, hyper_parameters};
 
 /// A linear support vector machine.
@@ -83,10 +83,8 @@ impl UpdateRule for PegasosOptions {
         let step = Step::of(row.weight * row.target / *scale);
         *norm += row.weight * (2.0 * margin + row.weight * row.norm.squared());
         let limit = self.alpha * *total * *total;
-        if *norm > limit {
-            *scale *= (limit / *norm).sqrt();
-            *norm = limit;
-        }
+        let limit = if limit.is_finite() { limit } else { f64::NAN };
+        *scale *= project(norm, limit);
         Some(step)
     }
 

@@ -21,6 +21,8 @@
 //! With few features and large folds this is the cheapest way to cross-validate ridge regression
 //! one row at a time; for leave-one-out, p³/6 per leaf is more than the closed forms need.
 
+use std::ops::Range;
+
 use ndarray::Array1;
 
 use super::hyper_parameters;
@@ -35,6 +37,9 @@ use crate::linalg::packed;
 use crate::runtime::memory;
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Result};
+
+/// Sums of squares with all their digits.
+const SQUARES: Range<f64> = 1e-300..1e307;
 
 hyper_parameters! {
     /// Hyper-parameters of ridge regression.
@@ -92,6 +97,17 @@ impl RidgeStatistics {
     /// The weights and the intercept of each output.
     pub fn weights(&self) -> Result<Vec<(Array1<f64>, f64)>> {
         memory::check::<f64>("the Cholesky factor of XᵀX", self.state.len() as u64)?;
+        let triangle = self.scatter().triangle(self.state.vector(0));
+        for (feature, square) in packed::diagonal(triangle, self.n_features).enumerate() {
+            let total = square + self.options.alpha;
+            if total != 0.0 && !SQUARES.contains(&total) {
+                return Err(Error::Value {
+                    place: format!("the sum of squares of feature {feature}"),
+                    value: square,
+                    rule: "it overflows or underflows; scale the features or the weights",
+                });
+            }
+        }
         simd::dispatch(Solve(self)).ok_or_else(|| Error::Parameter {
             name: "alpha",
             rule: "large enough to make XᵀX + alpha·I of the training rows positive definite",

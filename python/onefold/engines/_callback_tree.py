@@ -209,6 +209,10 @@ class _TreeData:
         rows = self.order[positions]
         targets = None if self.y is None else _take(self.y, rows)
         result = self.scorer.evaluate(model, _take(self.X, rows), targets, rows)
+        prediction: Any = result.answers.get("predict")
+        if isinstance(prediction, (list, tuple)) or hasattr(prediction, "__array__"):
+            # Scores are computed from the array of all predictions.
+            result.answers["predict"] = np.asarray(prediction)
         if self.keeps_models:
             # The core may use the model for another fold afterwards.
             result.estimator = copy_estimator(model)

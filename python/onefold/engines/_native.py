@@ -16,6 +16,7 @@ from .. import _core
 from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from ..learners._base import NativeEstimator
+from ..learners._linear import LinearClassifier
 from ._base import Candidate, Outcome, Plan
 from ._options import one_of
 from ._task import Data, Task
@@ -30,6 +31,9 @@ MAX_LEARNERS_PER_PASS = 16
 
 MAX_OUTPUTS_HELD = 2**27
 """Outputs in memory at a time: 1 GB of float64."""
+
+MIN_LARGEST_VALUE = 1e-150
+"""The largest value of X from which inner products of rows do not underflow."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ def run_native(
     # The core rejects outputs that are not finite. Where every row is held out and NaN in a row
     # shows in its output, a pass over the rows that looks for NaN is saved.
     rows = data.rows if is_checked_by_core else data.finite_rows
+    if any(isinstance(plan.learner, LinearClassifier) for plan in plans):
+        data.once("not tiny", lambda: _check_not_tiny(rows))
     groups = list(batches(plans, rows.shape[0]))
     for number, positions in enumerate(groups):
         progress = task.progress
@@ -104,6 +110,16 @@ def run_native(
             _ = data.finite_rows  # names the value that is not finite, if there is one
             raise
         yield from zip(positions, outcomes, strict=True)
+
+
+def _check_not_tiny(rows: Any) -> None:
+    """Raise an error if the signs of inner products of rows would be lost to underflow."""
+    values: Any = rows if isinstance(rows, np.ndarray) else rows.data
+    largest = np.abs(values[:1024]).max(initial=0.0)
+    if largest < MIN_LARGEST_VALUE:
+        largest = np.abs(values).max(initial=0.0)
+    if 0 < largest < MIN_LARGEST_VALUE:
+        raise ValueError(f"X: the largest value is {largest:g}; scale the features up")
 
 
 def batches(plans: Sequence[Plan], n_samples: int) -> Iterator[list[int]]:

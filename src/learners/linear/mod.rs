@@ -113,6 +113,23 @@ impl Step {
     }
 }
 
+/// The factor that projects w on the ball ‖w‖² ≤ `limit`, where `norm` is ‖w‖² and becomes that of the
+/// projection. NaN, which shows in every output, if one of them has overflowed or underflowed.
+#[inline(always)]
+pub(super) fn project(norm: &mut f64, limit: f64) -> f64 {
+    const MIN_LIMIT: f64 = 1e-290;
+    if *norm <= limit && limit >= MIN_LIMIT {
+        return 1.0;
+    }
+    let squared = if norm.is_finite() && limit >= MIN_LIMIT {
+        limit / *norm
+    } else {
+        f64::NAN
+    };
+    *norm = limit;
+    squared.sqrt()
+}
+
 /// A linear learner.
 ///
 /// State: one vector per output, made of v and, where the rule averages, of c; the rule's scalars,
