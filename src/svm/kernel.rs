@@ -100,6 +100,16 @@ impl Kernel {
         }
     }
 
+    /// Returns true if values computed from rows may be far above 1.
+    pub(super) fn is_unbounded(self) -> bool {
+        matches!(self, Self::Linear | Self::Poly { .. })
+    }
+
+    /// Returns true if a relative error of a base value may become a larger one of a kernel value.
+    pub(super) fn amplifies_rounding(self) -> bool {
+        matches!(self, Self::Poly { .. } | Self::Sigmoid { .. })
+    }
+
     /// Maps values of [`Kernel::base`] to values of this kernel, in place.
     #[inline(always)]
     pub(super) fn apply(self, values: &mut [f64]) {

@@ -68,6 +68,14 @@ impl Budget {
         }
     }
 
+    /// `parts` of `n_shares` equal shares.
+    pub(super) fn fraction(self, parts: u64, n_shares: u64) -> Self {
+        Self {
+            bytes: self.bytes / n_shares.max(1) * parts,
+            ..self
+        }
+    }
+
     /// For messages: total megabytes, and the number of parts.
     pub(super) fn described(self) -> String {
         let megabytes = self.total as f64 / 1_048_576.0;

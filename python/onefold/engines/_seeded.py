@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import compute_class_weight
 
 from .. import _core
+from .._folds import Folds
 from .._jobs import effective_n_jobs
 from .._progress import reporter
 from ..svm import (
@@ -78,6 +79,8 @@ class Seeded(EngineBase):
             reason = problem.once("missing class", lambda: _missing_class(problem))
             if reason is not None:
                 return reason
+        elif (fold := task.problem.once("no weight", lambda: _no_weight(task.problem))) is not None:
+            return f"the training rows of fold {fold} have no weight"
         return Plan(estimator, task.why_not_scored)
 
     def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
@@ -189,6 +192,11 @@ def _notes(found: dict[str, Any], estimator: Any, *, alone: bool) -> list[str]:
             f"per fold, {found['whole_iterations']} for all samples; "
             f"{found['seeding_seconds']:.3g} s for the starts"
         )
+    if estimator.kernel == "sigmoid" or (estimator.kernel == "poly" and estimator.coef0 < 0):
+        notes.append(
+            f"kernel={estimator.kernel!r} is not positive semi-definite, so the dual has several "
+            "solutions: refits by another solver, or from another start, may find others"
+        )
     tol = float(estimator.tol)
     if found["gap"] >= tol:
         notes.append(f"not converged: the gap is {found['gap']:.3g}, above tol={tol:g}")
@@ -208,6 +216,20 @@ def _missing_class(problem: Problem) -> str | None:
         return None
     fold = int(lacks.any(axis=1).argmax())
     return f"the training set of fold {fold} lacks the class {classes[lacks[fold].argmax()]!r}"
+
+
+def _no_weight(problem: Problem) -> int | None:
+    """The first fold whose training rows all have weight 0, if there is one."""
+    weights, folds = problem.data.weights, problem.folds
+    if weights is None:
+        return None
+    counts = weights > 0
+    if isinstance(folds, Folds):
+        held_out = np.bincount(folds.labels[counts], minlength=len(folds))
+        lacks = held_out == np.count_nonzero(counts)
+    else:
+        lacks = np.array([not counts[folds.train(fold)].any() for fold in range(len(folds))])
+    return int(lacks.argmax()) if lacks.any() else None
 
 
 def _gammas(estimator: Any, problem: Problem) -> list[float]:

@@ -3,7 +3,7 @@
 //! # Method
 //! Candidates differ in their kernel, in C, in ε and in the class weights. What they share is computed
 //! once: squared distances give the RBF matrix of every γ, inner products that of every polynomial,
-//! sigmoid and linear kernel (a *kernel family*). Candidates with the same kernel form a *C path*, and
+//! sigmoid and linear kernel (a *kernel family*, see [`Base`]). Candidates with the same kernel form a *C path*, and
 //! each training set is solved along the whole path. Several paths run at the same time if memory
 //! allows, because the anchors of one path leave threads idle.
 //!
@@ -19,6 +19,7 @@
 //! n kernel rows for a single kernel; for several, at most n rows of distances and n rows of inner
 //! products, and one pass over these for each kernel.
 
+mod decision;
 mod path;
 mod plan;
 mod start;
@@ -34,7 +35,7 @@ use self::path::{CvContext, PathSolver, Prepared};
 use self::plan::Plan;
 use super::candidate::Candidate;
 use super::definite::is_definite;
-use super::gram::Gram;
+use super::gram::{Base, Gram};
 use super::kernel::Kernel;
 use super::memory::Budget;
 use super::problem::BinaryProblems;
@@ -174,25 +175,9 @@ impl KernelFamily<'_> {
             [path] if kernels(path).len() == 1 => Some(kernels(path)[0]),
             _ => None,
         };
-        let (share, n_parallel) = memory_plan(&self.paths, budget, row_of_sample.len());
-        let (kernel, share) = only.map_or((self.base, share), |kernel| (kernel, budget));
         let (rows, monitor) = (context.examples.rows(), context.monitor);
-        let gram = Gram::new(rows, row_of_sample, kernel, share, monitor)?;
-        let derive = |kernel| Gram::derive(&gram, kernel, share, monitor).map(Box::new);
         let finished = Mutex::new(finished);
-        let run = |(at, path): (usize, &CPath<'_>)| -> Result<()> {
-            // The rows of the base are counted for the first path.
-            let before = if at == 0 { 0 } else { gram.rows_computed() };
-            let candidates: Vec<&Prepared<'_>> = path.iter().map(|(_, one)| *one).collect();
-            let outcomes = match kernels(path) {
-                _ if only.is_some() => run_path(context, plan, &candidates, |_| Ok(&gram))?,
-                &[kernel] => {
-                    let own = derive(kernel)?;
-                    run_path(context, plan, &candidates, |_| Ok(&*own))?
-                }
-                kernels => run_path(context, plan, &candidates, |set| derive(kernels[set]))?,
-            };
-            let mut computed = gram.rows_computed() - before;
+        let report = |path: &CPath<'_>, outcomes: Vec<Outcome>, mut computed: u64| {
             let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
             for ((number, _), mut outcome) in path.iter().zip(outcomes) {
                 let cost = &mut outcome.out_of_fold.cost;
@@ -200,6 +185,32 @@ impl KernelFamily<'_> {
                 cost.cache_hits = cost.cache_hits.saturating_sub(cost.kernel_rows);
                 finished(*number, outcome);
             }
+        };
+        if let Some(kernel) = only {
+            let gram = Gram::new(rows, row_of_sample, kernel, budget, monitor)?;
+            let outcomes = run_path(context, plan, &members(&self.paths[0]), |_| Ok(&gram))?;
+            report(&self.paths[0], outcomes, gram.rows_computed());
+            return Ok(());
+        }
+        let all: Vec<Kernel> = self.paths.iter().flat_map(kernels).copied().collect();
+        let plan_of_memory = MemoryPlan::new(&self.paths, &all, budget, row_of_sample.len());
+        let MemoryPlan {
+            share, n_parallel, ..
+        } = plan_of_memory;
+        let budgets = (share, plan_of_memory.for_products);
+        let base = Base::new(rows, row_of_sample, &all, budgets, monitor)?;
+        let derive = |kernel| base.derive(kernel, share, monitor).map(Box::new);
+        let run = |(at, path): (usize, &CPath<'_>)| -> Result<()> {
+            // The rows of the base are counted for the first path.
+            let before = if at == 0 { 0 } else { base.rows_computed() };
+            let outcomes = match kernels(path) {
+                &[kernel] => {
+                    let own = derive(kernel)?;
+                    run_path(context, plan, &members(path), |_| Ok(&*own))?
+                }
+                kernels => run_path(context, plan, &members(path), |set| derive(kernels[set]))?,
+            };
+            report(path, outcomes, base.rows_computed() - before);
             Ok(())
         };
         let paths: Vec<_> = self.paths.iter().enumerate().collect();
@@ -208,6 +219,10 @@ impl KernelFamily<'_> {
         }
         Ok(())
     }
+}
+
+fn members<'a>(path: &CPath<'a>) -> Vec<&'a Prepared<'a>> {
+    path.iter().map(|(_, one)| *one).collect()
 }
 
 /// Cross-validates the candidates of a path; `grams(set)` is the kernel matrix of all samples (0) or of
@@ -240,16 +255,36 @@ fn run_path<'g, R: Layout + Debug, K: Deref<Target = Gram<'g>> + Sync>(
     solver.run()
 }
 
-/// The budget of each matrix, and how many paths run at the same time: as many as fit with whole
-/// matrices beside that of the base.
-fn memory_plan(paths: &[CPath<'_>], budget: Budget, n: usize) -> (Budget, usize) {
-    let n_matrices = |path: &CPath<'_>| match kernels(path) {
-        [_] => 1,
-        _ => rayon::current_num_threads(),
-    };
-    let per_path = paths.iter().map(n_matrices).max().unwrap_or(1);
-    let n_fit = budget.rows(n) / n.max(1);
-    let n_parallel = (n_fit.saturating_sub(1) / per_path).clamp(1, paths.len());
-    let share = budget.share(1 + (n_parallel * per_path) as u64);
-    (share, n_parallel)
+/// How the kernel matrices of several paths share the budget.
+struct MemoryPlan {
+    /// For each matrix of f32.
+    share: Budget,
+    /// For a base of inner products, which are f64.
+    for_products: Budget,
+    /// How many paths run at the same time: as many as fit with whole matrices beside the base.
+    n_parallel: usize,
+}
+
+impl MemoryPlan {
+    fn new(paths: &[CPath<'_>], kernels_of_all: &[Kernel], budget: Budget, n: usize) -> Self {
+        let n_matrices = |path: &CPath<'_>| match kernels(path) {
+            [_] => 1,
+            _ => rayon::current_num_threads(),
+        };
+        let per_path = paths.iter().map(n_matrices).max().unwrap_or(1);
+        let n_fit = budget.rows(n) / n.max(1);
+        // Matrices of f32 that are as large as the base; kernels without a base are computed from rows.
+        let n_base = match kernels_of_all.iter().any(|k| k.amplifies_rounding()) {
+            false => 1,
+            true if n_fit >= 2 + per_path => 2,
+            true => 0,
+        };
+        let n_parallel = (n_fit.saturating_sub(n_base) / per_path).clamp(1, paths.len());
+        let n_shares = (n_base + n_parallel * per_path) as u64;
+        Self {
+            share: budget.share(n_shares),
+            for_products: budget.fraction(n_base as u64, n_shares),
+            n_parallel,
+        }
+    }
 }

@@ -5,7 +5,8 @@
 //! other.
 //!
 //! The decision values of a fold's test samples are p − g + b; samples of classes that are not part of
-//! a binary problem take one pass over its support vectors.
+//! a binary problem take one pass over its support vectors. Kernels that are not bounded have theirs
+//! [in f64](super::decision).
 
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -14,12 +15,14 @@ use std::time::{Duration, Instant};
 use ndarray::{Array1, Array2};
 use rayon::prelude::*;
 
+use super::decision::{Decision, decision_values};
 use super::plan::{Anchor, Plan, Seed};
 use super::start::{Solved, Unsolved};
 use crate::data::{Examples, Layout};
 use crate::engine::OutOfFold;
 use crate::folds::Resampling;
 use crate::svm::candidate::Candidate;
+use crate::svm::dual::Solution;
 use crate::svm::gram::Gram;
 use crate::svm::problem::{BinaryProblem, BinaryProblems};
 use crate::svm::seeding::{self, CPathSeed, SeededStart, Seeding};
@@ -138,20 +141,68 @@ where
     /// All binary problems of a fold, by problem and candidate.
     fn solve_fold(&self, fold: usize, anchors: &Anchors) -> Result<Vec<Vec<FoldResult>>> {
         let set = self.training_set(Some(fold))?;
-        let results = |at: usize, solutions: &PathSolutions| {
-            let results = self.path.iter().zip(solutions).map(|(prepared, solved)| {
-                let problem = &prepared.binary.problems[at];
-                self.context.fold_result(&set.gram, problem, solved, fold)
-            });
-            Ok(results.collect())
+        let problems = || (0..self.n_problems()).into_par_iter();
+        let solved;
+        let solutions = if let Some(solutions) = find(anchors, Anchor::Fold(fold)) {
+            solutions
+        } else {
+            let own = problems().map(|at| self.solve_path(&set, at, self.plan.seeds, anchors));
+            solved = own.collect::<Result<_>>()?;
+            &solved
         };
-        let anchor = find(anchors, Anchor::Fold(fold));
-        let problems = (0..self.n_problems()).into_par_iter();
-        let problems = problems.map(|at| match anchor {
-            Some(solutions) => results(at, &solutions[at]),
-            None => results(at, &self.solve_path(&set, at, self.plan.seeds, anchors)?),
+        let exact = self.exact_decision_values(&set, fold, solutions)?;
+        let results = problems().map(|at| {
+            let path = self.path.iter().zip(&solutions[at]).enumerate();
+            let results = path.map(|(step, (prepared, solved))| {
+                let problem = &prepared.binary.problems[at];
+                let column = at * self.path.len() + step;
+                let exact = exact.as_ref().map(|values| values.column(column).to_vec());
+                self.context
+                    .fold_result(&set.gram, problem, solved, fold, exact)
+            });
+            results.collect()
         });
-        problems.collect()
+        Ok(results.collect())
+    }
+
+    /// Decision values of a fold's test samples in f64, if the kernel needs them: one column per binary
+    /// problem and candidate.
+    fn exact_decision_values(
+        &self,
+        set: &TrainingSet<K>,
+        fold: usize,
+        solutions: &[PathSolutions],
+    ) -> Result<Option<Array2<f64>>> {
+        let kernel = match self.path[0].candidate.kernels[..] {
+            [kernel] => kernel,
+            ref kernels => kernels[fold + 1],
+        };
+        if !kernel.is_unbounded() {
+            return Ok(None);
+        }
+        let decision = |prepared: &Prepared<'_>, at: usize, solution: &Solution| {
+            let dual = prepared.binary.problems[at].dual(&set.gram);
+            let betas = solution.beta.iter().enumerate();
+            let support = betas.filter(|(_, beta)| **beta != 0.0);
+            let row = |variable| prepared.binary.row_of_sample[dual.sample(variable)];
+            Decision {
+                support: support.map(|(at, &beta)| (row(at), beta)).collect(),
+                intercept: solution.intercept,
+            }
+        };
+        let decisions: Vec<Decision> = solutions
+            .iter()
+            .enumerate()
+            .flat_map(|(at, path)| {
+                let path = self.path.iter().zip(path);
+                path.map(move |(prepared, solved)| decision(prepared, at, &solved.solution))
+            })
+            .collect();
+        let (rows, test) = (
+            self.context.examples.rows(),
+            self.context.folds.held_out(fold),
+        );
+        decision_values(kernel, rows, test, &decisions, self.context.monitor).map(Some)
     }
 
     /// Solves binary problem `at` for one candidate after the other.
@@ -322,7 +373,7 @@ impl<R: Layout + Debug> CvContext<'_, R> {
         counts
     }
 
-    /// Decision values of a fold's test samples.
+    /// Decision values of a fold's test samples, unless they are known in f64.
     fn fold_result(
         &self,
         gram: &Gram<'_>,
@@ -333,7 +384,29 @@ impl<R: Layout + Debug> CvContext<'_, R> {
             ..
         }: &Solved,
         fold: usize,
+        exact: Option<Vec<f64>>,
     ) -> FoldResult {
+        let (decision_values, n_read) = match exact {
+            Some(values) => (values, 0),
+            None => self.decision_values(gram, problem, solution, fold),
+        };
+        FoldResult {
+            decision_values,
+            iterations: solution.iterations,
+            rows_read: solution.rows_read + n_read,
+            gap: solution.gap,
+            seeding_time: *seeding_time,
+        }
+    }
+
+    /// Decision values of a fold's test samples from the gradient, and the number of kernel rows read.
+    fn decision_values(
+        &self,
+        gram: &Gram<'_>,
+        problem: &BinaryProblem,
+        solution: &Solution,
+        fold: usize,
+    ) -> (Vec<f64>, u64) {
         let dual = problem.dual(gram);
         let held_out = self.folds.held_out(fold);
         let mut decision_values = vec![solution.intercept; held_out.len()];
@@ -345,23 +418,17 @@ impl<R: Layout + Debug> CvContext<'_, R> {
                 None => other_classes.push((value, sample)),
             }
         }
-        let mut rows_read = solution.rows_read;
+        let mut n_read = 0;
         if !other_classes.is_empty() {
             let support = solution.beta.iter().enumerate().filter(|(_, b)| **b != 0.0);
             for (variable, &beta) in support {
                 let row = dual.gram().row(dual.sample(variable));
-                rows_read += 1;
+                n_read += 1;
                 for (value, sample) in &mut other_classes {
                     **value += beta * f64::from(row[*sample]);
                 }
             }
         }
-        FoldResult {
-            decision_values,
-            iterations: solution.iterations,
-            rows_read,
-            gap: solution.gap,
-            seeding_time: *seeding_time,
-        }
+        (decision_values, n_read)
     }
 }

@@ -6,8 +6,8 @@ use crate::{Monitor, Result};
 
 /// Writes the lower triangle of a symmetric matrix of `n` columns. `rows` holds the rows from `first`
 /// on; in each block of `BLOCK` rows the columns from the block's first row on are known.
-pub(super) fn mirror<const BLOCK: usize>(
-    rows: &mut [f32],
+pub(super) fn mirror<T: Copy + Send + Sync, const BLOCK: usize>(
+    rows: &mut [T],
     first: usize,
     n: usize,
     monitor: &Monitor,
@@ -37,8 +37,8 @@ pub(super) fn mirror<const BLOCK: usize>(
             Ok(())
         })?;
     let (upper, lower) = rayon::join(
-        || mirror::<BLOCK>(upper, first, n, monitor),
-        || mirror::<BLOCK>(lower, first + above, n, monitor),
+        || mirror::<T, BLOCK>(upper, first, n, monitor),
+        || mirror::<T, BLOCK>(lower, first + above, n, monitor),
     );
     upper.and(lower)
 }

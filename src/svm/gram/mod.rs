@@ -8,17 +8,20 @@
 //! K(z, x) are equal, so one triangle of an f32 matrix is computed and mirrored, except for
 //! precomputed values.
 //!
-//! Kernels that differ only in their parameters share their [base](Kernel::base): a matrix of
-//! squared distances gives the RBF matrix of every γ. Rounding a distance to f32 changes
-//! exp(−γd²) by at most 6e-8·γd²·exp(−γd²) < 2.3e-8, less than rounding the kernel value itself.
+//! Kernels that differ only in their parameters share their [base](base). Every value is that of the
+//! kernel in f64, rounded to f32, except that of RBF kernels derived from distances in f32: rounding
+//! a distance changes exp(−γd²) by at most 6e-8·γd²·exp(−γd²) < 2.3e-8, less than rounding a kernel
+//! value near 1.
 //!
 //! # Cost
 //! | | time | memory |
 //! |---|---|---|
 //! | whole matrix | ½n · (stored values of X) multiply-adds | 4n² bytes |
 //! | one cached row | (stored values of X) multiply-adds | 4n bytes |
+//! | inner products as a base | ½n · (stored values of X) multiply-adds | 8n² bytes |
 //! | quantised matrix | n · (stored values of X) multiply-adds of 16 bits | n² bytes |
 
+mod base;
 mod mirror;
 mod quantized;
 mod rows;
@@ -31,11 +34,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
+pub(super) use self::base::Base;
 use self::mirror::mirror;
 use self::quantized::{LookupKernel, QuantizedGram};
 pub(super) use self::rows::{BLOCK, KernelRows};
-use self::source::{Computed, KernelSource, Precomputed, to_f32};
-use super::kernel::{self, Kernel, PANEL_ROWS};
+use self::source::{Computed, KernelSource, Precomputed, to_f32, too_large};
+use super::kernel::{Kernel, PANEL_ROWS};
 use super::memory::Budget;
 use super::row_cache::RowCache;
 use crate::data::{HugePageBuffer, Layout, Row as _};
@@ -61,7 +65,8 @@ pub struct Gram<'a> {
     lookup: Option<Arc<LookupKernel>>,
     store: Store,
     diagonal: Vec<f32>,
-    rows_computed: AtomicU64,
+    /// Shared by the matrices of one base that are computed from rows.
+    rows_computed: Arc<AtomicU64>,
     /// The buffers of the base, if this matrix is derived from one.
     base_buffers: Option<&'a Buffers>,
     own_buffers: Buffers,
@@ -157,37 +162,37 @@ impl<'a> Gram<'a> {
             };
             return Self::empty(Box::new(source), n, None)?.filled(budget, monitor);
         }
-        let norms = kernel::squared_norms(rows, row_of_sample);
-        let largest = norms.iter().copied().fold(0.0, f64::max);
-        // Twice a norm is added to another.
-        if !(4.0 * largest).is_finite() {
-            return Err(too_large("a row of X", largest));
-        }
-        let scale = match kernel {
-            Kernel::SquaredDistance => scale(largest),
-            _ => 1.0,
-        };
-        let source = Computed {
-            rows,
-            row_of_sample,
-            kernel,
-            norms,
-            factor: scale.recip(),
-        };
-        let rest = budget.beside_quantized(n, QUANTIZE_FROM_BYTES);
-        let rest = rest.filter(|rest| rest.rows(n) >= MIN_CACHED_ROWS);
-        if let Some((rest, largest)) = rest.zip(rest.and_then(|_| QuantizedGram::bound(&source))) {
-            let base = Arc::new(QuantizedGram::new(&source, largest, monitor)?);
-            let mut gram = Self::quantized(base, n, kernel, rest)?;
-            gram.rows_computed = AtomicU64::new(n as u64);
+        let source = Computed::new(rows, row_of_sample, kernel)?;
+        if let Some(gram) = Self::try_quantized(&source, budget, monitor)? {
             return Ok(gram);
         }
+        let scale = source.factor.recip();
         let mut gram = Self::empty(Box::new(source), n, None)?.filled(budget, monitor)?;
         gram.scale = scale;
         Ok(gram)
     }
 
-    /// Another kernel of the same [base](Kernel::base), from a matrix of that base.
+    /// A quantised matrix, if it is possible and better than f32.
+    fn try_quantized<R: Layout + Debug>(
+        source: &Computed<'_, R>,
+        budget: Budget,
+        monitor: &Monitor,
+    ) -> Result<Option<Self>> {
+        let n = source.row_of_sample.len();
+        let rest = budget.beside_quantized(n, QUANTIZE_FROM_BYTES);
+        let rest = rest.filter(|rest| rest.rows(n) >= MIN_CACHED_ROWS);
+        let Some((rest, largest)) = rest.zip(rest.and_then(|_| QuantizedGram::bound(source)))
+        else {
+            return Ok(None);
+        };
+        let base = Arc::new(QuantizedGram::new(source, largest, monitor)?);
+        let gram = Self::quantized(base, n, source.kernel, rest)?;
+        gram.rows_computed.store(n as u64, Ordering::Relaxed);
+        Ok(Some(gram))
+    }
+
+    /// Another kernel of the same [base](Kernel::base), from a matrix of that base. Values of the base
+    /// are rounded to f32, which suffices for RBF and linear kernels.
     pub fn derive(
         base: &'a Gram<'_>,
         kernel: Kernel,
@@ -237,7 +242,7 @@ impl<'a> Gram<'a> {
             source,
             lookup: None,
             store: Store::Full(HugePageBuffer::default()),
-            rows_computed: AtomicU64::new(0),
+            rows_computed: Arc::default(),
             base_buffers,
             own_buffers: Buffers::default(),
         })
@@ -287,7 +292,7 @@ impl<'a> Gram<'a> {
                 Ok(())
             })?;
         if is_symmetric {
-            mirror::<PANEL_ROWS>(&mut values, 0, n, monitor)?;
+            mirror::<_, PANEL_ROWS>(&mut values, 0, n, monitor)?;
         }
         self.rows_computed.fetch_add(n as u64, Ordering::Relaxed);
         Ok(values)
@@ -353,22 +358,6 @@ impl<'a> Gram<'a> {
     }
 }
 
-/// 1 for squared norms far from the limits of f32, otherwise a power of two of their magnitude:
-/// dividing by it is exact.
-fn scale(largest: f64) -> f64 {
-    let exponent = largest.log2().floor();
-    if largest == 0.0 || exponent.abs() <= 64.0 {
-        1.0
-    } else {
-        exponent.exp2()
-    }
-}
-
-fn too_large(what: &str, value: f64) -> Error {
-    let rule = "small enough for finite kernel values; scale the features";
-    Error::parameter("X", rule, format!("{value:e} in {what}"))
-}
-
 /// A kernel computed from the matrix of its base.
 #[derive(Debug)]
 pub(super) struct FromBase<'a> {
@@ -403,14 +392,15 @@ impl KernelSource for FromBase<'_> {
     }
 }
 
-struct ApplyKernel<'a> {
+/// Computes kernel values from base values divided by `scale`.
+struct ApplyKernel<'a, B> {
     kernel: Kernel,
     scale: f64,
-    base: &'a [f32],
+    base: &'a [B],
     out: &'a mut [f32],
 }
 
-impl WithSimd for ApplyKernel<'_> {
+impl<B: Copy + Into<f64>> WithSimd for ApplyKernel<'_, B> {
     type Output = ();
 
     #[inline(always)]
@@ -424,7 +414,7 @@ impl WithSimd for ApplyKernel<'_> {
         let mut values = [0.0; BLOCK];
         let values = &mut values[..base.len()];
         for (value, &base) in values.iter_mut().zip(base) {
-            *value = f64::from(base) * scale;
+            *value = base.into() * scale;
         }
         kernel.apply(values);
         for (out, &value) in out.iter_mut().zip(&*values) {

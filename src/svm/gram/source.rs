@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::data::{Layout, Row as _};
 use crate::svm::kernel::{self, Accumulator, Columns, Kernel, PANEL_ROWS, Panel};
+use crate::{Error, Result};
 
 /// The source of the rows of a Gram matrix.
 pub(super) trait KernelSource: Sync + Send + Debug {
@@ -30,7 +31,28 @@ pub(super) struct Computed<'a, R> {
     pub(super) factor: f64,
 }
 
-impl<R: Layout + Debug> Computed<'_, R> {
+impl<'a, R: Layout + Debug> Computed<'a, R> {
+    /// A kernel that is not precomputed; an error if norms overflow.
+    pub(super) fn new(rows: &'a R, row_of_sample: &'a [usize], kernel: Kernel) -> Result<Self> {
+        let norms = kernel::squared_norms(rows, row_of_sample);
+        let largest = norms.iter().copied().fold(0.0, f64::max);
+        // Twice a norm is added to another.
+        if !(4.0 * largest).is_finite() {
+            return Err(too_large("a row of X", largest));
+        }
+        let scale = match kernel {
+            Kernel::SquaredDistance => scale(largest),
+            _ => 1.0,
+        };
+        Ok(Self {
+            rows,
+            row_of_sample,
+            kernel,
+            norms,
+            factor: scale.recip(),
+        })
+    }
+
     /// [`KernelSource::fill`] for up to `W` rows of a kernel, with each value mapped by `store`.
     pub(super) fn write<T: Accumulator, const W: usize, V>(
         &self,
@@ -75,6 +97,23 @@ impl<R: Layout + Debug> KernelSource for Computed<'_, R> {
         self.kernel.apply(&mut value);
         to_f32(value[0])
     }
+}
+
+/// 1 for squared norms far from the limits of f32, otherwise a power of two of their magnitude:
+/// dividing by it is exact.
+fn scale(largest: f64) -> f64 {
+    let exponent = largest.log2().floor();
+    if largest == 0.0 || exponent.abs() <= 64.0 {
+        1.0
+    } else {
+        exponent.exp2()
+    }
+}
+
+/// The error for kernel values that overflow.
+pub(super) fn too_large(what: &str, value: f64) -> Error {
+    let rule = "small enough for finite kernel values; scale the features";
+    Error::parameter("X", rule, format!("{value:e} in {what}"))
 }
 
 /// Kernel values passed by the caller.

@@ -91,3 +91,39 @@ fn a_reused_buffer_leaves_no_trace() {
     assert!(base.own_buffers.matrices.acquire().is_none());
     assert!((0..N).all(|i| *fresh.row(i) == *used.row(i)));
 }
+
+/// Inner products kept as f64, or kernels computed from the rows if these do not fit.
+#[test]
+fn kernels_that_amplify_rounding_have_the_bits_of_direct_ones() {
+    // Norms of some thousand, of which a cube has three times the relative error.
+    let values: Vec<f64> = numbers(N * 7).iter().map(|v| 30.0 * v).collect();
+    let rows = dense(&values, 7);
+    let order: Vec<usize> = (0..N).rev().collect();
+    let monitor = Monitor::new();
+    let kernels = [
+        Kernel::Linear,
+        Kernel::Poly {
+            gamma: 0.3,
+            coef0: 0.5,
+            degree: 3,
+        },
+        Kernel::Sigmoid {
+            gamma: 0.01,
+            coef0: -20.0,
+        },
+    ];
+    for for_products in [budget(2 * N), budget(N)] {
+        let budgets = (budget(N), for_products);
+        let base = Base::new(&rows, &order, &kernels, budgets, &monitor).expect("fits");
+        for kernel in kernels {
+            let derived = base.derive(kernel, budget(N), &monitor).expect("fits");
+            let direct = Gram::new(&rows, &order, kernel, budget(N), &monitor).expect("fits");
+            assert_eq!(derived.diagonal(), direct.diagonal());
+            assert!(
+                (0..N).all(|i| *derived.row(i) == *direct.row(i)),
+                "{kernel:?}"
+            );
+        }
+        assert!(base.rows_computed() >= N as u64);
+    }
+}
