@@ -107,7 +107,8 @@ pub(crate) fn rotate_in<S: Simd>(
         }
         let l = &mut l[row(i)];
         let length = length(l[i], x[i]);
-        let (c, s) = (l[i] / length, x[i] / length);
+        let inverse = length.recip();
+        let (c, s) = (l[i] * inverse, x[i] * inverse);
         simd::rotate(simd, c, s, &mut l[..i], &mut x[..i]);
         l[i] = length;
         simd::rotate(simd, c, s, &mut right[i * y.len()..][..y.len()], y);

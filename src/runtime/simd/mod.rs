@@ -142,10 +142,10 @@ pub fn rotate<S: Simd>(simd: S, c: f64, s: f64, x: &mut [f64], y: &mut [f64]) {
     let y = &mut y[..x.len()];
     let (x, x_tail) = S::as_mut_simd_f64s(x);
     let (y, y_tail) = S::as_mut_simd_f64s(y);
-    let (cosine, sine) = (simd.splat_f64s(c), simd.splat_f64s(s));
+    let [cosine, sine, minus_sine] = [c, s, -s].map(|value| simd.splat_f64s(value));
     for (x, y) in x.iter_mut().zip(y) {
         let turned = simd.mul_add_e_f64s(cosine, *x, simd.mul_f64s(sine, *y));
-        *y = simd.sub_f64s(simd.mul_f64s(cosine, *y), simd.mul_f64s(sine, *x));
+        *y = simd.mul_add_e_f64s(cosine, *y, simd.mul_f64s(minus_sine, *x));
         *x = turned;
     }
     for (x, y) in x_tail.iter_mut().zip(y_tail) {
