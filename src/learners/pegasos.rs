@@ -77,7 +77,7 @@ impl UpdateRule for PegasosOptions {
             let step = where_negative(margin - enough, row.weight * row.target);
             return Some(Step::of(step));
         }
-        if margin >= enough {
+        if margin >= enough || row.weight <= 0.0 {
             return None;
         }
         let step = Step::of(row.weight * row.target / *scale);

@@ -114,9 +114,9 @@ fn closed_forms_equal_the_textbook_to_rounding() {
     }
 }
 
-/// Rows so long that their products overflow, though the learner's outputs do not.
+/// Steps that divide by an infinite ‖x‖² would be 0, and the model would have learnt nothing.
 #[test]
-fn products_that_overflow_have_no_closed_form() {
+fn products_that_overflow_have_no_closed_form_and_are_refused() {
     let x = Array2::from_shape_fn((20, 2), |(row, feature)| {
         ((2 * row + feature) % 7) as f64 * 1e160 - 3e160
     });
@@ -128,5 +128,9 @@ fn products_that_overflow_have_no_closed_form() {
         ..PassiveAggressiveOptions::default()
     };
     let learner = PassiveAggressive::new(rule, 2, 2).expect("valid");
-    check(&learner, &data, false);
+    assert!(!has_closed_form(&learner, &data));
+    let folds = Folds::leave_one_out(20).expect("valid");
+    let refused = Tree::default().cross_validate(&learner, &data, &folds);
+    let message = refused.expect_err("refused").to_string();
+    assert!(message.contains("outputs must be finite"), "{message}");
 }
