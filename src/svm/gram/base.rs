@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::mirror::mirror;
 use super::rows::BLOCK;
 use super::source::{Computed, KernelSource, to_f32};
-use super::{ApplyKernel, Buffers, Gram};
+use super::{ApplyKernel, Buffers, Gram, check_panels};
 use crate::data::{HugePageBuffer, Layout};
 use crate::runtime::simd;
 use crate::svm::kernel::{Kernel, PANEL_ROWS};
@@ -54,13 +54,15 @@ impl<'a, R: Layout + Debug> Base<'a, R> {
         let base = kernels[0].base();
         let amplifies = kernels.iter().any(|kernel| kernel.amplifies_rounding());
         let values = if amplifies {
+            check_panels(rows)?;
             let source = Computed::new(rows, row_of_sample, base)?;
+            let n = row_of_sample.len();
             match Gram::try_quantized(&source, budget, monitor)? {
                 Some(gram) => BaseValues::Gram(gram),
-                None if Products::fit(row_of_sample.len(), for_products) => {
-                    BaseValues::Products(Products::new(&source, monitor)?)
-                }
-                None => BaseValues::Rows(Arc::default()),
+                None => match Products::allocate(n, for_products) {
+                    Some(values) => BaseValues::Products(Products::new(values, &source, monitor)?),
+                    None => BaseValues::Rows(Arc::default()),
+                },
             }
         } else {
             BaseValues::Gram(Gram::new(rows, row_of_sample, base, budget, monitor)?)
@@ -115,14 +117,18 @@ struct Products {
 }
 
 impl Products {
-    /// Returns true if the matrix for `n` samples fits.
-    fn fit(n: usize, budget: Budget) -> bool {
-        budget.rows(n) >= 2 * n
+    /// Memory for the matrix of `n` samples, if it fits.
+    fn allocate(n: usize, budget: Budget) -> Option<HugePageBuffer<f64>> {
+        let fits = budget.rows(n) >= 2 * n;
+        fits.then(|| HugePageBuffer::zeroed(n.checked_mul(n)?))?
     }
 
-    fn new<R: Layout + Debug>(source: &Computed<'_, R>, monitor: &Monitor) -> Result<Self> {
+    fn new<R: Layout + Debug>(
+        mut values: HugePageBuffer<f64>,
+        source: &Computed<'_, R>,
+        monitor: &Monitor,
+    ) -> Result<Self> {
         let n = source.row_of_sample.len();
-        let mut values = HugePageBuffer::new(n * n);
         values
             .par_chunks_mut((PANEL_ROWS * n).max(1))
             .enumerate()
