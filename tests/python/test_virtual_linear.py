@@ -244,7 +244,9 @@ def test_precomputed_kernels():
         )
         own = onefold.cross_val_predict(KernelRidge(), X, Y, cv=cv, sample_weight=w)
         np.testing.assert_allclose(given, own, rtol=1e-9)
-    with pytest.raises(ValueError, match="X must be square, since KernelRidge takes a precomputed kernel"):
+    with pytest.raises(
+        ValueError, match="X must be square, since KernelRidge takes a precomputed kernel"
+    ):
         onefold.cross_validate(KernelRidge(kernel="precomputed"), K[:, :5], Y, engine="virtual")
 
 
