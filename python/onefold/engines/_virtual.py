@@ -381,7 +381,7 @@ def _with_refits(
     if len(folds) > 1:
         note = f"{len(folds)} folds were refitted, the first because {undetermined[folds[0]]}"
     if len(folds) == len(task.folds) or task.return_estimator:
-        whole = next(fit_all([estimator], task))
+        whole = next(fit_all([Plan(estimator)], task))
         return replace(whole, notes=[*whole.notes, note])
     size = max(1, MAX_INDICES_HELD // task.data.n_samples)
     starts = task.folds.starts
@@ -396,13 +396,13 @@ def _with_refits(
             required=None,
             progress=False,
         )
-        refitted = next(fit_all([estimator], own))
+        refitted = next(fit_all([Plan(estimator)], own))
         rows = np.concatenate([np.arange(starts[fold], starts[fold + 1]) for fold in chosen])
         for name, answers in outcome.answers.items():
             found = refitted.answers.get(name)
             if found is None or found.shape[1:] != answers.shape[1:]:
                 # A fit failed, or lacks classes: what scikit-learn makes of all folds.
-                return next(fit_all([estimator], task))
+                return next(fit_all([Plan(estimator)], task))
             answers[rows] = found
         cost.update(refitted.cost)
     return replace(outcome, cost=dict(cost), notes=[note])
