@@ -272,14 +272,9 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
         found = _from_minpack(info) if "fjac" in info else None
     elif isinstance(result, tuple) and len(result) in (2, 3):
         residuals, found = result[:2]
-        if np.ndim(found) != 2:
-            raise ValueError(f"jac must have two dimensions, got shape {np.shape(found)}")
+        n_parameters = _n_parameters(found if jac is None else jac)
         _check_not_covariance(result)
-        x = (
-            result[2]
-            if len(result) == 3
-            else np.zeros(_n_parameters(found if jac is None else jac))
-        )
+        x = result[2] if len(result) == 3 else np.zeros(n_parameters)
     else:
         raise ValueError(
             "result must come from least_squares or curve_fit(full_output=True), or be "
