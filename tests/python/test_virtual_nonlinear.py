@@ -298,7 +298,6 @@ def test_a_bad_linearisation_is_told():
         ((np.ones(5), np.ones((4, 2))), {}, r"jac has shape \(4, 2\) for 5 residuals"),
         ((np.ones(5), np.ones((5, 1)) * np.nan), {}, r"jac\[0, 0\] is NaN"),
         ((np.ones((5, 2)), np.ones((5, 1))), {}, r"residuals must have one .* shape \(5, 2\)"),
-        ((np.ones(5), np.ones(5)), {}, r"jac must have two dimensions, got shape \(5,\)"),
         ((np.ones(5), np.ones((5, 1))), {"check": 1}, "check needs fun"),
         ((np.ones(5), np.ones((5, 1))), {"cv": 9}, "cv=9"),
     ],
