@@ -128,6 +128,7 @@ def test_sparse_rows_have_what_lsqr_stops_at(gap):
         assert "refitted" in " ".join(fast.notes)
 
 
+@needs_tol
 def test_diagnostics_have_the_cutoff():
     X, y = nearly_collinear(1e-9)
     found = onefold.virtual.diagnostics(LinearRegression(), X, y)
