@@ -35,8 +35,16 @@ random = np.random.default_rng(0)
 DENSE = random.normal(size=(300, 40))
 TALL = random.normal(size=(2500, 1200))
 WIDE = random.normal(size=(1200, 1300))
-TEXT = sp.random_array((60, 1500), density=0.01, format="csr", rng=random)
-LONG = sp.random_array((200, 1_500_000), density=1e-5, format="csr", rng=random)
+
+
+def random_csr(n_rows, n_columns, n_stored):
+    """Sparse rows with values at random places."""
+    places = random.integers(n_rows, size=n_stored), random.integers(n_columns, size=n_stored)
+    return sp.csr_array((random.random(n_stored), places), shape=(n_rows, n_columns))
+
+
+TEXT = random_csr(60, 1500, 900)
+LONG = random_csr(200, 1_500_000, 3000)
 
 
 def labels(X):
