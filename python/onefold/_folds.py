@@ -166,7 +166,7 @@ def _stratified(cv: StratifiedKFold, codes: Codes, counts: Rows) -> Folds:
         random = check_random_state(cv.random_state)
         for code in order:
             random.shuffle(by_class[code])
-    return Folds.dealt(codes, by_class, n_folds)
+    return Folds.from_class_assignments(codes, by_class, n_folds)
 
 
 def _sizes(codes: Codes, n_classes: int) -> Rows:

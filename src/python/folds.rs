@@ -89,20 +89,22 @@ impl PyFolds {
         )?))
     }
 
-    /// Assigns the i-th sample of class c to fold `dealt[c][i]`.
+    /// Assigns the i-th sample of class c to fold `assignments[c][i]`.
     #[staticmethod]
-    fn dealt(
+    fn from_class_assignments(
         classes: PyReadonlyArray1<'_, u32>,
-        dealt: Vec<PyReadonlyArray1<'_, u32>>,
+        assignments: Vec<PyReadonlyArray1<'_, u32>>,
         n_folds: usize,
     ) -> PyResult<Self> {
-        let dealt = dealt
+        let assignments = assignments
             .iter()
             .map(|folds| folds.as_slice())
             .collect::<Result<Vec<_>, _>>()?;
         let classes = classes.as_slice()?;
         Ok(Self(Folds::from_class_assignments(
-            classes, &dealt, n_folds,
+            classes,
+            &assignments,
+            n_folds,
         )?))
     }
 

@@ -9,11 +9,11 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.preprocessing import StandardScaler
 
 import onefold
+from onefold import learners
 from onefold.learners import (
     GaussianNB,
     LeastSquaresSGD,
     LogisticSGD,
-    OnlineKMeans,
     PassiveAggressive,
     Pegasos,
     Perceptron,
@@ -123,12 +123,11 @@ def test_counting_estimators_in_python_keep_the_given_order():
     assert not any("order" in note for note in results[0].notes)
 
 
-@pytest.mark.parametrize("learner", [*SENSITIVE.values(), OnlineKMeans(3), LeastSquaresSGD()])
-def test_the_core_and_the_facade_agree_on_who_depends_on_the_order(learner):
-    if isinstance(learner, SGDClassifier):
-        pytest.skip("not native")
-    assert learner._is_order_sensitive
-    assert learner._make_learner(2, 2).depends_on_order
+@pytest.mark.parametrize("name", learners.__all__)
+def test_the_core_and_the_facade_agree_on_who_depends_on_the_order(name):
+    learner = getattr(learners, name)()
+    found = learner._make_learner(2, 2).depends_on_order
+    assert found == learner._is_order_sensitive
 
 
 @pytest.mark.parametrize("estimator", [Pegasos(), SENSITIVE["SGDClassifier"]])
