@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from .._routing import is_routing
 from ..learners._base import NativeEstimator
+from ._fold_scaling import is_affine_scaler
 from ._native_map import native_learner
 from ._options import Check
 from ._task import Task
@@ -31,6 +32,7 @@ __all__ = [
     "RefittedFolds",
     "fit_keywords",
     "fit_to_all",
+    "flat_steps",
     "takes",
 ]
 
@@ -52,6 +54,23 @@ class Candidate:
     def learner(self) -> NativeEstimator | None:
         """The native learner that is the same estimator, if there is one."""
         return native_learner(self.estimator)
+
+    @cached_property
+    def _scaler_and_final(self) -> tuple[Any, Any]:
+        steps = flat_steps(self.estimator)
+        if len(steps) == 2 and is_affine_scaler(steps[0]):
+            return steps[0], steps[1]
+        return None, steps[0] if len(steps) == 1 else self.estimator
+
+    @property
+    def scaler(self) -> Any:
+        """The affine scaler of a pipeline that is a scaler and an estimator; otherwise None."""
+        return self._scaler_and_final[0]
+
+    @property
+    def final(self) -> Any:
+        """The estimator behind the scaler, or the estimator itself."""
+        return self._scaler_and_final[1]
 
     @property
     def is_native(self) -> bool:
@@ -214,6 +233,24 @@ class EngineBase:
     def fit(self, plan: Plan, task: Task) -> Any:
         """Fit as the estimator does."""
         return fit_to_all(clone(plan.estimator), task)
+
+
+def flat_steps(estimator: Any) -> list[Any]:
+    """The steps of a pipeline, of nested ones in its place; or the estimator itself.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import Normalizer, StandardScaler
+    >>> from onefold.engines._base import flat_steps
+    >>> flat_steps(make_pipeline(make_pipeline(StandardScaler(), "passthrough"), Ridge()))
+    [StandardScaler(), Ridge()]
+    """
+    if type(estimator) is not Pipeline:
+        return [estimator]
+    steps = (step for _, step in estimator.steps if step is not None and step != "passthrough")
+    return [own for step in steps for own in flat_steps(step)]
 
 
 def takes(method: Any, keyword: str) -> bool:

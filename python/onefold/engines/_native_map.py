@@ -8,10 +8,18 @@ from typing import Any
 from sklearn import naive_bayes
 
 from .. import learners
+from .._estimator_class import known_class
 from .._scoring import RESPONSES
 from ..learners._base import NativeEstimator
 
 __all__ = ["native_learner"]
+
+NAIVE_BAYES = (
+    naive_bayes.GaussianNB,
+    naive_bayes.MultinomialNB,
+    naive_bayes.ComplementNB,
+    naive_bayes.BernoulliNB,
+)
 
 
 def native_learner(estimator: Any) -> NativeEstimator | None:
@@ -26,16 +34,17 @@ def native_learner(estimator: Any) -> NativeEstimator | None:
     """
     if isinstance(estimator, NativeEstimator):
         return None if _overrides_answers(type(estimator)) else estimator
-    if type(estimator) is naive_bayes.GaussianNB:
+    known = known_class(estimator, NAIVE_BAYES)
+    if known is naive_bayes.GaussianNB:
         return learners.GaussianNB(estimator.priors, var_smoothing=estimator.var_smoothing)
     alpha = _alpha(estimator)
     if alpha is None:
         return None
-    if type(estimator) is naive_bayes.MultinomialNB:
+    if known is naive_bayes.MultinomialNB:
         return learners.MultinomialNB(alpha, **_priors(estimator))
-    if type(estimator) is naive_bayes.ComplementNB:
+    if known is naive_bayes.ComplementNB:
         return learners.ComplementNB(alpha, norm=estimator.norm)
-    if type(estimator) is naive_bayes.BernoulliNB and _zeros_are_no_events(estimator):
+    if known is naive_bayes.BernoulliNB and _zeros_are_no_events(estimator):
         return learners.BernoulliNB(alpha, binarize=estimator.binarize, **_priors(estimator))
     return None
 

@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import compute_class_weight
 
 from .. import _core
+from .._estimator_class import known_class
 from .._folds import Folds
 from .._jobs import effective_n_jobs
 from .._progress import reporter
@@ -37,6 +38,8 @@ from ._task import Data, Problem, Task
 __all__ = ["Seeded"]
 
 Floats = NDArray[np.float64]
+
+MACHINES = (SVC, SVR, sklearn.svm.SVC, sklearn.svm.SVR)
 
 
 class Seeded(EngineBase):
@@ -66,7 +69,7 @@ class Seeded(EngineBase):
         returned.
         """
         estimator, name = candidate.estimator, candidate.name
-        if type(estimator) not in (SVC, SVR, sklearn.svm.SVC, sklearn.svm.SVR):
+        if known_class(estimator, MACHINES) is None:
             return f"{name} is not SVC or SVR"
         if not isinstance(estimator.kernel, str) or estimator.kernel not in KERNELS:
             return f"{name} has the kernel {estimator.kernel!r}, which is not one of {KERNELS}"

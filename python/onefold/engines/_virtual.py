@@ -20,19 +20,19 @@ from sklearn.base import is_classifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.fixes import parse_version
 
 from .. import _core
 from .._data import as_rows
+from .._estimator_class import known_class
 from .._fold_models import LinearFoldModels
 from .._folds import Folds, Splits
 from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from .._routing import is_routing
-from ._base import Candidate, EngineBase, Outcome, Plan
+from ._base import Candidate, EngineBase, Outcome, Plan, flat_steps
 from ._options import Check
 from ._refit import fit_all
 from ._task import Data, Problem, Task
@@ -40,6 +40,8 @@ from ._task import Data, Problem, Task
 __all__ = ["LinearProblem", "LinearSpec", "Virtual", "parse"]
 
 Floats = NDArray[np.float64]
+
+MODELS = (LinearRegression, Ridge, RidgeClassifier, KernelRidge)
 
 CUTS_AT_TOL = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")
 """Whether `LinearRegression` sets singular values up to ``tol`` of the largest to zero where rows
@@ -74,7 +76,7 @@ class LinearSpec:
 
     def is_flat(self, shape: tuple[int, ...]) -> bool:
         """Whether predictions for targets of a shape have one dimension: `Ridge` drops a column."""
-        return len(shape) == 1 or (shape[1] == 1 and type(self.final) is Ridge)
+        return len(shape) == 1 or (shape[1] == 1 and known_class(self.final, MODELS) is Ridge)
 
     def cutoff(self, n_train: int, rows: Any) -> tuple[float, bool] | None:
         """Which singular values of the training rows are small, and whether they are set to zero.
@@ -103,16 +105,16 @@ class LinearSpec:
         others = [getattr(self.final, name, None) for name in ("coef0", "kernel_params")]
         classes = getattr(self.final, "class_weight", None)
         is_own = hasattr(self.final, "kernel") or isinstance(self.final, LinearRegression)
-        kind = type(self.final) if is_own else is_classifier(self.final)
+        kind = known_class(self.final, MODELS) if is_own else is_classifier(self.final)
         tol = getattr(self.final, "tol", None) if isinstance(self.final, LinearRegression) else None
         return (kind, self.scaler, self.intercept, tol, *kernel, *map(repr, others), repr(classes))
 
 
 def parse(estimator: Any) -> LinearSpec | str:
     """Parse an estimator, or return the reason why it is not least squares."""
-    steps = _steps(estimator)
+    steps = flat_steps(estimator)
     final: Any = steps[-1] if steps else None
-    if type(final) not in (LinearRegression, Ridge, RidgeClassifier, KernelRidge):
+    if known_class(final, MODELS) is None:
         return (
             f"{type(final).__name__} is not LinearRegression, Ridge, RidgeClassifier, KernelRidge"
         )
@@ -123,18 +125,11 @@ def parse(estimator: Any) -> LinearSpec | str:
     if len(steps) == 1:
         return LinearSpec(final)
     scaler = steps[0]
-    if len(steps) > 2 or type(scaler) is not StandardScaler:
+    if len(steps) > 2 or known_class(scaler, [StandardScaler]) is None:
         return "only a StandardScaler may precede the model"
     if isinstance(final, KernelRidge):
         return "a kernel of scaled rows changes with the training set"
     return LinearSpec(final, (scaler.with_mean, scaler.with_std))
-
-
-def _steps(estimator: Any) -> list[Any]:
-    """The steps of a pipeline, or the estimator itself."""
-    if not isinstance(estimator, Pipeline):
-        return [estimator]
-    return [step for _, step in estimator.steps if step is not None and step != "passthrough"]
 
 
 @dataclass(frozen=True)
@@ -281,7 +276,7 @@ class Virtual(EngineBase):
                 return reason
         not_auto = task.why_not_scored
         if task.return_estimator:
-            if type(candidate.estimator) not in (LinearRegression, Ridge):
+            if known_class(candidate.estimator, [LinearRegression, Ridge]) is None:
                 return "it has fitted estimators of LinearRegression and Ridge only"
             if isinstance(spec.final, LinearRegression):
                 not_auto = "its fitted estimators lack rank_ and singular_"
@@ -289,7 +284,7 @@ class Virtual(EngineBase):
 
     def run_many(self, plans: Sequence[LinearPlan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Predict every fold; candidates that differ in the penalty share one decomposition."""
-        for step in (step for plan in plans for step in _steps(plan.estimator)):
+        for step in (step for plan in plans for step in flat_steps(plan.estimator)):
             step._validate_params()
         families = list(_families([plan.spec for plan in plans], task))
         for number, positions in enumerate(families):
