@@ -346,11 +346,12 @@ def _evaluate(
         **keywords,
     )
     [choice] = choose(engine, [estimator], task)
-    warn_of_refits(task, [choice])
+    notes = warn_of_refits(task, [choice]) if engine == "auto" else []
     if verbose > 0:
         name = type(estimator).__name__
         print(f"Cross-validating {name} on {len(folds)} folds, engine={choice.engine.name!r}")
     [(_, outcome)] = choice.engine.run_many([choice.plan], task)
+    outcome.notes += notes
     report_failures([outcome], len(folds), task.error_score)
     return task, outcome, choice.engine.name
 

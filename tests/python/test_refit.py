@@ -1,6 +1,7 @@
 """`engine="refit"` is scikit-learn's cross-validation: same folds, same scores."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
     Ridge,
+    RidgeClassifier,
     SGDClassifier,
     SGDRegressor,
 )
@@ -385,9 +387,17 @@ def test_a_fit_that_fails_does_not_hide_what_a_callable_names():
 
 def test_auto_says_when_it_refits():
     X, y = classification()
-    with pytest.warns(onefold.RefitWarning, match="DummyClassifier, so it is fitted 3 times"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         result = onefold.cross_validate(DummyClassifier(), X, y, cv=3)
     assert result.engine == "refit"
+    assert result.notes == ["no engine is made for DummyClassifier, so it was fitted 3 times"]
+    message = (
+        r"^RidgeClassifier is fitted 3 times: class_weight='balanced' depends on the training set "
+        r"\(engine='refit' avoids this warning\)$"
+    )
+    with pytest.warns(onefold.RefitWarning, match=message):
+        onefold.cross_validate(RidgeClassifier(class_weight="balanced"), X, y, cv=3)
 
 
 def test_progress_is_shown_on_request(capsys):

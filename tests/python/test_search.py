@@ -438,12 +438,16 @@ def test_wrong_calls_say_what_is_wrong(keywords, error, message):
         onefold.GridSearchCV(Ridge(), **keywords).fit(X[:30], y[:30])
 
 
-def test_it_warns_once_when_there_is_no_engine():
+def test_it_warns_once_where_an_engine_could_have_served():
     X, y = classification()
-    tree = onefold.GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=3)
-    with pytest.warns(onefold.RefitWarning, match="fitted 6 times") as said:
-        tree.fit(X, y)
+    ridge = onefold.GridSearchCV(RidgeClassifier(class_weight="balanced"), {"alpha": [1, 2]}, cv=3)
+    with pytest.warns(onefold.RefitWarning, match="fitted 6 times: class_weight") as said:
+        ridge.fit(X, y)
     assert len(said) == 1
+    tree = onefold.GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=3).fit(X, y)
+    assert "no engine is made for DecisionTreeClassifier, so it was fitted 6 times" in (
+        tree.result_.notes
+    )
     accuracy = make_scorer(accuracy_score)
     sgd = onefold.GridSearchCV(
         SGDClassifier(random_state=0), {"alpha": [1e-3, 1e-2]}, cv=3, scoring=accuracy

@@ -48,9 +48,10 @@ def search(estimator, grid, y=y, **keywords):
 
 refit = {"engine": "refit"}
 tree = DecisionTreeClassifier()
+ridge = Ridge(positive=True)
 CALLS = {
-    "refits": (onefold.RefitWarning, lambda: onefold.cross_validate(tree, X, y)),
-    "refits of a search": (onefold.RefitWarning, lambda: search(tree, {"max_depth": [1, 2]})),
+    "refits": (onefold.RefitWarning, lambda: onefold.cross_validate(ridge, X, y)),
+    "refits of a search": (onefold.RefitWarning, lambda: search(ridge, {"alpha": [1, 2]})),
     "failed fit": (FitFailedWarning, lambda: onefold.cross_val_score(Fails(), X, y, **refit)),
     "failed fit of a search": (FitFailedWarning, lambda: search(Fails(), {}, refit=False, **refit)),
     "failed score": (

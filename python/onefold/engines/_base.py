@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -32,6 +32,7 @@ __all__ = [
     "RefittedFolds",
     "fit_keywords",
     "fit_to_all",
+    "fit_transform",
     "flat_steps",
     "takes",
 ]
@@ -203,6 +204,10 @@ class Engine(Protocol):
         """What it can return of the fitted estimators: ``"return_estimator"`` and others."""
         ...
 
+    def serves(self, candidate: Candidate) -> bool:
+        """Whether the engine is made for this kind of estimator, whatever its parameters."""
+        ...
+
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Return how the engine does a candidate, or the reason why it cannot.
 
@@ -231,8 +236,46 @@ class EngineBase:
     returns: frozenset[str] = frozenset()
 
     def fit(self, plan: Plan, task: Task) -> Any:
-        """Fit as the estimator does."""
-        return fit_to_all(clone(plan.estimator), task)
+        """Fit a clone of the estimator; of a pipeline, the last step by `fit_last`."""
+        estimator = clone(plan.estimator)
+        is_plain = not task.fit_params and not (is_routing() and task.data.weights is not None)
+        if type(estimator) is Pipeline and is_plain:
+            return self._fit_pipeline(estimator, task)
+        return self.fit_last(estimator, task)
+
+    def fit_last(self, estimator: Any, task: Task) -> Any:
+        """Fit an estimator that is no pipeline to all rows."""
+        return fit_to_all(estimator, task)
+
+    def _fit_pipeline(self, pipeline: Pipeline, task: Task) -> Pipeline:
+        """Fit the steps in turn, as the pipeline itself does."""
+        data = task.data
+        X = data.X
+        *others, (owner, last) = _slots(pipeline)
+        for own, index in others:
+            X = fit_transform(own.steps[index][1], X, data.y)
+        name, estimator = owner.steps[last]
+        rest = replace(task, problem=task.problem.with_rows(X))
+        owner.steps[last] = (name, self.fit_last(estimator, rest))
+        return pipeline
+
+
+def _slots(pipeline: Pipeline) -> list[tuple[Pipeline, int]]:
+    """Where the steps of `flat_steps` are: in which pipeline, at which index."""
+    slots: list[tuple[Pipeline, int]] = []
+    for index, (_, step) in enumerate(pipeline.steps):
+        if type(step) is Pipeline:
+            slots += _slots(step)
+        elif step is not None and step != "passthrough":
+            slots.append((pipeline, index))
+    return slots
+
+
+def fit_transform(transformer: Any, X: Any, y: Any) -> Any:
+    """Fit a step of a pipeline and transform the rows, as the pipeline does."""
+    if hasattr(transformer, "fit_transform"):
+        return transformer.fit_transform(X, y)
+    return transformer.fit(X, y).transform(X)
 
 
 def flat_steps(estimator: Any) -> list[Any]:

@@ -26,6 +26,10 @@ class Merge(EngineBase):
     needs_partition = True
     returns = frozenset({"return_estimator"})
 
+    def serves(self, candidate: Candidate) -> bool:
+        """Learners whose models can be merged."""
+        return candidate.learner is not None and candidate.learner._is_mergeable
+
     def plan(self, candidate: Candidate, task: Task) -> NativePlan | str:
         """Only models that can be merged."""
         learner = learner_of(candidate, task)

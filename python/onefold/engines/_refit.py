@@ -43,6 +43,10 @@ class Refit(EngineBase):
     responses = frozenset(RESPONSES)
     returns = frozenset({"return_estimator", "return_train_score"})
 
+    def serves(self, candidate: Candidate) -> bool:
+        """Any estimator, but it is made for none."""
+        return False
+
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Any estimator can be refitted; native learners in the core, where answers are enough."""
         answers_suffice = candidate.is_native and not task.return_estimator

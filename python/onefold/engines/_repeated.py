@@ -30,6 +30,10 @@ class Repeated:
         self.responses = engine.responses
         self.returns = engine.returns
 
+    def serves(self, candidate: Candidate) -> bool:
+        """What the engine serves."""
+        return self._engine.serves(candidate)
+
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """The plan of the engine, which is the same for all partitions."""
         return self._engine.plan(candidate, task)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import sklearn.svm
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils import compute_class_weight
 
 from .. import _core
@@ -61,6 +61,10 @@ class Seeded(EngineBase):
         "memory_mb": positive,
     }
     responses = frozenset({"predict", "decision_function"})
+
+    def serves(self, candidate: Candidate) -> bool:
+        """Support vector machines."""
+        return known_class(candidate.final, MACHINES) is not None
 
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """A support vector machine, and every class in every training set.
@@ -125,10 +129,9 @@ class Seeded(EngineBase):
         if stopped is not None:
             raise stopped
 
-    def fit(self, plan: Plan, task: Task) -> Any:
+    def fit_last(self, estimator: Any, task: Task) -> Any:
         """Fit as the estimator does; in scikit-learn's, our solver replaces LIBSVM."""
-        options = SvmOptions.of(plan.estimator, task)
-        estimator = clone(plan.estimator)
+        options = SvmOptions.of(estimator, task)
         with native_solver(estimator, memory_mb=options.memory_mb, n_jobs=options.n_jobs):
             return fit_to_all(estimator, task)
 

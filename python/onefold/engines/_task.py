@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -99,6 +99,10 @@ class Problem(_Memo):
     def on(self, folds: Folds) -> Problem:
         """The same data with other folds."""
         return Problem(self.data, folds)
+
+    def with_rows(self, X: Any) -> Problem:
+        """The same targets, weights and folds with other rows."""
+        return Problem(replace(self.data, X=X, _memo={}), self.folds)
 
     def class_counts(self, *, with_weight: bool = False) -> NDArray[np.intp]:
         """How often each class occurs in each training set: fold × class.

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sklearn.base import clone
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 
 from .._progress import part
@@ -62,6 +61,10 @@ class Tree(EngineBase):
     returns = frozenset({"return_estimator"})
     needs_partition = True
 
+    def serves(self, candidate: Candidate) -> bool:
+        """Learners that can be updated with more rows."""
+        return candidate.learner is not None or hasattr(candidate.final, "partial_fit")
+
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Native learners in the core, others by ``partial_fit``, if they have it."""
         if task.options.get("check") and not task.problem.is_partition:
@@ -104,9 +107,8 @@ class Tree(EngineBase):
                 outcome.notes += order_notes(plan.estimator, task)
             yield position, _checked(outcome, plan, task)
 
-    def fit(self, plan: Plan, task: Task) -> Any:
+    def fit_last(self, estimator: Any, task: Task) -> Any:
         """Fit as the estimator does, but native learners in the order that was evaluated."""
-        estimator = clone(plan.estimator)
         seed = TreeOptions.of(task, "tree").order_seed
         if isinstance(estimator, NativeEstimator) and estimator._is_order_sensitive:
             data = task.data

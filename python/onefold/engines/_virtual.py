@@ -252,6 +252,10 @@ class Virtual(EngineBase):
     responses = frozenset({"predict", "decision_function"})
     returns = frozenset({"return_estimator"})
 
+    def serves(self, candidate: Candidate) -> bool:
+        """Linear least squares and kernel ridge."""
+        return known_class(candidate.final, MODELS) is not None
+
     def plan(self, candidate: Candidate, task: Task) -> LinearPlan | str:
         """Least squares only, and no argument of ``fit`` besides weights.
 

@@ -123,7 +123,8 @@ def evaluate(
     found = Evaluation()
     n_folds = len(task.folds)
     choices = choose(engine, estimators, task)
-    warn_of_refits(task, choices)
+    if engine == "auto":
+        found.notes += warn_of_refits(task, choices)
     n_done = 0
     raised: list[warnings.WarningMessage] = []
     targets = HeldOutTargets(task)

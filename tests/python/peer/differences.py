@@ -11,7 +11,6 @@ CALLABLE_KERNELS = "no kernels that are functions: their values come from one sh
 PROBABILITIES = "no probabilities by Platt's method, which scikit-learn deprecates"
 NEGATIVE_WEIGHTS = "negative weights are an error, which names the first of them"
 ONE_CLASS = "a classifier needs two classes: one class is an error"
-REFIT_WARNING = "one more warning, RefitWarning: the estimator is fitted once per fold"
 
 DIFFERENT: dict[tuple[str, str], str] = {
     # Searches
@@ -21,15 +20,6 @@ DIFFERENT: dict[tuple[str, str], str] = {
     ("test_peer_search", "test_custom_run_search"): (
         "the results are equal, but ours has the attributes result_ and partial_, too"
     ),
-    (
-        "test_peer_search",
-        "test_searchcv_raise_warning_with_non_finite_score[GridSearchCV-specialized_params0-False]",
-    ): REFIT_WARNING,
-    (
-        "test_peer_search",
-        "test_searchcv_raise_warning_with_non_finite_score"
-        "[RandomizedSearchCV-specialized_params1-False]",
-    ): REFIT_WARNING,
     # Cross-validation
     ("test_peer_validation", "test_cross_validate[csr_matrix-True]"): EXACT,
     ("test_peer_validation", "test_cross_validate[csr_array-True]"): EXACT,
