@@ -349,11 +349,11 @@ def _evaluate(
     notes = warn_of_refits(task, [choice]) if engine == "auto" else []
     if verbose > 0:
         name = type(estimator).__name__
-        print(f"Cross-validating {name} on {len(folds)} folds, engine={choice.engine.name!r}")
+        print(f"Cross-validating {name} on {len(folds)} folds, engine={choice.name!r}")
     [(_, outcome)] = choice.engine.run_many([choice.plan], task)
     outcome.notes += notes
     report_failures([outcome], len(folds), task.error_score)
-    return task, outcome, choice.engine.name
+    return task, outcome, choice.name
 
 
 def _is_permutation(rows: NDArray[np.int64], n_samples: int) -> bool:

@@ -30,6 +30,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "RefittedFolds",
+    "Runner",
     "fit_keywords",
     "fit_to_all",
     "fit_transform",
@@ -131,6 +132,11 @@ class Plan:
     hooks: Sequence[FoldHook] | None = None
     """Of every fold, where callbacks observe the fits of a search."""
 
+    @property
+    def served_by(self) -> str | None:
+        """The engine of the last step of a pipeline, where another runs the steps before it."""
+        return None
+
 
 @dataclass
 class Outcome:
@@ -176,13 +182,29 @@ class RefittedFolds:
     outcome: Outcome
 
 
-class Engine(Protocol):
-    """A way to compute held-out predictions. See CONTRIBUTING for how to add one."""
+class Runner(Protocol):
+    """Computes the held-out predictions of candidates whose plans are made."""
 
     @property
     def name(self) -> str:
-        """Its name as ``engine=``."""
+        """Its name; of an engine, that of ``engine=``."""
         ...
+
+    def run_many(self, plans: Sequence[Any], task: Task) -> Iterator[tuple[int, Outcome]]:
+        """Cross-validate all candidates, sharing what can be shared.
+
+        Yields the position of a plan and its outcome, in any order, as soon as it is known. What is
+        finished when the work is interrupted is yielded before the exception is raised.
+        """
+        ...
+
+    def fit(self, plan: Any, task: Task) -> Any:
+        """Return a clone of the estimator, fitted to all rows."""
+        ...
+
+
+class Engine(Runner, Protocol):
+    """A way to compute held-out predictions. See CONTRIBUTING for how to add one."""
 
     @property
     def options(self) -> Mapping[str, Check]:
@@ -214,18 +236,6 @@ class Engine(Protocol):
         Called once for each candidate. What does not depend on the candidate is checked before
         (options, required answer, partition), or belongs into `Problem.once`.
         """
-        ...
-
-    def run_many(self, plans: Sequence[Any], task: Task) -> Iterator[tuple[int, Outcome]]:
-        """Cross-validate all candidates, sharing what can be shared.
-
-        Yields the position of a plan and its outcome, in any order, as soon as it is known. What is
-        finished when the work is interrupted is yielded before the exception is raised.
-        """
-        ...
-
-    def fit(self, plan: Any, task: Task) -> Any:
-        """Return a clone of the estimator, fitted to all rows."""
         ...
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
+from .._routing import is_routing
 from .._warnings import warn
-from ._base import Candidate, Engine, Plan
+from ._base import Candidate, Engine, Plan, Runner, flat_steps
+from ._fold_steps import FoldSteps, FoldStepsPlan, StepFits
+from ._hoisted import Hoisted, HoistedPlan
 from ._merge import Merge
 from ._refit import Refit
 from ._repeated import Repeated
 from ._seeded import Seeded
-from ._task import Task
+from ._steps import needs_no_fit, transformed
+from ._task import Problem, Task
 from ._tree import Tree
 from ._virtual import Virtual
 
@@ -34,10 +39,16 @@ class RefitWarning(UserWarning):
 class Choice:
     """The engine of one candidate, and its plan."""
 
-    engine: Engine
+    engine: Runner
+    """The engine, or what runs the steps of a pipeline before it."""
     plan: Plan
     obstacle: Obstacle | None = None
-    """Why no engine for this kind of estimator was chosen, where there is one."""
+    """Why an engine for this kind of estimator was not chosen, where there is one."""
+
+    @property
+    def name(self) -> str:
+        """The name of the engine."""
+        return self.plan.served_by or self.engine.name
 
 
 @dataclass(frozen=True)
@@ -78,11 +89,8 @@ def choose(name: str, estimators: Sequence[Any], task: Task) -> list[Choice]:
         raise ValueError(f"engine must be 'auto' or one of {names}, got {name!r}")
     for estimator in estimators:
         _check_pairwise(estimator, task.data.X)
-    offers = {engine.name: _offer(engine, task) for engine in ENGINES}
-    candidates = map(Candidate, estimators)
-    if name == "auto":
-        return [_choose(candidate, task, offers) for candidate in candidates]
-    return [_choose_named(name, candidate, task, offers) for candidate in candidates]
+    chooser = _Chooser(name, task)
+    return [chooser.choose(Candidate(estimator)) for estimator in estimators]
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -96,7 +104,7 @@ def _check_options(options: dict[str, Any]) -> None:
 
 def _check_pairwise(estimator: Any, X: Any) -> None:
     """Raise an error unless X is a square matrix, for an estimator that takes one as its kernel."""
-    if not hasattr(estimator, "__sklearn_tags__") or not get_tags(estimator).input_tags.pairwise:
+    if not _takes_kernel(estimator):
         return
     if not hasattr(X, "shape"):
         raise ValueError(
@@ -108,10 +116,6 @@ def _check_pairwise(estimator: Any, X: Any) -> None:
             f"X must be square, since {type(estimator).__name__} takes a precomputed kernel or "
             f"precomputed distances; got shape {X.shape}"
         )
-
-
-Offers = Mapping[str, Engine | str]
-"""Each engine ready for a task, or why it cannot do the task, whatever the estimator."""
 
 
 def _offer(engine: Engine, task: Task) -> Engine | str:
@@ -148,32 +152,146 @@ def _why_refit(candidate: Candidate, task: Task) -> str | None:
     return None
 
 
-def _choose(candidate: Candidate, task: Task, offers: Offers) -> Choice:
-    """The first engine that applies and estimates the same thing as refits."""
-    reasons: dict[str, str] = {}
-    obstacle: Obstacle | None = None
-    for name, engine in offers.items():
-        plan = _plan(engine, candidate, task)
-        reason = plan if isinstance(plan, str) else plan.not_auto
-        if reason is None and isinstance(plan, Plan) and not isinstance(engine, str):
-            return Choice(engine, plan, obstacle)
-        reasons[name] = str(reason)
-        if obstacle is None and ENGINES_BY_NAME[name].serves(candidate):
-            obstacle = Obstacle(name, str(reason), on_request=isinstance(plan, Plan))
-    listed = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    raise ValueError(f"no engine can do this ({listed})")
+@dataclass(frozen=True)
+class _Refusal:
+    """No engine applies."""
+
+    reasons: dict[str, str]
+    """Why, by the name of the engine."""
+    obstacle: Obstacle | None
+    """That of the first engine that is made for such estimators."""
 
 
-def _choose_named(name: str, candidate: Candidate, task: Task, offers: Offers) -> Choice:
-    engine = offers[name]
-    plan = _plan(engine, candidate, task)
-    if isinstance(plan, Plan) and not isinstance(engine, str):
-        return Choice(engine, plan)
-    plans = {own: _plan(offer, candidate, task) for own, offer in offers.items()}
-    usable = [own for own, other in plans.items() if isinstance(other, Plan)]
-    raise ValueError(
-        f"engine={name!r} does not apply: {plan}. What does: {', '.join(usable) or 'none'}"
-    )
+class _Chooser:
+    """Chooses among the engines for one task.
+
+    Parameters
+    ----------
+    name : str
+        The engine, or ``"auto"``.
+    task : Task
+    """
+
+    def __init__(self, name: str, task: Task) -> None:
+        self._name = name
+        self._task = task
+        self._offers = {engine.name: _offer(engine, task) for engine in ENGINES}
+        """Each engine ready for the task, or why it cannot do it, whatever the estimator."""
+        self._hoisted = Hoisted()
+        self._fold_steps = FoldSteps()
+        self._behind: dict[int, _Chooser] = {}
+        """For the same task with transformed rows."""
+
+    def choose(self, candidate: Candidate) -> Choice:
+        """The first engine that applies, to a pipeline as a whole or behind its first steps."""
+        names = list(ENGINES_BY_NAME) if self._name == "auto" else [self._name]
+        found = self._first(candidate, [name for name in names if name != "refit"])
+        if isinstance(found, Choice):
+            return found
+        refused, choice = found, None
+        if self._name != "refit" and self._why_whole(candidate) is None:
+            choice = self._behind_steps(candidate, names)
+        if choice is None and "refit" in names:
+            refit = self._first(candidate, ["refit"])
+            if isinstance(refit, Choice):
+                choice = refit
+            else:
+                refused.reasons.update(refit.reasons)
+        if choice is None:
+            raise ValueError(self._error(candidate, refused))
+        return replace(choice, obstacle=refused.obstacle or choice.obstacle)
+
+    def _first(self, candidate: Candidate, names: Sequence[str]) -> Choice | _Refusal:
+        """The first of some engines that applies; by ``"auto"`` if it estimates what refits do."""
+        refused = _Refusal({}, None)
+        for name in names:
+            offer = self._offers[name]
+            plan = _plan(offer, candidate, self._task)
+            reason = plan if isinstance(plan, str) else None
+            if isinstance(plan, Plan) and self._name == "auto":
+                reason = plan.not_auto
+            if reason is None and isinstance(plan, Plan) and not isinstance(offer, str):
+                return Choice(offer, plan, refused.obstacle)
+            refused.reasons[name] = str(reason)
+            if refused.obstacle is None and ENGINES_BY_NAME[name].serves(candidate):
+                obstacle = Obstacle(name, str(reason), on_request=isinstance(plan, Plan))
+                refused = replace(refused, obstacle=obstacle)
+        return refused
+
+    def _why_whole(self, candidate: Candidate) -> str | None:
+        """Why a pipeline must be fitted as a whole, or None where its steps can be taken apart."""
+        task = self._task
+        *others, last = flat_steps(candidate.estimator)
+        if last is candidate.estimator:
+            return "it is no pipeline"
+        if task.fit_params or (is_routing() and task.data.weights is not None):
+            return "arguments of fit are routed to its steps"
+        if _returned(task) or task.why_not_scored is not None:
+            return "the fitted pipeline itself is asked for"
+        if any(_takes_kernel(own) for own in (candidate.estimator, last)):
+            return "it takes a kernel"
+        if not all(hasattr(step, "transform") for step in others) or _transforms_input(
+            candidate.estimator
+        ):
+            return "its steps are more than transformers"
+        return _why_refit(candidate, task)
+
+    def _behind_steps(self, candidate: Candidate, names: Sequence[str]) -> Choice | None:
+        """The engine behind steps that need no fit, or of the last step with all others fitted."""
+        *others, last = flat_steps(candidate.estimator)
+        problem, n_hoisted = self._task.problem, 0
+        for step in others:
+            after = transformed(problem, step) if needs_no_fit(step) else None
+            if after is None:
+                break
+            problem, n_hoisted = after, n_hoisted + 1
+        if n_hoisted or not others:
+            rest = [*others[n_hoisted:], last]
+            found = self._on(problem).choose(
+                Candidate(last if len(rest) == 1 else make_pipeline(*rest))
+            )
+            plan = HoistedPlan(
+                candidate.estimator, problem=problem, engine=found.engine, rest=found.plan
+            )
+            return Choice(self._hoisted, plan, found.obstacle)
+        # Each fold is a task of its own, with one training set.
+        single = [name for name in names if not ENGINES_BY_NAME[name].needs_partition]
+        of_last = self._first(Candidate(last), single)
+        if isinstance(of_last, _Refusal):
+            return None
+        engine = ENGINES_BY_NAME[of_last.name]
+        steps = FoldStepsPlan(candidate.estimator, steps=tuple(others), last=last, engine=engine)
+        return Choice(self._fold_steps, steps, of_last.obstacle)
+
+    def _on(self, problem: Problem) -> _Chooser:
+        """The chooser for other rows."""
+        if id(problem) not in self._behind:
+            self._behind[id(problem)] = _Chooser(self._name, replace(self._task, problem=problem))
+        return self._behind[id(problem)]
+
+    def _error(self, candidate: Candidate, refused: _Refusal) -> str:
+        if self._name == "auto":
+            listed = "; ".join(f"{name}: {reason}" for name, reason in refused.reasons.items())
+            return f"no engine can do this ({listed})"
+        plans = {name: _plan(offer, candidate, self._task) for name, offer in self._offers.items()}
+        usable = [name for name, plan in plans.items() if isinstance(plan, Plan)]
+        return (
+            f"engine={self._name!r} does not apply: {refused.reasons[self._name]}. What does: "
+            f"{', '.join(usable) or 'none'}"
+        )
+
+
+def _takes_kernel(estimator: Any) -> bool:
+    """Whether the rows of an estimator are those of a kernel, or distances."""
+    return hasattr(estimator, "__sklearn_tags__") and get_tags(estimator).input_tags.pairwise
+
+
+def _transforms_input(estimator: Any) -> bool:
+    """Whether a pipeline transforms more than its rows."""
+    if not isinstance(estimator, Pipeline):
+        return False
+    own = getattr(estimator, "transform_input", None)
+    return own is not None or any(_transforms_input(step) for _, step in estimator.steps)
 
 
 def _returned(task: Task) -> set[str]:
@@ -182,25 +300,58 @@ def _returned(task: Task) -> set[str]:
 
 
 def warn_of_refits(task: Task, choices: Sequence[Choice]) -> list[str]:
-    """Say that estimators are fitted once per fold, and return it for the notes of the result.
+    """Say what is fitted once per fold, and return it for the notes of the result.
 
-    A warning only where an engine is made for such estimators, and only ``"refit"`` was chosen
-    because of something that the caller may change.
+    A warning only where an engine is made for an estimator, or for the last step of a pipeline, and
+    the caller can do something about it.
 
     Parameters
     ----------
     task : Task
     choices : sequence of Choice
-        All that were made by ``"auto"``; those of other engines are ignored.
+        All that were made by ``"auto"``.
     """
-    refitted = [choice for choice in choices if choice.engine.name == "refit"]
-    if not refitted or _returned(task):
+    if _returned(task):
         return []
+    refits, advice = _describe_refits(task, choices)
+    steps = _describe_steps(task, choices)
+    if advice:
+        warn(f"{refits[0]} ({advice})", RefitWarning)
+    elif steps:
+        warn(steps[0], RefitWarning)
+    return refits + steps
+
+
+def _describe_refits(task: Task, choices: Sequence[Choice]) -> tuple[list[str], str]:
+    """What is refitted and why, and what can be done about it."""
+    refitted = [choice for choice in choices if choice.name == "refit"]
+    if not refitted:
+        return [], ""
     first = next((choice for choice in refitted if choice.obstacle is not None), refitted[0])
-    name = type(first.plan.estimator).__name__
+    name = type(flat_steps(first.plan.estimator)[-1]).__name__
     count = f"fitted {len(refitted) * len(task.folds)} times"
     if first.obstacle is None:
-        return [f"no engine is made for {name}, so it was {count}"]
-    message = f"{name} is {count}: {first.obstacle.reason}"
-    warn(f"{message} ({first.obstacle.advice})", RefitWarning)
-    return [message]
+        return [f"no engine is made for {name}, so it was {count}"], ""
+    return [f"{name} is {count}: {first.obstacle.reason}"], first.obstacle.advice
+
+
+def _describe_steps(task: Task, choices: Sequence[Choice]) -> list[str]:
+    """Which steps are fitted per fold before a last step that an engine solves."""
+    plans = [_behind_hoisted(choice.plan) for choice in choices if choice.name != "refit"]
+    own = [plan for plan in plans if isinstance(plan, FoldStepsPlan)]
+    if not own:
+        return []
+    names = [type(step).__name__ for step in own[0].steps if not needs_no_fit(step)]
+    last = type(own[0].last).__name__
+    fitted = " and ".join(dict.fromkeys(names)) or type(own[0].steps[0]).__name__
+    said = f"{fitted} must be fitted per fold, so {last} is solved per fold"
+    fits = StepFits.of(own, len(task.folds))
+    if fits.saved:
+        said += f"; {fits.made} of {fits.made + fits.saved} fits before it are enough"
+    return [said]
+
+
+def _behind_hoisted(plan: Plan) -> Plan:
+    while isinstance(plan, HoistedPlan):
+        plan = plan.rest
+    return plan

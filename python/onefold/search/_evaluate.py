@@ -22,7 +22,6 @@ from .._scoring import losses
 from .._warnings import warn
 from ..engines import (
     Choice,
-    Engine,
     FoldHook,
     Outcome,
     Plan,
@@ -31,6 +30,7 @@ from ..engines import (
     report_failures,
     warn_of_refits,
 )
+from ..engines._base import Runner
 from ..engines._refit import Refit, fit_all
 from ..stats._comparison import Losses
 from ..stats._interval import why_not_independent
@@ -48,8 +48,8 @@ MAX_LOSSES_HELD = 2**22
 class Evaluated:
     """One evaluated candidate. Its predictions are not kept."""
 
-    engine: Engine
-    """The engine that evaluated it, and fits it to all rows if it is chosen."""
+    engine: Runner
+    """What evaluated it, and fits it to all rows if it is chosen."""
     plan: Plan
     scores: dict[str, Floats]
     """Scores of every fold, named as `onefold.cross_validate` names them."""
@@ -62,6 +62,11 @@ class Evaluated:
     """The loss of every sample in test order, where they are kept for comparisons."""
     names_metrics: bool = True
     """Whether some fold was scored; otherwise only the caller has named the metrics."""
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine; of a pipeline, that of its last step."""
+        return self.plan.served_by or self.engine.name
 
     def columns(self, n_folds: int) -> dict[str, Floats]:
         """Scores and times of every fold."""
@@ -182,17 +187,17 @@ def _call_hooks(plan: Plan, outcome: Outcome, task: Task) -> None:
         hook.call_without_fit(task, fold)
 
 
-def _by_engine(choices: list[Choice]) -> list[tuple[Engine, list[int]]]:
+def _by_engine(choices: list[Choice]) -> list[tuple[Runner, list[int]]]:
     """Group the positions of candidates by their engine."""
-    groups: dict[str, tuple[Engine, list[int]]] = {}
+    groups: dict[int, tuple[Runner, list[int]]] = {}
     for position, choice in enumerate(choices):
-        groups.setdefault(choice.engine.name, (choice.engine, []))[1].append(position)
+        groups.setdefault(id(choice.engine), (choice.engine, []))[1].append(position)
     return list(groups.values())
 
 
 def _run(
-    engine: Engine, plans: list[Plan], task: Task, notes: list[str], fall_back: bool
-) -> Iterator[tuple[int, Engine, Outcome]]:
+    engine: Runner, plans: list[Plan], task: Task, notes: list[str], fall_back: bool
+) -> Iterator[tuple[int, Runner, Outcome]]:
     """Yield the number, the engine and the outcome of every plan.
 
     A candidate on which an engine fails is refitted: failures are then recorded fold by fold, as
@@ -222,7 +227,7 @@ _FAILURES = (ValueError, TypeError, ArithmeticError)
 
 
 def _score(
-    engine: Engine,
+    engine: Runner,
     plan: Plan,
     task: Task,
     outcome: Outcome,

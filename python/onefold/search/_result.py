@@ -98,7 +98,7 @@ class SearchResult:
             )
         return cls(
             table=table,
-            engines=[candidate.engine.name for candidate in finished],
+            engines=[candidate.engine_name for candidate in finished],
             cost=total_cost([candidate.cost for candidate in finished]),
             notes=[*notes, *found.notes],
             folds=folds,

@@ -1,0 +1,120 @@
+"""Steps of a pipeline: which need no fit, and which are the same for several candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
+from sklearn.utils import _safe_indexing, get_tags
+
+from .._estimator_class import known_class
+from ._base import fit_transform
+from ._task import Problem
+
+__all__ = ["needs_no_fit", "step_key", "transformed"]
+
+ROW_BY_ROW = (Normalizer, Binarizer, PolynomialFeatures, HashingVectorizer, FeatureHasher)
+"""Transformers that are known to transform each row by itself."""
+
+
+def needs_no_fit(step: Any) -> bool:
+    """Whether a step claims to transform each row by itself, whatever it is fitted to.
+
+    Examples
+    --------
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.preprocessing import Normalizer, StandardScaler
+    >>> from onefold.engines._steps import needs_no_fit
+    >>> needs_no_fit(make_column_transformer((Normalizer(), [0, 1]), remainder="passthrough"))
+    True
+    >>> needs_no_fit(make_column_transformer((StandardScaler(), [0, 1]), ("drop", [2])))
+    False
+    """
+    if isinstance(step, str) or step is None:
+        return step in (None, "passthrough", "drop")
+    if known_class(step, ROW_BY_ROW) is not None:
+        return True
+    if type(step) is Pipeline:
+        return all(needs_no_fit(own) for _, own in step.steps)
+    if type(step) is FeatureUnion:
+        return all(needs_no_fit(own) for _, own in step.transformer_list)
+    if type(step) is ColumnTransformer:
+        return needs_no_fit(step.remainder) and all(
+            needs_no_fit(own) for _, own, _ in step.transformers
+        )
+    return hasattr(step, "__sklearn_tags__") and not get_tags(step).requires_fit
+
+
+def transformed(problem: Problem, step: Any) -> Problem | None:
+    """The problem with rows transformed by a step that needs no fit.
+
+    None for a step that does not keep its claim: it fails, or transforms a row in another way
+    where other rows are beside it.
+    """
+    return problem.once(("transformed", step_key(step)), lambda: _transform(problem, step))
+
+
+def _transform(problem: Problem, step: Any) -> Problem | None:
+    data = problem.data
+    try:
+        rows = fit_transform(clone(step), data.X, data.y)
+        if known_class(step, ROW_BY_ROW) is None:
+            for some in (problem.folds.train(0), problem.folds.test(0)):
+                alone = fit_transform(clone(step), _safe_indexing(data.X, some), None)
+                if not _are_same(alone, _safe_indexing(rows, some)):
+                    return None
+    except Exception:  # whatever a user's function raises; the pipeline itself will show it
+        return None
+    return problem.with_rows(rows)
+
+
+def _are_same(a: Any, b: Any) -> bool:
+    """Whether two blocks of rows are the same, but for rounding."""
+    if np.shape(a) != np.shape(b):
+        return False
+    if sp.issparse(a) or sp.issparse(b):
+        a, b = sp.csr_matrix(a), sp.csr_matrix(b)
+        largest = max(np.abs(a.data).max(initial=0), np.abs(b.data).max(initial=0))
+        return bool(np.abs((a - b).data).max(initial=0) <= _ROUNDING * largest)
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
+        return bool(np.array_equal(a, b))
+    scale = np.abs(a[np.isfinite(a)]).max(initial=0)
+    return bool(np.allclose(a, b, rtol=0, atol=_ROUNDING * scale, equal_nan=True))
+
+
+_ROUNDING = 1e-12
+"""Differences of this size, relative to the largest value, are rounding: products of matrices are
+summed in an order that depends on the number of rows."""
+
+
+def step_key(step: Any) -> Hashable:
+    """A key that is equal for steps of the same class with the same parameters.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from onefold.engines._steps import step_key
+    >>> step_key(PCA(2)) == step_key(PCA(n_components=2)), step_key(PCA(2)) == step_key(PCA(3))
+    (True, False)
+    """
+    if hasattr(step, "get_params") and not isinstance(step, type):
+        params = step.get_params(deep=False)
+        return (type(step), *((name, step_key(params[name])) for name in sorted(params)))
+    if isinstance(step, (list, tuple)):
+        return (type(step), *map(step_key, step))
+    if isinstance(step, dict):
+        return (dict, *((step_key(name), step_key(value)) for name, value in step.items()))
+    try:
+        return (type(step), joblib.hash(step))
+    except Exception:  # a lambda, or anything else that cannot be pickled
+        return (type(step), id(step))
