@@ -8,10 +8,8 @@ candidates are timed and the rest is reckoned: the table says which. ONEFOLD_DAT
 with covtype and a9a; the parts `ridge` and `plain` need no data.
 """
 
-import argparse
 import math
 import sys
-import warnings
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common import data
-from common.report import Figures, add_options, machine, write
+from common.script import run
 from common.timing import race, seconds
 
 import onefold
@@ -180,26 +178,5 @@ def svc(figures, quick, with_peers):
 PARTS = {"ridge": ridge, "pegasos": pegasos, "plain": plain, "svc": svc}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller data")
-    parser.add_argument("--write", action="store_true", help="write benches/results/search.md")
-    add_options(parser)
-    arguments = parser.parse_args()
-    # The peers' warnings are not what is measured here.
-    warnings.simplefilter("ignore")
-    described = machine()
-    print(described)
-    figures = Figures()
-    for name in arguments.only:
-        PARTS[name](figures, arguments.quick, not arguments.without_peers)
-    print(figures.summary())
-    figures.save(arguments.json)
-    if arguments.write:
-        text = ["# Searches: ours and theirs in one run", described + ".", figures.markdown()]
-        write("search.md", "\n\n".join([*text, figures.summary()]))
-
-
 if __name__ == "__main__":
-    main()
+    run(PARTS, __doc__, title="Searches: ours and theirs in one run", result="search.md")

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from inspect import isfunction
 from typing import Any
 
-from ._scoring import RESPONSES
+from ._responses import RESPONSES
 
-__all__ = ["known_class"]
+__all__ = ["is_accelerated", "known_class"]
 
 ACCELERATED = ("sklearnex", "daal4py", "onedal")
 """Packages whose subclasses solve the same problems as their parents in scikit-learn."""
@@ -44,8 +44,13 @@ def known_class(estimator: Any, classes: Iterable[type]) -> type | None:
     return None
 
 
+def is_accelerated(kind: type) -> bool:
+    """Whether a class is a faster one of the same estimator, as in scikit-learn-intelex."""
+    return kind.__module__.partition(".")[0] in ACCELERATED
+
+
 def _is_plain(subclass: type, parent: type) -> bool:
-    if subclass.__module__.partition(".")[0] in ACCELERATED:
+    if is_accelerated(subclass):
         return True
     overridden = {name for name, value in vars(subclass).items() if hasattr(parent, name)}
     return not any(

@@ -49,6 +49,8 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
+from ._estimator_class import is_accelerated
+from ._responses import RESPONSES
 from ._warnings import warn
 from .learners._base import NativeClusterer, NativeDensity
 
@@ -75,16 +77,6 @@ Floats = NDArray[np.float64]
 
 UNNAMED = "score"
 """The name of the one metric that a caller has not named."""
-
-RESPONSES = (
-    "predict",
-    "decision_function",
-    "predict_proba",
-    "predict_log_proba",
-    "score_samples",
-    "transform",
-)
-"""The methods that answer for each row of a test set."""
 
 
 class HeldOut:
@@ -205,7 +197,10 @@ def _own_score(estimator: Any) -> Any:
     """The method ``score`` of an estimator, through a pipeline to that of its last step."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
-    return getattr(type(estimator), "score", None)
+    for own in type(estimator).__mro__:
+        if "score" in vars(own) and not is_accelerated(own):
+            return vars(own)["score"]
+    return None
 
 
 def _own_metric(estimator: Any) -> Callable[..., Any] | None:

@@ -75,7 +75,7 @@ KINDS_OF_CV = {
 
 def name_of(value):
     estimator = value[0] if isinstance(value, tuple) else value
-    return str(estimator).replace(" ", "").replace("\n", "")[:60]
+    return type(estimator).__name__
 
 
 class Counted(PCA):
