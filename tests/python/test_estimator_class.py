@@ -92,16 +92,23 @@ def test_accelerated_estimators_are_taken_like_their_parents():
         def fit(self, X, y, sample_weight=None):
             return super().fit(X, y, sample_weight)
 
+        def score(self, X, y, sample_weight=None):
+            return super().score(X, y, sample_weight)
+
     assert known_class(Accelerated(), [SVC]) is None
     Accelerated.__module__ = "sklearnex.svm.svc"
     assert known_class(Accelerated(), [SVC]) is SVC
+    result = onefold.cross_validate(Accelerated(), X, y)
+    assert result.engine == "seeded"
+    plain = onefold.cross_validate(SVC(), X, y)
+    np.testing.assert_array_equal(result["test_score"], plain["test_score"])
 
 
 @pytest.mark.parametrize(
-    ("name", "engine"), [("svm.SVC", "seeded"), ("linear_model.Ridge", "virtual")]
+    ("module", "kind", "engine"), [("svm", "SVC", "seeded"), ("linear_model", "Ridge", "virtual")]
 )
-def test_scikit_learn_intelex(name, engine):
-    module, _, kind = name.partition(".")
+def test_scikit_learn_intelex(module, kind, engine):
     package = pytest.importorskip(f"sklearnex.{module}")
     result = onefold.cross_validate(getattr(package, kind)(), X, y, cv=5)
     assert result.engine == engine
+    assert np.isfinite(result["test_score"]).all()
