@@ -9,19 +9,20 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.utils import _safe_indexing
 
+from ._losses import losses
 from ._result import CVResult, RefitCheck
 from ._routing import params_of_rows
 from ._scoring import (
     HeldOut,
     Scorer,
     is_sum,
-    losses,
     metric_of,
     per_sample,
     reads_answers,
@@ -37,6 +38,7 @@ __all__ = [
     "fold_scores",
     "make_result",
     "pooled_scores",
+    "result_of_columns",
     "score_columns",
     "times_per_fold",
 ]
@@ -58,6 +60,19 @@ def make_result(
             "train": tuple(folds.train(i) for i in range(len(folds))),
             "test": tuple(folds.test(i) for i in range(len(folds))),
         }
+    return result_of_columns(estimator, task, outcome, columns, targets, engine=engine)
+
+
+def result_of_columns(
+    estimator: Any,
+    task: Task,
+    outcome: Outcome,
+    columns: dict[str, Any],
+    targets: HeldOutTargets,
+    *,
+    engine: str,
+) -> CVResult:
+    """The result of held-out answers whose folds are scored."""
     metrics = [key.removeprefix("test_") for key in columns if key.startswith("test_")]
     pooled, notes = pooled_scores(estimator, task, outcome, metrics, targets)
     notes += [
@@ -69,7 +84,8 @@ def make_result(
     result = CVResult(
         columns,
         estimator_name=type(estimator).__name__,
-        folds=folds,
+        folds=task.folds,
+        targets=_as_array(task.data.y),
         answers=outcome.answers,
         pooled=pooled,
         losses=losses(estimator, targets.y, outcome.answers),
@@ -86,6 +102,11 @@ def make_result(
             f"{n_partitions} partitions: see partition_means and between_partitions"
         )
     return result
+
+
+def _as_array(y: Any) -> NDArray[Any] | None:
+    """Targets as they are given; None if they are sparse."""
+    return None if y is None or sp.issparse(y) else np.asarray(y)
 
 
 def compare_with_refits(

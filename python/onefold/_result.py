@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from . import _json
 from ._fold_models import LinearFoldModels
 from ._folds import Folds, Splits
+from ._losses import sample_losses
 from ._text import describe_folds
 from .stats._interval import Interval, interval, why_not_independent
 from .stats._prediction_interval import prediction_interval
@@ -96,6 +97,8 @@ class CVResult(dict[str, Any]):
     losses : array of shape (n_samples,) or None
         The loss of each sample while it was held out; ``loss`` names it.
     classes : array or None
+    targets : array or None
+        ``y`` as it was passed; the losses that `onefold.compare` knows are computed from it.
     engine : str
         The engine that computed it.
     estimator_name : str
@@ -130,6 +133,7 @@ class CVResult(dict[str, Any]):
         *,
         estimator_name: str,
         folds: Folds | Splits,
+        targets: NDArray[Any] | None,
         answers: dict[str, NDArray[Any]],
         pooled: dict[str, float],
         losses: tuple[str, Floats] | None,
@@ -142,6 +146,7 @@ class CVResult(dict[str, Any]):
     ) -> None:
         super().__init__(columns)
         self.folds = folds
+        self.targets = targets
         self.engine = engine
         self.cost = cost
         self.notes = notes
@@ -155,11 +160,19 @@ class CVResult(dict[str, Any]):
         self._pooled = pooled
 
     def __reduce__(self) -> Any:
-        return _restore, (dict(self), self.__dict__)
+        return _restore, (dict(self), self._attributes())
+
+    def _attributes(self) -> dict[str, Any]:
+        """Attributes without those that are computed from others on first use."""
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
 
     def copy(self) -> CVResult:
         """Return a shallow copy: a result with the same columns and attributes."""
-        return _restore(dict(self), self.__dict__)
+        return _restore(dict(self), self._attributes())
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
@@ -262,6 +275,20 @@ class CVResult(dict[str, Any]):
     def losses(self) -> Floats | None:
         """The loss of each sample while it was held out."""
         return self._by_sample(self._losses)
+
+    def losses_in_test_order(self, loss: str) -> Floats:
+        """Losses of the held-out rows, those of the first fold first.
+
+        Parameters
+        ----------
+        loss : str
+            ``"zero-one"``, ``"hinge"``, ``"log"``, ``"Brier"``, ``"squared error"``, ``"absolute
+            error"``, ``"negative log density"`` or ``"squared distance"``; see `onefold._losses`.
+        """
+        if loss == self.loss and self._losses is not None:
+            return self._losses
+        y = None if self.targets is None else self.targets[self._rows]
+        return sample_losses(loss, y, self._answers, self.classes)
 
     def _by_sample(self, values: NDArray[Any] | None) -> NDArray[Any] | None:
         """Bring values from test order into the order of the samples."""
@@ -434,9 +461,13 @@ class CVResult(dict[str, Any]):
         >>> repr(again) == repr(result), bool((again.predictions == result.predictions).all())
         (True, True)
         """
+        return _json.dump("CVResult", self._state(), path)
+
+    def _state(self) -> dict[str, Any]:
+        """What is saved."""
         state = {name: getattr(self, name) for name in _SAVED}
         state["check"] = None if self.check is None else asdict(self.check)
-        return _json.dump("CVResult", {"columns": dict(self)} | state, path)
+        return {"columns": dict(self)} | state
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> CVResult:
@@ -448,13 +479,17 @@ class CVResult(dict[str, Any]):
             The text, or the path of the file.
         """
         state, left_out = _json.load("CVResult", source)
-        if state["check"] is not None:
-            state["check"] = RefitCheck(**state["check"])
-        result = _restore(state.pop("columns"), state)
+        result = cls._from_state(state)
         if left_out:
             names = ", ".join(name.removeprefix("columns.") for name in left_out)
             result.notes = [*result.notes, f"not saved: {names}"]
         return result
+
+    @classmethod
+    def _from_state(cls, state: dict[str, Any]) -> CVResult:
+        if state["check"] is not None:
+            state["check"] = RefitCheck(**state["check"])
+        return _restore(state.pop("columns"), state)
 
     # Display
 
@@ -534,6 +569,7 @@ class CVResult(dict[str, Any]):
 _SAVED = (
     "estimator_name",
     "folds",
+    "targets",
     "engine",
     "loss",
     "classes",

@@ -1,4 +1,4 @@
-"""From held-out answers to scores and losses.
+"""From held-out answers to scores.
 
 Engines return predictions, never scores, but a scorer takes an estimator. `HeldOut` is one: its
 ``predict``, ``decision_function`` etc. return the answers for one test set. So every scorer of
@@ -21,13 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import (
-    ClassifierMixin,
-    RegressorMixin,
-    is_classifier,
-    is_clusterer,
-    is_regressor,
-)
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, FactorAnalysis
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -50,6 +44,7 @@ from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 from ._estimator_class import is_accelerated
+from ._losses import over_outputs, shaped_like
 from ._responses import RESPONSES
 from ._warnings import warn
 from .learners._base import NativeClusterer, NativeDensity
@@ -61,11 +56,11 @@ __all__ = [
     "Scorer",
     "is_mean",
     "is_sum",
-    "losses",
     "metric_of",
     "per_sample",
     "reads_answers",
     "resolve_scoring",
+    "responses_read",
     "score_held_out",
     "sign_of",
     "takes_weights",
@@ -287,6 +282,24 @@ def reads_answers(scorer: Scorer) -> bool:
     return isinstance(scorer, (_BaseScorer, _PassthroughScorer))
 
 
+def responses_read(scorers: Mapping[str, Scorer], estimator: Any) -> tuple[str, ...]:
+    """The answers of an estimator that scorers of scikit-learn read.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from onefold._scoring import resolve_scoring, responses_read
+    >>> responses_read(resolve_scoring(SVC(), ["roc_auc", "accuracy"]), SVC())
+    ('decision_function', 'predict')
+    """
+    found = []
+    for scorer in scorers.values():
+        methods = getattr(scorer, "_response_method", ())
+        methods = (methods,) if isinstance(methods, str) else methods
+        found += [next((name for name in methods if hasattr(estimator, name)), None)]
+    return tuple(dict.fromkeys(name for name in found if name is not None))
+
+
 def takes_weights(scorer: Scorer) -> bool:
     """Whether a scorer has the keyword ``sample_weight``, or the function behind it has."""
     function = getattr(scorer, "_score_func", scorer)
@@ -324,7 +337,7 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> NDAr
     if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
         return None
     prediction = answers["predict"]
-    values = _MEAN_METRICS[metric](prediction, _in_shape(y, prediction))
+    values = _MEAN_METRICS[metric](prediction, shaped_like(prediction, y))
     return values if values is None or sign_of(scorer) == 1 else -1.0 * values
 
 
@@ -339,38 +352,7 @@ def _right(prediction: Any, y: Any) -> NDArray[np.bool_] | None:
 
 _MEAN_METRICS: dict[Any, Callable[[Any, Any], NDArray[Any] | None]] = {
     accuracy_score: _right,
-    mean_squared_error: lambda prediction, y: _over_outputs(np.square(prediction - y)),
-    mean_absolute_error: lambda prediction, y: _over_outputs(np.abs(prediction - y)),
+    mean_squared_error: lambda prediction, y: over_outputs(np.square(prediction - y)),
+    mean_absolute_error: lambda prediction, y: over_outputs(np.abs(prediction - y)),
 }
 """Metrics that are means over samples."""
-
-
-def losses(estimator: Any, y: Any, answers: Answers) -> tuple[str, Floats] | None:
-    """Name and value of each held-out sample's loss, by the kind of estimator.
-
-    Classification has the zero-one loss, regression the squared error (the mean over outputs),
-    density estimation the negative log density, clustering the squared distance to the nearest
-    centre; None where no such answers are known.
-    """
-    if y is not None and "predict" in answers:
-        prediction = answers["predict"]
-        targets = _in_shape(y, prediction)
-        if is_classifier(estimator) and targets.ndim == 1:
-            return "zero-one", (prediction != targets).astype(np.float64)
-        if is_regressor(estimator):
-            return "squared error", _over_outputs(np.square(prediction - targets))
-    if is_clusterer(estimator) and "transform" in answers:
-        return "squared distance", np.square(answers["transform"].min(axis=1))
-    if "score_samples" in answers:
-        return "negative log density", -np.asarray(answers["score_samples"], dtype=np.float64)
-    return None
-
-
-def _in_shape(y: Any, prediction: NDArray[Any]) -> NDArray[Any]:
-    """Targets in the shape of the predictions: a single column becomes one dimension."""
-    targets = np.asarray(y)
-    return targets.reshape(prediction.shape) if targets.size == prediction.size else targets
-
-
-def _over_outputs(values: NDArray[Any]) -> Floats:
-    return np.asarray(values if values.ndim == 1 else values.mean(axis=1))

@@ -28,10 +28,12 @@ evaluates the choice on rows that it has not seen.
 
 from ..stats import Comparison
 from ._estimators import GridSearchCV, RandomizedSearchCV
+from ._keeper import MAX_KEPT_BYTES
 from ._nested import nested_cross_validate
 from ._result import SearchResult
 
 __all__ = [
+    "MAX_KEPT_BYTES",
     "Comparison",
     "GridSearchCV",
     "RandomizedSearchCV",

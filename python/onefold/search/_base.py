@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 from .._data import as_weights
 from .._folds import NO_FITS, Folds, Splits, resolve_cv
 from .._routing import scorer_params
-from .._scoring import is_mean, resolve_scoring
+from .._scoring import UNNAMED, Scorer, is_mean, resolve_scoring, responses_read
 from .._verbose import print_folds
 from ..engines import Data, FoldHook, Problem, Task
 from ..engines._base import fit_to_all
@@ -26,6 +26,7 @@ from ..model_selection import usual_responses
 from ..stats import Comparison
 from ._deadline import Deadline
 from ._evaluate import Evaluated, Evaluation, evaluate
+from ._keeper import Keeper
 from ._result import SearchResult
 from ._rules import one_standard_error, order_of
 from ._table import Table, tabulate
@@ -59,6 +60,7 @@ class Search:
     progress: bool
     on_interrupt: str
     time_budget: float | None
+    keep: str | None
 
     result_: SearchResult
     partial_: bool
@@ -120,15 +122,17 @@ class Search:
         notes: list[str] = []
         if chooses:
             self._choose(table, metric, notes, rounds.task.folds)
-        metric = metric if isinstance(metric, str) else names[0]
+        best = int(self.best_index_) if chooses else None
+        results = rounds.keeper.results(found.finished, best)
         self.result_ = SearchResult.of(
             table,
             found,
-            folds=rounds.task.folds,
+            task=rounds.task,
             n_candidates=len(rounds.params),
-            best=int(self.best_index_) if chooses else None,
-            metric=metric,
-            notes=notes,
+            best=best,
+            metric=metric if isinstance(metric, str) else names[0],
+            notes=notes + rounds.keeper.notes(results, best),
+            results=results,
         )
         self.partial_ = self.result_.partial
         self.cv_results_ = table.copy()
@@ -168,13 +172,14 @@ class Search:
         to: int | None = None,
         *,
         metric: str | None = None,
+        loss: str | None = None,
         rope: float | None = None,
         level: float = 0.95,
     ) -> Comparison:
         """Compare all candidates with one of them: see `SearchResult.compare`."""
         check_is_fitted(self, "result_")
         result: SearchResult = self.result_
-        return result.compare(to, metric=metric, rope=rope, level=level)
+        return result.compare(to, metric=metric, loss=loss, rope=rope, level=level)
 
 
 class _Stopped(Exception):  # noqa: N818 (not an error: the search ends in order)
@@ -198,6 +203,9 @@ class _Rounds:
         self.params: list[Params] = []
         """Parameters of all candidates so far."""
         self.found = Evaluation()
+        self.keeper = Keeper(
+            search.keep, search.refit if isinstance(search.refit, str) else UNNAMED
+        )
         self.table = Table()
         self._folds: Folds | Splits | None = None
         self._key: int | None = None
@@ -250,6 +258,7 @@ class _Rounds:
             engine=search.engine,
             return_when_interrupted=search.on_interrupt == "return",
             hooks=_hooks(search, callback_ctx, len(candidates), self.n_splits),
+            on_outcome=lambda position, *own: self.keeper.offer(first + position, *own),
             on_scored=lambda position, scored: print_folds(
                 search.verbose,
                 scored.columns(self.n_splits) if search.verbose > 1 else {},
@@ -289,7 +298,7 @@ class _Rounds:
             problem=problem,
             scorers=scorers,
             fit_params=self._fit_params,
-            responses=usual_responses(search.estimator) if may_be_undefined else (),
+            responses=self._responses(scorers, all_of_them=may_be_undefined),
             score_params=scorer_params(scorers, self._scorer, self._routed.scorer.score, n_samples),
             error_score=search.error_score,
             return_train_score=search.return_train_score,
@@ -302,6 +311,13 @@ class _Rounds:
             ),
             options=dict(search.options or {}),
         )
+
+    def _responses(self, scorers: dict[str, Scorer], *, all_of_them: bool) -> tuple[str, ...]:
+        """Answers that refits are asked for: to keep, they predict and return what scorers read."""
+        estimator, keep = self._search.estimator, self._search.keep
+        if all_of_them or keep == "all":
+            return usual_responses(estimator)
+        return () if keep is None else ("predict", *responses_read(scorers, estimator))
 
     def _tabulate(self) -> Table:
         positions = sorted(self.found.candidates)

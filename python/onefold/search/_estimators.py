@@ -27,6 +27,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "progress": ["boolean"],
     "on_interrupt": [StrOptions({"raise", "return"})],
     "time_budget": [Interval(Real, 0, None, closed="neither"), None],
+    "keep": [StrOptions({"best", "all"}), None],
 }
 """Constraints of the parameters that scikit-learn does not have."""
 
@@ -70,6 +71,12 @@ class GridSearchCV(Search, theirs.GridSearchCV):
     time_budget : float, optional
         Seconds after which no further candidates are evaluated. Native engines stop at once, an
         estimator in Python at the end of a fit; the last fit to all rows does not count.
+    keep : {"best", "all"} or None, default="best"
+        Whose held-out answers ``result_`` has: those of the chosen candidate, of all, or of none.
+        The engine ``"refit"`` predicts for ``"best"`` and keeps what the scorers read besides;
+        ``"all"`` also asks for decision values or probabilities. Together with the losses of all
+        candidates they take up to 128 MB (`onefold.search.MAX_KEPT_BYTES`); beyond that, answers of
+        the worst candidates are dropped first, and a note says so.
 
     Attributes
     ----------
@@ -78,7 +85,8 @@ class GridSearchCV(Search, theirs.GridSearchCV):
         As in scikit-learn. Where a metric is not defined on every test set (R² and AUC of
         leave-one-out), ``mean_test_…`` is that of all held-out predictions together.
     result_ : SearchResult
-        Engines, exact costs, notes, and ``compare()``.
+        Engines, exact costs, notes, ``compare()``; ``predictions``, ``decision_values``,
+        ``probabilities`` and ``losses`` of the chosen candidate while it was held out.
     partial_ : bool
         Whether the search ended before all candidates were finished; ``cv_results_`` then has those
         that were.
@@ -95,6 +103,8 @@ class GridSearchCV(Search, theirs.GridSearchCV):
     {'alpha': 0.01}
     >>> search.set_params(rule="one_se").fit(X, y).best_params_
     {'alpha': 0.1}
+    >>> search.result_.predictions.shape, search.result_.loss
+    ((442,), 'squared error')
     """
 
     _parameter_constraints = theirs.GridSearchCV._parameter_constraints | _CONSTRAINTS
@@ -120,6 +130,7 @@ class GridSearchCV(Search, theirs.GridSearchCV):
         progress: bool = False,
         on_interrupt: str = "raise",
         time_budget: float | None = None,
+        keep: str | None = "best",
     ) -> None:
         super().__init__(
             estimator,
@@ -141,6 +152,7 @@ class GridSearchCV(Search, theirs.GridSearchCV):
         self.progress = progress
         self.on_interrupt = on_interrupt
         self.time_budget = time_budget
+        self.keep = keep
 
 
 class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
@@ -156,7 +168,7 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
     random_state : int, RandomState or None
         For drawing candidates, as in scikit-learn, and for engines that train in a random order.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score, engine, \
-    options, rule, simpler, progress, on_interrupt, time_budget
+    options, rule, simpler, progress, on_interrupt, time_budget, keep
         As in `GridSearchCV`.
 
     Attributes
@@ -202,6 +214,7 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
         progress: bool = False,
         on_interrupt: str = "raise",
         time_budget: float | None = None,
+        keep: str | None = "best",
     ) -> None:
         super().__init__(
             estimator,
@@ -224,3 +237,4 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
         self.progress = progress
         self.on_interrupt = on_interrupt
         self.time_budget = time_budget
+        self.keep = keep

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
+from .._losses import losses
 from .._report import (
     HeldOutTargets,
     compare_with_refits,
@@ -18,7 +19,6 @@ from .._report import (
     pooled_scores,
     times_per_fold,
 )
-from .._scoring import losses
 from .._warnings import warn
 from ..engines import (
     Choice,
@@ -33,20 +33,16 @@ from ..engines import (
 from ..engines._base import Runner
 from ..engines._refit import Refit, fit_all
 from ..stats._comparison import Losses
-from ..stats._interval import why_not_independent
 from ._deadline import Deadline, OutOfTime
 
 __all__ = ["Evaluated", "Evaluation", "evaluate"]
 
 Floats = NDArray[np.float64]
 
-MAX_LOSSES_HELD = 2**22
-"""Losses of all candidates and samples up to which they are kept: 32 MB of float64."""
-
 
 @dataclass
 class Evaluated:
-    """One evaluated candidate. Its predictions are not kept."""
+    """One evaluated candidate."""
 
     engine: Runner
     """What evaluated it, and fits it to all rows if it is chosen."""
@@ -59,7 +55,11 @@ class Evaluated:
     """Scores of all held-out answers together, of metrics that some fold leaves undefined."""
     cost: dict[str, int]
     losses: Losses | None = None
-    """The loss of every sample in test order, where they are kept for comparisons."""
+    """The loss of every held-out row in test order, where they are kept for comparisons."""
+    outcome: Outcome | None = None
+    """Its held-out answers, where they are kept."""
+    task: Task | None = None
+    """What the outcome is the answer to."""
     names_metrics: bool = True
     """Whether some fold was scored; otherwise only the caller has named the metrics."""
 
@@ -107,6 +107,7 @@ def evaluate(
     engine: str,
     return_when_interrupted: bool,
     hooks: Sequence[Sequence[FoldHook]] | None = None,
+    on_outcome: Callable[[int, Evaluated, Outcome, Task, Losses | None], None] | None = None,
     on_scored: Callable[[int, Evaluated], None] | None = None,
 ) -> Evaluation:
     """Cross-validate all candidates of a search.
@@ -122,6 +123,8 @@ def evaluate(
         Whether Ctrl-C ends the evaluation in order, once a candidate is finished.
     hooks : sequence, optional
         Callbacks of every fold of every candidate.
+    on_outcome : callable (position, evaluated, outcome, task, losses), optional
+        Called with the held-out answers of every candidate that is finished, and with its losses.
     on_scored : callable (position, evaluated), optional
         Called for every candidate that is finished.
     """
@@ -133,9 +136,6 @@ def evaluate(
     n_done = 0
     raised: list[warnings.WarningMessage] = []
     targets = HeldOutTargets(task)
-    keeps_losses = why_not_independent(task.folds, task.has_groups) is None and (
-        len(estimators) * task.folds.n_samples <= MAX_LOSSES_HELD
-    )
     try:
         for chosen, positions in _by_engine(choices):
             progress = deadline.during(n_done * n_folds, len(positions) * n_folds)
@@ -150,8 +150,9 @@ def evaluate(
                     warnings.simplefilter("always")
                     scored = _score(by, plans[number], task, outcome, targets, found.notes)
                 found.candidates[positions[number]] = scored
-                if keeps_losses:
-                    scored.losses = losses(plans[number].estimator, targets.y, outcome.answers)
+                if on_outcome is not None:
+                    own_losses = losses(plans[number].estimator, targets.y, outcome.answers)
+                    on_outcome(positions[number], scored, outcome, task, own_losses)
                 if on_scored is not None:
                     on_scored(positions[number], scored)
                 # Pooled scores come with a warning of their own.

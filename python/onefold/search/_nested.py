@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.model_selection._search import BaseSearchCV
 
 from .._result import CVResult
@@ -70,6 +71,8 @@ def nested_cross_validate(
         raise TypeError(f"search must be a GridSearchCV, a RandomizedSearchCV or such: {search!r}")
     if not search.refit:
         raise ValueError("search must refit: with refit=False there is nothing to score")
+    if not return_estimator and "keep" in search.get_params(deep=False):
+        search = clone(search).set_params(keep=None)  # no one reads the inner held-out answers
     result = cross_validate(
         search,
         X,

@@ -13,15 +13,19 @@ from numpy.typing import NDArray
 
 from .. import _json
 from .._folds import Folds, Splits
+from .._result import CVResult
 from .._text import counted, describe_folds, name_of, show
+from ..engines import Task
 from ..stats._comparison import (
     Comparison,
     Losses,
     check_candidate,
+    check_only_one,
+    compare_losses,
     compare_scores,
     loss_intervals,
 )
-from ..stats._interval import Interval, check_level
+from ..stats._interval import Interval, check_level, why_not_independent
 from ..stats._standard_error import StandardError
 from ._evaluate import Evaluation
 from ._table import Table
@@ -41,7 +45,10 @@ MAX_ROWS_SHOWN = 20
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Engines, costs and notes of a search.
+    """Engines, costs and notes of a search, and the held-out answers of the chosen candidate.
+
+    ``predictions``, ``decision_values``, ``probabilities``, ``log_densities``, ``distances`` and
+    ``losses`` are those of `chosen`.
 
     Examples
     --------
@@ -54,6 +61,9 @@ class SearchResult:
     SearchResult: 4 candidates, 10 folds of 442 samples, engine='virtual'
       best   candidate 1, alpha=0.1: score 0.4633 ± 0.0442 (mean ± standard error)
       cost   fits 1, rows_fed 442, rows_evaluated 1768
+    >>> search = onefold.GridSearchCV(Ridge(), grid, cv=10, keep="all").fit(X, y)
+    >>> search.result_.predictions.round(1)[:3], search.result_.results[0].predictions.round(1)[:3]
+    (array([198.4,  72.6, 171.9]), array([203. ,  68.3, 174.1]))
     """
 
     table: Table
@@ -68,8 +78,12 @@ class SearchResult:
     """How many there were to be; fewer are in the table if the search is partial."""
     best: int | None
     metric: str
-    losses: list[Losses | None] = field(default_factory=list, repr=False)
-    """The loss of every sample in test order, by candidate; empty where they are not kept."""
+    has_groups: bool = False
+    """Whether the samples are in groups."""
+    results: dict[int, CVResult] = field(default_factory=dict, repr=False)
+    """Results of the candidates whose held-out answers are kept: of the chosen one, or of all."""
+    candidate_losses: list[Losses | None] = field(default_factory=list, repr=False)
+    """The loss of every held-out row in test order, by candidate; None where it is not kept."""
 
     @classmethod
     def of(
@@ -77,11 +91,12 @@ class SearchResult:
         table: Table,
         found: Evaluation,
         *,
-        folds: Folds | Splits,
+        task: Task,
         n_candidates: int,
         best: int | None,
         metric: str,
         notes: list[str],
+        results: dict[int, CVResult],
     ) -> SearchResult:
         """Sum up."""
         finished = found.finished
@@ -101,17 +116,71 @@ class SearchResult:
             engines=[candidate.engine_name for candidate in finished],
             cost=total_cost([candidate.cost for candidate in finished]),
             notes=[*notes, *found.notes],
-            folds=folds,
+            folds=task.folds,
             n_candidates=n_candidates,
             best=best,
             metric=metric,
-            losses=[candidate.losses for candidate in finished],
+            has_groups=task.has_groups,
+            results=results,
+            candidate_losses=[
+                own.losses if own.task is not None and own.task.folds is task.folds else None
+                for own in finished
+            ],
         )
 
     @property
     def partial(self) -> bool:
         """Whether some candidates are not finished."""
         return len(self.engines) < self.n_candidates
+
+    @property
+    def chosen(self) -> CVResult:
+        """The result of the chosen candidate."""
+        if self.best is None:
+            raise ValueError(
+                "no candidate was chosen: with several metrics, refit must name one of them"
+            )
+        if self.best not in self.results:
+            raise ValueError(
+                "the held-out answers of the chosen candidate were not kept: see keep= of the "
+                "search, and notes"
+            )
+        return self.results[self.best]
+
+    @property
+    def predictions(self) -> NDArray[Any] | None:
+        """The held-out prediction of each sample."""
+        return self.chosen.predictions
+
+    @property
+    def decision_values(self) -> NDArray[Any] | None:
+        """Signed distances from the decision, of classifiers that have them."""
+        return self.chosen.decision_values
+
+    @property
+    def probabilities(self) -> Any:
+        """Class probabilities, of classifiers that have them: a list for several outputs."""
+        return self.chosen.probabilities
+
+    @property
+    def log_densities(self) -> NDArray[Any] | None:
+        """Log densities, of density estimators."""
+        return self.chosen.log_densities
+
+    @property
+    def distances(self) -> NDArray[Any] | None:
+        """Distances from the centres, of clusterings."""
+        return self.chosen.distances
+
+    @property
+    def losses(self) -> Floats | None:
+        """The loss of each sample while it was held out; `loss` names it."""
+        return self.chosen.losses
+
+    @property
+    def loss(self) -> str | None:
+        """The name of the loss."""
+        return self.chosen.loss
 
     def scores(self, metric: str | None = None) -> Floats:
         """Scores of every candidate on every test set."""
@@ -125,6 +194,7 @@ class SearchResult:
         to: int | None = None,
         *,
         metric: str | None = None,
+        loss: str | None = None,
         rope: float | None = None,
         level: float = 0.95,
     ) -> Comparison:
@@ -136,6 +206,11 @@ class SearchResult:
             The candidate to compare with; by default the one that was chosen.
         metric : str, optional
             Of several; by default the one that the choice was made by.
+        loss : str, optional
+            Compare by minus the mean of a loss over the samples of each test set instead, as
+            `onefold.compare` does. The usual loss (zero-one of a classifier, squared error of a
+            regression) is known for all candidates as far as `MAX_KEPT_BYTES` allows, others with
+            ``keep="all"``.
         rope : float, optional
             The region of practical equivalence, in units of the metric: adds the probabilities that
             a candidate is worse, equivalent, or better (Bayesian correlated t-test).
@@ -147,17 +222,41 @@ class SearchResult:
         -------
         comparison : Comparison
             Paired differences with standard errors, and the corrected resampled t-test.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> import onefold
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> search = onefold.GridSearchCV(Ridge(), {"alpha": [0.1, 10]}, cv="loo",
+        ...                               scoring="neg_mean_squared_error").fit(X, y)
+        >>> search.compare(loss="squared error")
+        negative squared error loss of each candidate minus that of candidate 0, alpha=0.1, on ...
         """
+        if to is not None:
+            check_candidate(to, len(self.engines))
+        if loss is not None:
+            check_only_one(metric, loss)
+            return compare_losses(
+                [self._losses_of(candidate, loss) for candidate in range(len(self.engines))],
+                loss=loss,
+                to=self.best if to is None else to,
+                params=self.table["params"],
+                folds=self.folds,
+                has_groups=self.has_groups,
+                rope=rope,
+                level=level,
+            )
         name = self.metric if metric is None else metric
         scores = self.scores(name)
         if name in self.table.pooled:
             raise ValueError(
                 f"compare needs {name} on every test set, and on some it is not defined; a metric "
-                "that is a mean over samples always is"
+                "that is a mean over samples always is, and so is a loss: pass loss="
             )
         if to is None:
             to = self.best if self.best is not None else int(np.argmax(scores.mean(axis=1)))
-        check_candidate(to, len(scores))
         return compare_scores(
             scores,
             to=to,
@@ -171,19 +270,24 @@ class SearchResult:
     def _intervals(self, to: int, level: float) -> list[Interval | None] | str:
         """Intervals of the mean differences of losses, where these are kept."""
         check_level(level)
-        if not isinstance(self.folds, Folds) or not any(self.losses):
+        is_unfit = why_not_independent(self.folds, self.has_groups) is not None
+        if is_unfit or not any(self.candidate_losses):
             return ""
         return loss_intervals(
-            [None if own is None else (own[0], self._by_sample(own[1])) for own in self.losses],
-            self.folds,
-            to=to,
-            level=level,
+            self.candidate_losses, self.folds, has_groups=self.has_groups, to=to, level=level
         )
 
-    def _by_sample(self, values: Floats) -> Floats:
-        ordered = np.empty_like(values)
-        ordered[self.folds.rows] = values
-        return ordered
+    def _losses_of(self, candidate: int, loss: str) -> Floats:
+        """The losses of a candidate in test order."""
+        if candidate in self.results and self.results[candidate].folds is self.folds:
+            return self.results[candidate].losses_in_test_order(loss)
+        known = self.candidate_losses[candidate] if self.candidate_losses else None
+        if known is None or known[0] != loss:
+            raise ValueError(
+                f"loss={loss!r} of {name_of(candidate, self.table['params'][candidate])} is not "
+                "known, nor are its held-out answers: a search with keep='all' keeps them"
+            )
+        return known[1]
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas data frame with one row per candidate.
@@ -228,7 +332,7 @@ class SearchResult:
         """Save as JSON: exact floats, arrays with their dtypes, no NaN literals.
 
         Parameters of candidates that JSON cannot hold, such as estimators, are left out; the notes
-        of what is loaded name them. The losses of the samples are not saved.
+        of what is loaded name them. Of the losses of samples, those of `results` are saved.
 
         Parameters
         ----------
@@ -248,15 +352,23 @@ class SearchResult:
         """
         kinds = [key[5:] for key in self.table if re.fullmatch("mean_(test|train)_.*", key)]
         by_split = {kind: self.table.split_scores(kind) for kind in kinds}
-        state = {
+        state: dict[str, Any] = {
             "table": {k: v for k, v in self.table.items() if not re.match(r"split\d+_t", k)},
             "by_split": by_split,
             "pooled": self.table.pooled,
         }
-        rest = [own.name for own in fields(self) if own.name not in ("table", "losses")]
+        state["results"] = {str(own): self._saved(result) for own, result in self.results.items()}
+        state["targets"] = self.results[min(self.results)].targets if self.results else None
+        aside = ("table", "results", "candidate_losses")
+        rest = [own.name for own in fields(self) if own.name not in aside]
         return _json.dump(
             "SearchResult", state | {name: getattr(self, name) for name in rest}, path
         )
+
+    def _saved(self, result: CVResult) -> dict[str, Any]:
+        """A result without what all results have in common."""
+        shared = {"targets"} | ({"folds"} if result.folds is self.folds else set())
+        return {name: own for name, own in result._state().items() if name not in shared}
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> SearchResult:
@@ -272,7 +384,12 @@ class SearchResult:
         table.pooled = state.pop("pooled")
         for kind, scores in state.pop("by_split").items():
             table.add_splits(kind, list(scores))
-        result = cls(table=table, **state)
+        shared = {"folds": state["folds"], "targets": state.pop("targets")}
+        results = {
+            int(own): CVResult._from_state(shared | saved)
+            for own, saved in state.pop("results").items()
+        }
+        result = cls(table=table, results=results, **state)
         if left_out:
             result.notes.append(f"not saved: {', '.join(left_out)}")
         return result

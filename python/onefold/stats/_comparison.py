@@ -60,7 +60,9 @@ __all__ = [
     "Comparison",
     "Losses",
     "check_candidate",
+    "check_only_one",
     "compare",
+    "compare_losses",
     "compare_scores",
     "loss_intervals",
 ]
@@ -185,6 +187,7 @@ def compare(
     second: CVResult,
     *,
     metric: str | None = None,
+    loss: str | None = None,
     rope: float | None = None,
     level: float = 0.95,
 ) -> Comparison:
@@ -196,6 +199,12 @@ def compare(
         On the same folds: pass ``cv=first.folds`` to the second cross-validation.
     metric : str, optional
         Of several.
+    loss : str, optional
+        Compare by minus the mean of a loss over the samples of each test set, unweighted, instead
+        of a metric: ``"zero-one"``, ``"hinge"``, ``"log"``, ``"Brier"``, ``"squared error"``,
+        ``"absolute error"``, ``"negative log density"`` or ``"squared distance"``, as far as both
+        results have the answers that it takes. It is defined on every test set, also where a metric
+        such as R² is not.
     rope : float, optional
         The region of practical equivalence, in units of the metric: adds the probabilities that the
         first is worse, equivalent, or better (Bayesian correlated t-test).
@@ -222,21 +231,36 @@ def compare(
     Interval: mean squared error loss ..., from ... to ... with confidence 0.95
     >>> round(float(found.p_equivalent[found.candidate == 0][0]), 2)
     0.7...
+    >>> onefold.compare(ridge, plain, loss="absolute error")
+    negative absolute error loss of each candidate minus that of candidate 1, estimator='LinearR...
     """
     check_level(level)
     _check_same_folds(first.folds, second.folds)
+    params = [{"estimator": result.estimator_name} for result in (first, second)]
+    if loss is not None:
+        check_only_one(metric, loss)
+        return compare_losses(
+            [result.losses_in_test_order(loss) for result in (first, second)],
+            loss=loss,
+            to=1,
+            params=params,
+            folds=first.folds,
+            has_groups=first.has_groups or second.has_groups,
+            rope=rope,
+            level=level,
+        )
     name = _shared_metric(first, second, metric)
     scores = np.stack([first.scores[name], second.scores[name]])
     if np.isnan(scores).any():
         raise ValueError(
             f"compare needs {name} on every test set, and on some it is not defined; a metric that "
-            "is a mean over samples always is"
+            "is a mean over samples always is, and so is a loss: pass loss="
         )
     return compare_scores(
         scores,
         to=1,
         metric=name,
-        params=[{"estimator": result.estimator_name} for result in (first, second)],
+        params=params,
         folds=first.folds,
         rope=rope,
         intervals=_intervals_of(first, second, level),
@@ -279,24 +303,32 @@ def _shared_metric(first: CVResult, second: CVResult, metric: str | None) -> str
 
 def _intervals_of(first: CVResult, second: CVResult, level: float) -> list[Interval | None] | str:
     """Intervals of the mean difference of losses, or why there are none."""
-    reason = why_not_independent(first.folds, first.has_groups or second.has_groups)
-    if reason is not None or not isinstance(first.folds, Folds):
-        return str(reason)
     if first.loss is None or second.loss is None:
         return "the losses of the samples are not known"
-    known = [(first.loss, np.asarray(first.losses)), (second.loss, np.asarray(second.losses))]
-    return loss_intervals(known, first.folds, to=1, level=level)
+    known = [(own.loss, own.losses_in_test_order(own.loss)) for own in (first, second) if own.loss]
+    has_groups = first.has_groups or second.has_groups
+    return loss_intervals(known, first.folds, has_groups=has_groups, to=1, level=level)
 
 
 Losses = tuple[str, Floats]
-"""The name of a loss, and its value for every sample."""
+"""The name of a loss, and its value for every held-out row in test order."""
 
 
 def loss_intervals(
-    losses: Sequence[Losses | None], folds: Folds, *, to: int, level: float
+    losses: Sequence[Losses | None],
+    folds: Folds | Splits,
+    *,
+    has_groups: bool,
+    to: int,
+    level: float,
 ) -> list[Interval | None] | str:
     """Intervals of the mean difference of losses, candidate minus ``to``, or why there are none."""
+    unfit = why_not_independent(folds, has_groups)
+    if unfit is not None or not isinstance(folds, Folds):
+        return str(unfit)
     base = losses[to]
+    order = np.empty_like(folds.rows)
+    order[folds.rows] = np.arange(len(order))
     found: list[Interval | None] = []
     reason = "there is nothing to compare with"
     for position, own in enumerate(losses):
@@ -307,10 +339,56 @@ def loss_intervals(
             reason = "the candidates do not have the same kind of loss"
             continue
         try:
-            found[-1] = interval(own[1] - base[1], folds, loss=base[0], level=level)
+            found[-1] = interval((own[1] - base[1])[order], folds, loss=base[0], level=level)
         except ValueError as error:
             reason = str(error)
     return found if any(found) else reason
+
+
+def compare_losses(
+    losses: Sequence[Floats],
+    *,
+    loss: str,
+    to: int | None,
+    params: list[dict[str, Any]],
+    folds: Folds | Splits,
+    has_groups: bool,
+    rope: float | None,
+    level: float,
+) -> Comparison:
+    """Compare candidates by minus their mean loss on every test set.
+
+    Parameters
+    ----------
+    losses : sequence of arrays
+        Of every candidate, in test order.
+    loss : str
+        Its name.
+    to : int, optional
+        The candidate to compare with; by default the one of the smallest loss.
+    params, folds, has_groups, rope, level
+        As in `compare_scores` and `loss_intervals`.
+    """
+    starts = folds.starts
+    scores = -np.stack([np.add.reduceat(own, starts[:-1]) / np.diff(starts) for own in losses])
+    if to is None:
+        to = int(np.argmax(scores.mean(axis=1)))
+    known = [(loss, own) for own in losses]
+    return compare_scores(
+        scores,
+        to=to,
+        metric=f"negative {loss} loss",
+        params=params,
+        folds=folds,
+        rope=rope,
+        intervals=loss_intervals(known, folds, has_groups=has_groups, to=to, level=level),
+    )
+
+
+def check_only_one(metric: str | None, loss: str | None) -> None:
+    """Raise an error if candidates are to be compared by a metric and by a loss."""
+    if metric is not None and loss is not None:
+        raise ValueError(f"compare by one of metric={metric!r} and loss={loss!r}, not by both")
 
 
 def check_candidate(to: int, n_candidates: int) -> None:
