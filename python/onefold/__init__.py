@@ -16,6 +16,12 @@ from ._folds import Folds, Splits
 from ._result import CVResult
 from .engines import RefitWarning
 from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_libsvm
+from .meta_estimators import (
+    CalibratedClassifierCV,
+    StackingClassifier,
+    StackingRegressor,
+    TunedThresholdClassifierCV,
+)
 from .model_selection import cross_val_predict, cross_val_score, cross_validate
 from .search import GridSearchCV, RandomizedSearchCV, SearchResult, nested_cross_validate
 from .splitters import Holdout, MonteCarlo
@@ -24,6 +30,7 @@ from .virtual import diagnostics, ridge_path, virtual_cv
 
 __all__ = [
     "CVResult",
+    "CalibratedClassifierCV",
     "Folds",
     "GridSearchCV",
     "Holdout",
@@ -32,6 +39,9 @@ __all__ = [
     "RefitWarning",
     "SearchResult",
     "Splits",
+    "StackingClassifier",
+    "StackingRegressor",
+    "TunedThresholdClassifierCV",
     "__version__",
     "compare",
     "convert_libsvm",

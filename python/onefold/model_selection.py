@@ -15,7 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from ._data import as_weights, encode
-from ._folds import resolve_cv
+from ._folds import Folds, Splits, resolve_cv
 from ._report import HeldOutTargets, make_result, score_columns
 from ._result import CVResult
 from ._routing import is_routing, route, scorer_params, shared_weights
@@ -24,7 +24,13 @@ from ._verbose import print_folds
 from .engines import Data, Outcome, Problem, Task, choose, report_failures, warn_of_refits
 from .engines._fold_scorer import COLUMNS_ARE_CLASSES
 
-__all__ = ["cross_val_predict", "cross_val_score", "cross_validate"]
+__all__ = [
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+    "evaluate_splits",
+    "usual_responses",
+]
 
 
 def cross_validate(
@@ -345,15 +351,49 @@ def _evaluate(
         has_groups=routed.split.get("groups") is not None,
         **keywords,
     )
+    outcome, name = _run(estimator, task, engine, verbose)
+    return task, outcome, name
+
+
+def evaluate_splits(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    splits: list[Any],
+    *,
+    method: str,
+    engine: str,
+    n_jobs: int | None,
+    fit_params: dict[str, Any],
+) -> tuple[Folds | Splits, Outcome]:
+    """Answers of one method on the test sets of any splits; arguments are routed already."""
+    params = dict(fit_params)
+    weights = as_weights(params.pop("sample_weight", None), _num_samples(X))
+    folds = resolve_cv(splits, X, y)
+    task = Task(
+        problem=Problem(Data(X, y, weights, n_jobs), folds),
+        scorers={},
+        fit_params=params,
+        responses=(method,),
+        required=method,
+        error_score="raise",
+        n_jobs=n_jobs,
+        random_state=0,
+    )
+    return folds, _run(estimator, task, engine)[0]
+
+
+def _run(estimator: Any, task: Task, engine: str, verbose: int = 0) -> tuple[Outcome, str]:
+    """Choose an engine and run it; return the outcome and the name of the engine."""
     [choice] = choose(engine, [estimator], task)
     notes = warn_of_refits(task, [choice]) if engine == "auto" else []
     if verbose > 0:
         name = type(estimator).__name__
-        print(f"Cross-validating {name} on {len(folds)} folds, engine={choice.name!r}")
+        print(f"Cross-validating {name} on {len(task.folds)} folds, engine={choice.name!r}")
     [(_, outcome)] = choice.engine.run_many([choice.plan], task)
     outcome.notes += notes
-    report_failures([outcome], len(folds), task.error_score)
-    return task, outcome, choice.name
+    report_failures([outcome], len(task.folds), task.error_score)
+    return outcome, choice.name
 
 
 def _is_permutation(rows: NDArray[np.int64], n_samples: int) -> bool:
