@@ -13,6 +13,7 @@ Out-of-fold predictions for every sample, whatever the estimator; scores are com
 
 from ._core import __version__
 from ._folds import Folds, Splits
+from ._permutation import permutation_test_score
 from ._result import CVResult
 from .engines import RefitWarning
 from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_libsvm
@@ -54,6 +55,7 @@ __all__ = [
     "load_libsvm",
     "nested_cross_validate",
     "open_libsvm",
+    "permutation_test_score",
     "ridge_path",
     "virtual_cv",
 ]

@@ -51,13 +51,21 @@ class Routed:
 
 
 def route(
-    params: dict[str, Any], *, estimator: Any, cv: Any, scorer: Any, groups: Any = None
+    params: dict[str, Any],
+    *,
+    owner: str,
+    estimator: Any,
+    cv: Any,
+    scorer: Any,
+    groups: Any = None,
 ) -> Routed:
     """Route arguments as scikit-learn's functions do.
 
     Parameters
     ----------
     params : dict
+    owner : str
+        The name of the function, for messages.
     estimator, cv : object
     scorer : scorer or None
         One scorer of all metrics, as `sklearn.metrics.check_scoring` makes it; None for a function
@@ -72,7 +80,6 @@ def route(
             "`groups` can only be passed if metadata routing is not enabled: pass "
             "params={'groups': groups}, or turn enable_metadata_routing off"
         )
-    owner = "cross_val_predict" if scorer is None else "cross_validate"
     router = MetadataRouter(owner=owner)
     consumers = {
         "splitter": (cv, "split"),

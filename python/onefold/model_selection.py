@@ -300,23 +300,36 @@ def cross_val_predict(
 
 
 def _evaluate(
+    estimator: Any, X: Any, y: Any, *, engine: str, verbose: int, **keywords: Any
+) -> tuple[Task, Outcome, str]:
+    """Make the task, choose an engine and run it."""
+    task = make_task(estimator, X, y, verbose=verbose, **keywords)
+    outcome, name = _run(estimator, task, engine, verbose)
+    return task, outcome, name
+
+
+def make_task(
     estimator: Any,
     X: Any,
     y: Any,
     *,
     responses: tuple[str, ...] | None,
-    engine: str,
     cv: Any,
     scoring: Any = None,
     required: str | None = None,
     groups: Any,
-    sample_weight: Any,
+    sample_weight: Any = None,
     weighted_scores: bool = False,
     params: dict[str, Any] | None,
     verbose: int,
+    owner: str | None = None,
     **keywords: Any,
-) -> tuple[Task, Outcome, str]:
-    """Make the task, choose an engine and run it."""
+) -> Task:
+    """Check and route the arguments of a function, and put them into one task.
+
+    ``owner`` is the name of the function, for messages about metadata. Other keywords are those of
+    `Task`.
+    """
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must have a fit method, got {estimator!r}")
     if not (params is None or isinstance(params, Mapping)):
@@ -330,7 +343,8 @@ def _evaluate(
     is_routed = is_routing() and required is None
     scorer = check_scoring(estimator, scoring=scoring) if is_routed else None
     given = dict(params or {})
-    routed = route(given, estimator=estimator, cv=cv, scorer=scorer, groups=groups)
+    owner = owner or ("cross_val_predict" if required else "cross_validate")
+    routed = route(given, owner=owner, estimator=estimator, cv=cv, scorer=scorer, groups=groups)
     folds = resolve_cv(cv, X, y, classifier=is_classifier(estimator), **routed.split)
     weights = as_weights(_only_one(sample_weight, routed.fit), n_samples)
     problem = Problem(Data(X, y, weights, keywords["n_jobs"]), folds)
@@ -341,7 +355,7 @@ def _evaluate(
         if weights is None:
             raise ValueError("weighted_scores=True needs a sample_weight")
         score_params = shared_weights(scorers, weights)
-    task = Task(
+    return Task(
         problem=problem,
         scorers=scorers,
         score_params=score_params,
@@ -351,8 +365,6 @@ def _evaluate(
         has_groups=routed.split.get("groups") is not None,
         **keywords,
     )
-    outcome, name = _run(estimator, task, engine, verbose)
-    return task, outcome, name
 
 
 def evaluate_splits(

@@ -48,6 +48,14 @@ class Data(_Memo):
     """Threads that check the rows."""
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
+    def with_targets(self, y: Any) -> Data:
+        """The same rows and weights with other targets; rows that are converted stay so."""
+        other = Data(self.X, y, self.weights, self.n_jobs)
+        for name in ("n_samples", "rows", "finite_rows"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
     @cached_property
     def n_samples(self) -> int:
         """The number of rows."""

@@ -4,7 +4,13 @@ from peers import adopt
 
 import onefold
 
-NAMES = ("GridSearchCV", "cross_val_predict", "cross_val_score", "cross_validate")
+NAMES = (
+    "GridSearchCV",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+    "permutation_test_score",
+)
 FUNCTIONS = {name: getattr(onefold, name) for name in NAMES}
 globals().update(
     adopt("sklearn.model_selection.tests.test_validation", {"sklearn.model_selection": FUNCTIONS})

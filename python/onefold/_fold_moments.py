@@ -1,0 +1,243 @@
+"""Least squares on moments: every fold's fit and test error without a pass over the rows.
+
+Of fold f, with training rows of weight w, their mean m and the mean ȳ of their targets,
+
+    A = Σ w (x − m)(x − m)ᵀ,    b = Σ w (x − m)(y − ȳ)        over the training rows,
+    T = Σ (x − m)(x − m)ᵀ,      h = Σ (x − m)(y − ȳ),  s = Σ (y − ȳ)²   over the test rows.
+
+The fit is θ = (A + αI)⁻¹ b, on any subset of the features the same with rows and columns of that
+subset, and its squared errors on the test rows add up to s − 2θᵀh + θᵀTθ. The sums of the training
+rows are those of all rows minus those of the test rows. Without an intercept, m = 0 and ȳ = 0.
+
+Cost: O(n·p²) for A and T of all folds, O(n·p) for the b and h of one column of targets. Sums are
+taken about the mean of all rows, and `is_accurate` says where the normal equations are safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from ._folds import Folds
+from .engines import Problem
+from .engines._virtual import LinearSpec
+
+__all__ = ["FoldMoments", "TargetMoments"]
+
+Floats = NDArray[np.float64]
+
+MAX_CONDITION = 1e7
+"""Of the normal equations with a unit diagonal: solutions are right to about nine digits."""
+
+MAX_VALUES_HELD = 2**26
+"""Values of all matrices A and T in memory: 512 MB of float64."""
+
+
+@dataclass(frozen=True)
+class TargetMoments:
+    """Moments of columns of targets, of every fold."""
+
+    b: Floats
+    """fold × feature × column"""
+    h: Floats
+    """fold × feature × column"""
+    s: Floats
+    """fold × column"""
+    spread: Floats
+    """Sums of squared deviations from the mean of each test set: fold × column"""
+
+
+@dataclass(frozen=True)
+class FoldMoments:
+    """Moments of the rows of every fold, and the rows themselves in test order."""
+
+    spec: LinearSpec
+    alpha: float
+    rows: Floats
+    """Test row × feature, about the mean of all rows where there is an intercept."""
+    weights: Floats | None
+    """In test order."""
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, spec: LinearSpec, problem: Problem) -> FoldMoments | str:
+        """Moments of bare `LinearRegression`, `Ridge` or `RidgeClassifier`, or why there are none.
+
+        Parameters
+        ----------
+        spec : LinearSpec
+        problem : Problem
+        """
+        data, folds = problem.data, problem.folds
+        rows = data.finite_rows
+        if spec.scaler is not None or hasattr(spec.final, "kernel"):
+            return "the rows of every fold are transformed"
+        if np.size(spec.alpha) != 1:
+            return "every output has a penalty of its own"
+        if not isinstance(folds, Folds) or not isinstance(rows, np.ndarray):
+            return "the rows are sparse or the test sets are no partition"
+        if 2 * len(folds) * rows.shape[1] ** 2 > MAX_VALUES_HELD:
+            return "the matrices of all folds are too large"
+        ordered = rows[folds.rows]
+        if spec.intercept:
+            ordered -= ordered.mean(axis=0)
+        weights = None if data.weights is None else data.weights[folds.rows]
+        return cls(spec, float(np.asarray(spec.alpha).item()), ordered, weights, folds.starts)
+
+    @property
+    def n_folds(self) -> int:
+        """The number of folds."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def _test_sums(self) -> Floats:
+        return np.add.reduceat(self.rows, self.starts[:-1], axis=0)
+
+    @cached_property
+    def _test_grams(self) -> Floats:
+        return self._grams(None)
+
+    def _grams(self, weights: Floats | None) -> Floats:
+        """Σ w x xᵀ of the test rows: fold × feature × feature."""
+        n_features = self.rows.shape[1]
+        grams = np.empty((self.n_folds, n_features, n_features))
+        for fold, part in enumerate(self._parts):
+            own = self.rows[part]
+            left = own if weights is None else own * weights[part, None]
+            np.matmul(left.T, own, out=grams[fold])
+        return grams
+
+    @cached_property
+    def _parts(self) -> list[slice]:
+        return [slice(*pair) for pair in zip(self.starts[:-1], self.starts[1:], strict=True)]
+
+    @cached_property
+    def _weight(self) -> Floats:
+        """The weight of each training set."""
+        if self.weights is None:
+            return np.asarray(self.starts[-1] - np.diff(self.starts), dtype=np.float64)
+        own = np.add.reduceat(self.weights, self.starts[:-1])
+        return np.asarray(own.sum() - own)
+
+    @cached_property
+    def _means(self) -> Floats:
+        """m: fold × feature, zero without an intercept."""
+        if not self.spec.intercept:
+            return np.zeros_like(self._test_sums)
+        own = self._test_sums
+        if self.weights is not None:
+            own = np.add.reduceat(self.rows * self.weights[:, None], self.starts[:-1], axis=0)
+        return np.asarray((own.sum(axis=0) - own) / self._weight[:, None])
+
+    @cached_property
+    def normal(self) -> Floats:
+        """A + αI: fold × feature × feature."""
+        grams = self._test_grams if self.weights is None else self._grams(self.weights)
+        means = self._means
+        found = grams.sum(axis=0) - grams
+        found -= self._weight[:, None, None] * means[:, :, None] * means[:, None, :]
+        diagonal = np.arange(means.shape[1])
+        found[:, diagonal, diagonal] += self.alpha
+        return np.asarray(found)
+
+    @cached_property
+    def test(self) -> Floats:
+        """T: fold × feature × feature."""
+        means, sums = self._means, self._test_sums
+        sizes = np.diff(self.starts)[:, None, None]
+        cross = means[:, :, None] * sums[:, None, :]
+        found = self._test_grams - cross - cross.swapaxes(1, 2)
+        return np.asarray(found + sizes * means[:, :, None] * means[:, None, :])
+
+    def targets(self, y: Floats) -> TargetMoments:
+        """Moments of columns of targets: column × test row.
+
+        With an intercept their origin is arbitrary, and rounding least where it is their mean.
+        """
+        test, sums, squares = self._products(y), self._sums(y), self._squares(y)
+        own, own_sums = test, sums
+        if self.weights is not None:
+            weighted = y * self.weights
+            own, own_sums = self._products(weighted), self._sums(weighted)
+        b = own.sum(axis=0) - own
+        sizes = np.diff(self.starts)[:, None, None]
+        spread = squares - np.square(sums) / sizes[:, 0]
+        if not self.spec.intercept:
+            return TargetMoments(b, test, squares, spread)
+        means = self._means[:, :, None]
+        level = ((own_sums.sum(axis=0) - own_sums) / self._weight[:, None])[:, None, :]
+        b -= self._weight[:, None, None] * means * level
+        h = test - means * sums[:, None, :] - self._test_sums[:, :, None] * level
+        h += sizes * means * level
+        s = squares - level[:, 0] * (2.0 * sums - sizes[:, 0] * level[:, 0])
+        return TargetMoments(b, h, s, spread)
+
+    def _sums(self, y: Floats) -> Floats:
+        """Σ y of the test rows: fold × column."""
+        return np.stack([y[:, part].sum(axis=1) for part in self._parts])
+
+    def _squares(self, y: Floats) -> Floats:
+        """Σ y² of the test rows: fold × column."""
+        return np.stack([np.einsum("ij,ij->i", y[:, part], y[:, part]) for part in self._parts])
+
+    def _products(self, y: Floats) -> Floats:
+        """Σ x y of the test rows: fold × feature × column."""
+        found = np.empty((self.n_folds, self.rows.shape[1], len(y)))
+        for fold, part in enumerate(self._parts):
+            np.matmul(self.rows[part].T, y[:, part].T, out=found[fold])
+        return found
+
+    @cached_property
+    def inverse(self) -> Floats | None:
+        """(A + αI)⁻¹ of all features, of every fold; None if that is not accurate in some fold."""
+        found = np.empty_like(self.normal)
+        for fold, matrix in enumerate(self.normal):
+            diagonal = np.diag(matrix)
+            if diagonal.min() <= 0.0:
+                return None
+            scale = 1.0 / np.sqrt(diagonal)
+            try:
+                factor = scipy.linalg.cho_factor(matrix * scale * scale[:, None], lower=True)
+            except np.linalg.LinAlgError:
+                return None
+            scaled = scipy.linalg.cho_solve(factor, np.eye(len(scale)))
+            found[fold] = scaled * scale * scale[:, None]
+            if not self.is_accurate(diagonal, np.trace(scaled), np.trace(found[fold])):
+                return None
+        return found
+
+    def is_accurate(self, diagonal: Floats, scaled: Any, plain: Any) -> Any:
+        """Whether the normal equations are well conditioned, and no singular value is cut off.
+
+        Parameters
+        ----------
+        diagonal : array of shape (…, n_features)
+            Of A + αI.
+        scaled, plain : arrays of shape (…)
+            The traces of the inverse, with a unit diagonal and as it is. Times the trace of the
+            matrix they bound its condition number from above.
+        """
+        good = np.isfinite(scaled) & (scaled > 0.0) & (plain > 0.0)
+        good &= diagonal.shape[-1] * scaled <= MAX_CONDITION
+        if (cutoff := self._cutoff) is not None:
+            good &= diagonal.sum(axis=-1) * plain * cutoff**2 < 1.0
+        return good
+
+    @cached_property
+    def _cutoff(self) -> float | None:
+        """The ratio to the largest singular value up to which `LinearRegression` drops others."""
+        n_train = int(self.starts[-1] - np.diff(self.starts).min())
+        cutoff = self.spec.cutoff(n_train, self.rows)
+        return None if cutoff is None else cutoff[0]
+
+    def squares(self, targets: TargetMoments, theta: Floats) -> Floats:
+        """Sums of the squared errors of every test set: fold × column."""
+        left = np.matmul(self.test, theta)
+        left -= 2.0 * targets.h
+        left *= theta
+        return np.asarray(targets.s + left.sum(axis=1))
