@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import is_classifier
-from sklearn.datasets import make_classification, make_regression
+from sklearn.datasets import make_regression
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer, max_error
@@ -219,9 +219,8 @@ def test_least_squares_is_done_in_columns(monkeypatch):
 
 
 def test_engines_and_warnings():
-    labels = make_classification(60, 5, random_state=0)[1]
     with pytest.warns(RefitWarning) as caught:
-        onefold.permutation_test_score(LogisticRegression(), X, labels, n_permutations=3)
+        onefold.permutation_test_score(Ridge(positive=True), X, Y, n_permutations=3)
     assert len([w for w in caught if w.category is RefitWarning]) == 1
     refitted = onefold.permutation_test_score(Ridge(), X, Y, n_permutations=3, engine="refit")
     fast = onefold.permutation_test_score(Ridge(), X, Y, n_permutations=3)
