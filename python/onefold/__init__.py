@@ -15,6 +15,7 @@ from ._core import __version__
 from ._folds import Folds, Splits
 from ._permutation import permutation_test_score
 from ._result import CVResult
+from ._validation_curve import validation_curve
 from .engines import RefitWarning
 from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_libsvm
 from .meta_estimators import (
@@ -57,5 +58,6 @@ __all__ = [
     "open_libsvm",
     "permutation_test_score",
     "ridge_path",
+    "validation_curve",
     "virtual_cv",
 ]

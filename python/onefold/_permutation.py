@@ -37,9 +37,10 @@ from ._folds import Folds, Splits
 from ._jobs import effective_n_jobs
 from ._progress import Report, reporter
 from ._report import HeldOutTargets, fold_scores
-from .engines import Choice, Outcome, Problem, Task, choose, report_failures, warn_of_refits
+from .engines import Choice, Outcome, Problem, Task, choose, warn_of_refits
+from .engines._hoisted import HoistedPlan
 from .engines._virtual import LinearPlan, LinearProblem
-from .model_selection import make_task
+from .model_selection import make_task, mean_score
 
 __all__ = ["permutation_test_score"]
 
@@ -129,7 +130,7 @@ def permutation_test_score(
     if verbose > 0:
         print(
             f"Cross-validating {type(estimator).__name__} on {len(task.folds)} folds for "
-            f"{n_permutations} permutations, engine={choice.engine.name!r}"
+            f"{n_permutations} permutations, engine={choice.name!r}"
         )
     draws = _Draws(check_random_state(random_state), groups, int(n_permutations))
     folds: Folds | Splits | None = None
@@ -140,7 +141,7 @@ def permutation_test_score(
         """Score one permutation by the best engine."""
         own_folds = folds or make_task(estimator, X, permuted, cv=cv, **arguments).folds
         own = replace(task, problem=Problem(task.data.with_targets(permuted), own_folds))
-        return _score(estimator, own, engine)
+        return mean_score(estimator, own, engine)
 
     columns = _Columns.of(estimator, choice, task) if folds is not None else None
     with reporter(progress, unit="permutations") as report:
@@ -148,7 +149,7 @@ def permutation_test_score(
             with threadpool_limits(effective_n_jobs(n_jobs), user_api="blas"):
                 score, scores = _score_columns(columns, draws, score_permuted, report)
         else:
-            score = _score(estimator, task, engine)
+            score = mean_score(estimator, task, engine)
             scores = np.empty(draws.n_permutations)
             for number, permuted in enumerate(draws.of(y)):
                 scores[number] = score_permuted(permuted)
@@ -213,15 +214,6 @@ def _are_folds_fixed(cv: Any, y: Any, classifies: bool) -> bool:
     return not draws or isinstance(cv.random_state, Integral)
 
 
-def _score(estimator: Any, task: Task, engine: str) -> float:
-    """The mean score of an estimator over the folds."""
-    [choice] = choose(engine, [estimator], task)
-    [(_, outcome)] = choice.engine.run_many([choice.plan], task)
-    report_failures([outcome], len(task.folds), task.error_score)
-    [scores] = fold_scores(estimator, task, outcome, HeldOutTargets(task)).values()
-    return float(np.mean(scores))
-
-
 MAX_TARGETS_HELD = 2**22
 """Permuted targets in memory at a time: 32 MB of float64, besides as many predictions."""
 
@@ -274,7 +266,9 @@ class _Columns:
     def of(cls, estimator: Any, choice: Choice, task: Task) -> _Columns | None:
         """Read the plan of an engine, or return None if the targets cannot be columns."""
         plan = choice.plan
-        if choice.engine.name != "virtual" or not isinstance(plan, LinearPlan):
+        if isinstance(plan, HoistedPlan):
+            plan, task = plan.rest, replace(task, problem=plan.problem)
+        if not isinstance(plan, LinearPlan):
             return None
         if np.ndim(task.data.y) != 1 or np.size(plan.spec.alpha) != 1:
             return None

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples
 
 from ._data import as_weights, encode
 from ._folds import Folds, Splits, resolve_cv
-from ._report import HeldOutTargets, make_result, score_columns
+from ._report import HeldOutTargets, fold_scores, make_result, score_columns
 from ._result import CVResult
 from ._routing import is_routing, route, scorer_params, shared_weights
 from ._scoring import RESPONSES, resolve_scoring
@@ -85,9 +85,9 @@ def cross_validate(
         With metadata routing turned on, the splitter, ``fit`` and the scorers get what they
         request.
     return_train_score, return_estimator, return_indices : bool, default=False
-        Also return these, as scikit-learn does. Train scores need ``engine="refit"``; fitted
-        estimators any engine but ``"seeded"``, and of ``"virtual"`` a `LinearRegression` or
-        `Ridge`; see also `CVResult.predict_with_folds` and `CVResult.predict_interval`.
+        Also return these, as scikit-learn does. Fitted estimators and train scores need any engine
+        but ``"seeded"``, and of ``"virtual"`` a `LinearRegression` or `Ridge`; see also
+        `CVResult.predict_with_folds` and `CVResult.predict_interval`.
     error_score : "raise" or float, default=nan
         The score of a fold whose fit fails.
     n_jobs : int, optional
@@ -306,6 +306,15 @@ def _evaluate(
     task = make_task(estimator, X, y, verbose=verbose, **keywords)
     outcome, name = _run(estimator, task, engine, verbose)
     return task, outcome, name
+
+
+def mean_score(estimator: Any, task: Task, engine: str) -> float:
+    """The mean of the one metric of a task over the folds."""
+    [choice] = choose(engine, [estimator], task)
+    [(_, outcome)] = choice.engine.run_many([choice.plan], task)
+    report_failures([outcome], len(task.folds), task.error_score)
+    [scores] = fold_scores(estimator, task, outcome, HeldOutTargets(task)).values()
+    return float(np.mean(scores))
 
 
 def make_task(

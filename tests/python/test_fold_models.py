@@ -11,6 +11,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
@@ -161,9 +162,7 @@ def test_without_models_the_error_names_the_argument():
     with pytest.raises(ValueError, match="return_estimator=True"):
         result.predict_with_folds(NEW)
     with pytest.raises(ValueError, match="no fitted estimators for return_train_score"):
-        onefold.cross_validate(
-            MultinomialNB(), X, y, engine="tree", return_estimator=True, return_train_score=True
-        )
+        onefold.cross_validate(SVC(), X, y, engine="seeded", return_train_score=True)
 
 
 class FailsOnce(LinearRegression):

@@ -21,7 +21,7 @@ from sklearn.model_selection import (
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
@@ -67,8 +67,9 @@ def same(estimator, y, *, tol=1e-9, **keywords):
         LinearRegression(),
         KernelRidge(alpha=0.5, kernel="rbf", gamma=0.1),
         make_pipeline(StandardScaler(), Ridge(3.0)),
+        make_pipeline(PolynomialFeatures(), Ridge(100.0)),
     ],
-    ids=["ridge", "no intercept", "linear", "kernel", "scaled"],
+    ids=["ridge", "no intercept", "linear", "kernel", "scaled", "polynomial"],
 )
 def test_regressions(estimator, scoring):
     same(estimator, Y, scoring=scoring, cv=4)
@@ -213,7 +214,7 @@ def test_blocks_do_not_change_the_result(monkeypatch):
 
 def test_least_squares_is_done_in_columns(monkeypatch):
     calls = []
-    monkeypatch.setattr(_permutation, "_score", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(_permutation, "mean_score", lambda *arguments: calls.append(arguments))
     onefold.permutation_test_score(Ridge(), X, Y, n_permutations=5)
     assert not calls
 

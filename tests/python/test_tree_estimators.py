@@ -293,7 +293,6 @@ def test_the_result_says_when_another_training_was_evaluated():
         (MultinomialNB(), {"params": {"a": 1}}, "it has no fit to pass params to"),
         (Diary(), {"sample_weight": WEIGHTS}, "Diary.partial_fit takes no sample_weight"),
         (MultinomialNB(), {"cv": N + 1}, f"cv={N + 1}"),
-        (MultinomialNB(), {"return_train_score": True}, "no fitted estimators"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(estimator, keywords, message):

@@ -20,6 +20,7 @@ from ._repeated import Repeated
 from ._seeded import Seeded
 from ._steps import needs_no_fit, transformed
 from ._task import Problem, Task
+from ._train_scores import TrainScored, with_estimators
 from ._tree import Tree
 from ._virtual import Virtual
 
@@ -125,6 +126,9 @@ def _offer(engine: Engine, task: Task) -> Engine | str:
     if task.required is not None and task.required not in engine.responses:
         return f"it gives no {task.required}"
     missing = _returned(task) - engine.returns
+    if missing == {"return_train_score"} and "return_estimator" in engine.returns:
+        offer = _offer(engine, with_estimators(task))
+        return offer if isinstance(offer, str) else TrainScored(offer)
     if missing:
         return f"it has no fitted estimators for {' or '.join(sorted(missing))}"
     if not engine.needs_partition or task.problem.is_partition:

@@ -31,7 +31,7 @@ from ._result import SearchResult
 from ._rules import one_standard_error, order_of
 from ._table import Table, tabulate
 
-__all__ = ["Params", "Search"]
+__all__ = ["Params", "Search", "with_params"]
 
 Params = dict[str, Any]
 
@@ -252,7 +252,7 @@ class _Rounds:
             )
         self._deadline.expect(n_fits)
         found = evaluate(
-            [_with_params(search.estimator, own) for own in candidates],
+            [with_params(search.estimator, own) for own in candidates],
             self.task,
             self._deadline,
             engine=search.engine,
@@ -399,7 +399,7 @@ def _random_key(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _with_params(estimator: Any, params: Params) -> Any:
+def with_params(estimator: Any, params: Params) -> Any:
     """A clone of the estimator; parameters that are estimators are cloned, too."""
     return clone(estimator).set_params(**clone(params, safe=False))
 

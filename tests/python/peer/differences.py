@@ -10,6 +10,7 @@ EXACT = "ours solves exactly what scikit-learn solves to a tolerance"
 CALLABLE_KERNELS = "no kernels that are functions: their values come from one shared kernel matrix"
 PROBABILITIES = "no probabilities by Platt's method, which scikit-learn deprecates"
 NEGATIVE_WEIGHTS = "negative weights are an error, which names the first of them"
+LENGTH_OF_WEIGHTS = "weights are compared with X before they are cut to a training set"
 ONE_CLASS = "a classifier needs two classes: one class is an error"
 
 DIFFERENT: dict[tuple[str, str], str] = {
@@ -23,9 +24,8 @@ DIFFERENT: dict[tuple[str, str], str] = {
     # Cross-validation
     ("test_peer_validation", "test_cross_validate[csr_matrix-True]"): EXACT,
     ("test_peer_validation", "test_cross_validate[csr_array-True]"): EXACT,
-    ("test_peer_validation", "test_permutation_test_score_params"): (
-        "weights of another length than X are an error before they are cut to a training set"
-    ),
+    ("test_peer_validation", "test_permutation_test_score_params"): LENGTH_OF_WEIGHTS,
+    ("test_peer_validation", "test_validation_curve_params"): LENGTH_OF_WEIGHTS,
     # Support vector machines
     ("test_peer_svm", "test_negative_sample_weights_mask_all_samples"): NEGATIVE_WEIGHTS,
     ("test_peer_svm", "test_negative_weights_svc_leave_just_one_label"): NEGATIVE_WEIGHTS,

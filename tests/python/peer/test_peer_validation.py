@@ -10,6 +10,7 @@ NAMES = (
     "cross_val_score",
     "cross_validate",
     "permutation_test_score",
+    "validation_curve",
 )
 FUNCTIONS = {name: getattr(onefold, name) for name in NAMES}
 globals().update(
