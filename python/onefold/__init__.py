@@ -17,6 +17,7 @@ from ._permutation import permutation_test_score
 from ._result import CVResult
 from ._validation_curve import validation_curve
 from .engines import RefitWarning
+from .feature_selection import RFECV, SequentialFeatureSelector
 from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_libsvm
 from .meta_estimators import (
     CalibratedClassifierCV,
@@ -31,6 +32,7 @@ from .stats import compare
 from .virtual import diagnostics, ridge_path, virtual_cv
 
 __all__ = [
+    "RFECV",
     "CVResult",
     "CalibratedClassifierCV",
     "Folds",
@@ -40,6 +42,7 @@ __all__ = [
     "RandomizedSearchCV",
     "RefitWarning",
     "SearchResult",
+    "SequentialFeatureSelector",
     "Splits",
     "StackingClassifier",
     "StackingRegressor",

@@ -50,6 +50,8 @@ class TargetMoments:
     """fold × column"""
     spread: Floats
     """Sums of squared deviations from the mean of each test set: fold × column"""
+    level: Floats
+    """ȳ: fold × column, zero without an intercept"""
 
 
 @dataclass(frozen=True)
@@ -106,14 +108,15 @@ class FoldMoments:
         """Σ w x xᵀ of the test rows: fold × feature × feature."""
         n_features = self.rows.shape[1]
         grams = np.empty((self.n_folds, n_features, n_features))
-        for fold, part in enumerate(self._parts):
+        for fold, part in enumerate(self.parts):
             own = self.rows[part]
             left = own if weights is None else own * weights[part, None]
             np.matmul(left.T, own, out=grams[fold])
         return grams
 
     @cached_property
-    def _parts(self) -> list[slice]:
+    def parts(self) -> list[slice]:
+        """The test rows of each fold."""
         return [slice(*pair) for pair in zip(self.starts[:-1], self.starts[1:], strict=True)]
 
     @cached_property
@@ -145,6 +148,13 @@ class FoldMoments:
         found[:, diagonal, diagonal] += self.alpha
         return np.asarray(found)
 
+    @property
+    def whole_normal(self) -> Floats:
+        """A + αI of all rows, where these have no weights: feature × feature."""
+        found = self._test_grams.sum(axis=0)
+        found[np.diag_indices_from(found)] += self.alpha
+        return np.asarray(found)
+
     @cached_property
     def test(self) -> Floats:
         """T: fold × feature × feature."""
@@ -168,27 +178,27 @@ class FoldMoments:
         sizes = np.diff(self.starts)[:, None, None]
         spread = squares - np.square(sums) / sizes[:, 0]
         if not self.spec.intercept:
-            return TargetMoments(b, test, squares, spread)
+            return TargetMoments(b, test, squares, spread, np.zeros_like(sums))
         means = self._means[:, :, None]
         level = ((own_sums.sum(axis=0) - own_sums) / self._weight[:, None])[:, None, :]
         b -= self._weight[:, None, None] * means * level
         h = test - means * sums[:, None, :] - self._test_sums[:, :, None] * level
         h += sizes * means * level
         s = squares - level[:, 0] * (2.0 * sums - sizes[:, 0] * level[:, 0])
-        return TargetMoments(b, h, s, spread)
+        return TargetMoments(b, h, s, spread, level[:, 0])
 
     def _sums(self, y: Floats) -> Floats:
         """Σ y of the test rows: fold × column."""
-        return np.stack([y[:, part].sum(axis=1) for part in self._parts])
+        return np.stack([y[:, part].sum(axis=1) for part in self.parts])
 
     def _squares(self, y: Floats) -> Floats:
         """Σ y² of the test rows: fold × column."""
-        return np.stack([np.einsum("ij,ij->i", y[:, part], y[:, part]) for part in self._parts])
+        return np.stack([np.einsum("ij,ij->i", y[:, part], y[:, part]) for part in self.parts])
 
     def _products(self, y: Floats) -> Floats:
         """Σ x y of the test rows: fold × feature × column."""
         found = np.empty((self.n_folds, self.rows.shape[1], len(y)))
-        for fold, part in enumerate(self._parts):
+        for fold, part in enumerate(self.parts):
             np.matmul(self.rows[part].T, y[:, part].T, out=found[fold])
         return found
 
@@ -207,25 +217,28 @@ class FoldMoments:
                 return None
             scaled = scipy.linalg.cho_solve(factor, np.eye(len(scale)))
             found[fold] = scaled * scale * scale[:, None]
-            if not self.is_accurate(diagonal, np.trace(scaled), np.trace(found[fold])):
+            traces = (diagonal.sum(), np.trace(scaled), np.trace(found[fold]))
+            if not self.is_accurate(len(scale), *traces):
                 return None
         return found
 
-    def is_accurate(self, diagonal: Floats, scaled: Any, plain: Any) -> Any:
-        """Whether the normal equations are well conditioned, and no singular value is cut off.
+    def is_accurate(self, n_features: int, trace: Any, scaled: Any, plain: Any) -> Any:
+        """Whether normal equations are well conditioned, and no singular value is cut off.
 
         Parameters
         ----------
-        diagonal : array of shape (…, n_features)
-            Of A + αI.
-        scaled, plain : arrays of shape (…)
-            The traces of the inverse, with a unit diagonal and as it is. Times the trace of the
-            matrix they bound its condition number from above.
+        n_features : int
+            Their size.
+        trace : float or array
+            Their trace.
+        scaled, plain : floats or arrays
+            The trace of the inverse, with a unit diagonal and as it is. The product of both traces
+            bounds the condition number from above.
         """
         good = np.isfinite(scaled) & (scaled > 0.0) & (plain > 0.0)
-        good &= diagonal.shape[-1] * scaled <= MAX_CONDITION
+        good &= n_features * scaled <= MAX_CONDITION
         if (cutoff := self._cutoff) is not None:
-            good &= diagonal.sum(axis=-1) * plain * cutoff**2 < 1.0
+            good &= trace * plain * cutoff**2 < 1.0
         return good
 
     @cached_property
@@ -234,6 +247,10 @@ class FoldMoments:
         n_train = int(self.starts[-1] - np.diff(self.starts).min())
         cutoff = self.spec.cutoff(n_train, self.rows)
         return None if cutoff is None else cutoff[0]
+
+    def intercepts(self, level: Floats, theta: Floats) -> Floats:
+        """What is added to ``rows @ theta``: fold × column. ``level`` is ȳ of every fold."""
+        return np.asarray(level[:, None] - np.einsum("fi,fij->fj", self._means, theta))
 
     def squares(self, targets: TargetMoments, theta: Floats) -> Floats:
         """Sums of the squared errors of every test set: fold × column."""

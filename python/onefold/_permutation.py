@@ -267,7 +267,8 @@ class _Columns:
         """Read the plan of an engine, or return None if the targets cannot be columns."""
         plan = choice.plan
         if isinstance(plan, HoistedPlan):
-            plan, task = plan.rest, replace(task, problem=plan.problem)
+            task = replace(task, problem=plan.problem)
+            plan = plan.rest
         if not isinstance(plan, LinearPlan):
             return None
         if np.ndim(task.data.y) != 1 or np.size(plan.spec.alpha) != 1:
