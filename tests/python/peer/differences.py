@@ -81,4 +81,5 @@ if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8):
         ("test_peer_search", "test_random_search_bad_cv"): "the message is that of later versions",
         ("test_peer_svm", "test_unicode_kernel"): PROBABILITIES,
         ("test_peer_svm", "test_consistent_proba"): PROBABILITIES,
+        ("test_peer_validation", "test_fit_param_deprecation"): "params only, no fit_params",
     }
