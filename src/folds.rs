@@ -439,6 +439,11 @@ pub trait Resampling: Sync {
     fn partition(&self) -> Option<&Folds> {
         None
     }
+
+    /// The list of training sets and held-out sets, if they are stored as such.
+    fn splits(&self) -> Option<&Splits> {
+        None
+    }
 }
 
 impl Resampling for Folds {
@@ -478,6 +483,10 @@ impl Resampling for Splits {
 
     fn held_out(&self, split: usize) -> &[usize] {
         self.test(split)
+    }
+
+    fn splits(&self) -> Option<&Splits> {
+        Some(self)
     }
 }
 

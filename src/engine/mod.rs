@@ -5,7 +5,7 @@
 //!
 //! | engine | candidates | equals k refits |
 //! |---|---|---|
-//! | [`Tree`](crate::tree::Tree) | learners that can be updated | exactly if the order of rows does not matter, else within the learner's incremental stability |
+//! | [`Tree`](crate::tree::Tree) | learners that can be updated | exactly if the order of rows does not matter or training sets grow, else within the learner's incremental stability |
 //! | [`Merge`](crate::merge::Merge) | learners whose models can be merged | to rounding |
 //! | [`Refit`](crate::refit::Refit) | any learner | it is k refits |
 //! | [`Seeded`](crate::svm::Seeded) | support vector machines | to the solver's tolerance |
@@ -132,7 +132,7 @@ pub(crate) fn split_found_with_models(
     found: Found,
     models: Vec<Option<Box<dyn Learner>>>,
     candidates: &[&dyn Learner],
-    folds: &Folds,
+    folds: &dyn Resampling,
 ) -> Result<Vec<(OutOfFold, FoldModels)>> {
     let found = split_found(found, candidates, folds)?;
     let mut own: Vec<FoldModels> = found.iter().map(|_| Vec::new()).collect();

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::tree::Placement;
+use crate::tree::{GrowingSets, Placement};
 use crate::{Folds, Result, Splits};
 
 /// A partition of the samples: every sample is held out in exactly one fold.
@@ -247,6 +247,12 @@ impl PySplits {
     fn test<'py>(&self, py: Python<'py>, fold: usize) -> PyResult<Bound<'py, PyArray1<i64>>> {
         check(fold, self.0.len())?;
         Ok(to_array(py, self.0.test(fold).iter().copied()))
+    }
+
+    /// How many rows refits learn more than once, of training sets that begin with others; with
+    /// `any_order`, of training sets that contain others.
+    fn n_shared_rows(&self, any_order: bool) -> usize {
+        GrowingSets::new(&self.0, any_order).n_shared()
     }
 
     /// The rows a split trains on.

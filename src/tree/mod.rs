@@ -25,12 +25,17 @@
 //! bits. Nodes of a few rows that are a fold each may be solved in closed form
 //! ([`Learner::leave_one_out_block`]), with the same result to rounding.
 //!
+//! [`Splits`](crate::Splits) whose training sets begin with one another, as those of time series do, are
+//! another tree, most often a chain (`growing.rs`): rows are learnt in the order of the training sets, so
+//! the outputs have the bits of refits in that order.
+//!
 //! # Cost
 //! | | tree | refit |
 //! |---|---|---|
 //! | rows fed | n·log2 k for k a power of two, at most n·log2(2k) | n·(k − 1) |
 //! | forks or copies | k − 1, fewer with a log | 0 |
 //! | models in memory, one thread | ⌈log2 k⌉ + 1 | 1 |
+//! | rows fed to growing training sets | those of the largest set | those of all sets |
 //!
 //! The counters of [`Cost`] are exact: `rows_fed`, `rows_evaluated`, and `copies` of
 //! [`Strategy::Copy`] and [`Strategy::Share`] do not depend on threads. With a log every fork to another
@@ -60,9 +65,11 @@
 //! 2015.
 
 mod blocks;
+mod growing;
 mod placement;
 mod recursion;
 
+pub(crate) use growing::GrowingSets;
 pub use placement::Placement;
 
 use placement::PlacedFolds;
@@ -70,8 +77,8 @@ use recursion::{Node, Plan, Subtree};
 
 use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, new_outputs, partition,
-    split_found, split_found_with_models,
+    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, new_outputs, split_found,
+    split_found_with_models,
 };
 use crate::learners::{CandidateSet, Learner, Order};
 use crate::runtime::memory;
@@ -123,7 +130,6 @@ impl Engine<dyn Learner> for Tree {
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Vec<OutOfFold>> {
-        let folds = partition(folds, "tree")?;
         let learner = CandidateSet::of(candidates)?;
         let found = self.run(&*learner, data, folds, None, monitor)?;
         split_found(found, candidates, folds)
@@ -147,11 +153,11 @@ impl Tree {
         &self,
         candidates: &[&dyn Learner],
         data: &Dataset<'_>,
-        folds: &Folds,
+        folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Vec<(OutOfFold, FoldModels)>> {
         let learner = CandidateSet::of(candidates)?;
-        let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
+        let mut models: Vec<_> = (0..folds.n_splits()).map(|_| None).collect();
         let found = self.run(&*learner, data, folds, Some(&mut models), monitor)?;
         split_found_with_models(found, models, candidates, folds)
     }
@@ -161,11 +167,36 @@ impl Tree {
         &self,
         learner: &dyn Learner,
         data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        models: Option<&mut ModelSlots>,
+        monitor: &Monitor,
+    ) -> Result<Found> {
+        data.check_samples(folds.n_samples())?;
+        match (folds.partition(), folds.splits()) {
+            (Some(folds), _) => self.run_folds(learner, data, folds, models, monitor),
+            (None, Some(splits)) => {
+                let sets = GrowingSets::new(splits, !learner.depends_on_order());
+                if sets.n_shared() == 0 {
+                    return Err(growing::no_growth());
+                }
+                if learner.depends_on_order() && self.order != Order::Fixed {
+                    return Err(growing::no_random_order());
+                }
+                sets.run(learner, data, models, monitor)
+            }
+            (None, None) => Err(growing::no_growth()),
+        }
+    }
+
+    /// [`Tree::run`] of a partition.
+    fn run_folds(
+        &self,
+        learner: &dyn Learner,
+        data: &Dataset<'_>,
         folds: &Folds,
         mut models: Option<&mut ModelSlots>,
         monitor: &Monitor,
     ) -> Result<Found> {
-        data.check_samples(folds.n_samples())?;
         let tree = self.simplified(learner, folds);
         if tree.placement == Placement::Given {
             return tree.run_in_place(learner, data, folds, models, monitor);
@@ -202,7 +233,7 @@ impl Tree {
         }
     }
 
-    /// [`Tree::run`] with each fold at the leaf of its number.
+    /// [`Tree::run_folds`] with each fold at the leaf of its number.
     fn run_in_place(
         &self,
         learner: &dyn Learner,

@@ -8,6 +8,7 @@ mod engine;
 mod every_learner;
 mod fold_models;
 mod fuzz;
+mod growing;
 mod kmeans;
 mod laws;
 mod leaf_block;
