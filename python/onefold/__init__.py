@@ -13,6 +13,7 @@ Out-of-fold predictions for every sample, whatever the estimator; scores are com
 
 from ._core import __version__
 from ._folds import Folds, Splits
+from ._incremental import IncrementalLearner, IncrementalTags
 from ._permutation import permutation_test_score
 from ._result import CVResult
 from ._validation_curve import validation_curve
@@ -38,6 +39,8 @@ __all__ = [
     "Folds",
     "GridSearchCV",
     "Holdout",
+    "IncrementalLearner",
+    "IncrementalTags",
     "MonteCarlo",
     "RandomizedSearchCV",
     "RefitWarning",

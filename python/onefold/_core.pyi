@@ -13,7 +13,7 @@ __all__ = [
     "LibsvmReader",
     "Splits",
     "__version__",
-    "callback_tree",
+    "callback_cv",
     "check_rows",
     "convert_libsvm",
     "dump_libsvm",
@@ -124,6 +124,7 @@ class Splits:
     def rows(self) -> _Indices: ...
     @property
     def starts(self) -> _Indices: ...
+    def n_shared_rows(self, any_order: bool) -> int: ...
     def test(self, fold: int) -> _Indices: ...
     def train(self, fold: int) -> _Indices: ...
 
@@ -161,10 +162,11 @@ def incremental_cv(
     *,
     keep_models: bool = False,
 ) -> list[tuple[_Floats, dict[str, int], list[Learner] | None]]: ...
-def callback_tree(
+def callback_cv(
+    engine: str,
     handler: Any,
     model: Any,
-    folds: Folds,
+    folds: Folds | Splits,
     options: _TreeOptions,
     progress: _Report | None = None,
 ) -> dict[str, int]: ...

@@ -151,7 +151,7 @@ pub trait Learner: Any + Debug + Send + Sync {
 pub type Fitted = Vec<(&'static str, ArrayD<f64>)>;
 
 /// `other` as a learner of the same type, or an error.
-pub(super) fn same_type<L: Learner>(other: &dyn Learner) -> Result<&L> {
+pub(crate) fn same_type<L: Learner>(other: &dyn Learner) -> Result<&L> {
     let other: &dyn Any = other;
     other.downcast_ref().ok_or_else(|| Error::Parameter {
         name: "learner",

@@ -44,6 +44,7 @@ pub use discrete_nb::{DiscreteNaiveBayes, DiscreteNbOptions, EventModel};
 pub use gaussian_density::{Covariance, GaussianDensity, GaussianDensityOptions};
 pub use gaussian_nb::{GaussianNb, GaussianNbOptions};
 pub use histogram_density::{HistogramDensity, HistogramOptions};
+pub(crate) use learner::same_type;
 pub use learner::{CostModel, Fitted, LeafBlock, Learner};
 pub use least_squares_sgd::{LeastSquaresOptions, LeastSquaresSgd};
 pub use linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
@@ -176,7 +177,7 @@ fn add(a: &mut [f64], b: &[f64]) {
 
 /// Adds the state of `other`, a model of type `L` and of the same shape.
 fn add_state<L: Learner>(state: &mut State, other: &dyn Learner) -> Result<()> {
-    let other = learner::same_type::<L>(other)?.state();
+    let other = same_type::<L>(other)?.state();
     for index in 0..state.n_vectors() {
         add(state.vector_mut(index), other.vector(index));
     }

@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::callback::Callback;
+use super::callback::{Callback, Handler};
 use super::convert::{ExamplesArg, cost_by_name};
 use super::folds::{PyFolds, PySplits};
 use super::learners::PyLearner;
@@ -135,9 +135,11 @@ fn with_models(
     folds: &dyn Resampling,
     monitor: &Monitor,
 ) -> Result<Vec<(OutOfFold, Option<FoldModels>)>> {
-    let folds = partition(folds, engine)?;
     let found = match engine {
-        "merge" => Merge.out_of_fold_with_models(candidates, data, folds, monitor)?,
+        "merge" => {
+            let folds = partition(folds, engine)?;
+            Merge.out_of_fold_with_models(candidates, data, folds, monitor)?
+        }
         _ => tree.out_of_fold_with_models(candidates, data, folds, monitor)?,
     };
     Ok(found
@@ -174,26 +176,32 @@ impl CompactLearners {
     }
 }
 
-/// Runs TreeCV with a Python model that has learnt nothing.
+/// Cross-validates a Python model that has learnt nothing by the engine "tree" or "merge".
 ///
-/// `handler` does what the tree asks for: `copy(model)` returns a copy, `update(model, rows)` learns
-/// rows, `evaluate(model, rows)` keeps the model's outputs for held-out rows. The caller places the folds
+/// `handler` does what the engine asks for: `copy(model)` returns a copy, `update(model, rows)` learns
+/// rows, `evaluate(model, rows)` keeps the model's outputs for held-out rows. It says by attributes what
+/// else it can do: `merge(model, other)` if `is_mergeable`, `save(model)` and `revert(model, saved)` if
+/// `can_revert`; and whether the order of rows matters, `depends_on_order`. The caller places the folds
 /// and orders the rows of `update`: `options` must ask for the given placement and a fixed order.
 #[pyfunction]
-#[pyo3(signature = (handler, model, folds, options, progress=None))]
-pub(super) fn callback_tree<'py>(
+#[pyo3(signature = (engine, handler, model, folds, options, progress=None))]
+pub(super) fn callback_cv<'py>(
     py: Python<'py>,
-    handler: Py<PyAny>,
+    engine: &str,
+    handler: &Bound<'_, PyAny>,
     model: Py<PyAny>,
-    folds: &PyFolds,
+    folds: ResamplingArg<'_>,
     options: TreeOptions,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (folds, tree) = (&folds.0, options.tree()?);
-    let root = Callback::new(handler, model);
+    let (folds, tree) = (folds.get(), options.tree()?);
+    let root = Callback::new(Handler::new(handler)?, model);
     let found = run(py, options.n_jobs, progress, |monitor| {
         let data = Dataset::external(folds.n_samples());
-        tree.out_of_fold(&[&root], &data, folds, monitor)
+        match engine {
+            "merge" => Merge.out_of_fold(&[&root], &data, folds, monitor),
+            _ => tree.out_of_fold(&[&root], &data, folds, monitor),
+        }
     })?;
     cost_by_name(py, &found[0].cost.of_models())
 }

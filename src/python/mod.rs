@@ -32,7 +32,7 @@ mod _core {
     #[pymodule_export]
     use super::folds::{PyFolds, PySplits};
     #[pymodule_export]
-    use super::incremental::{callback_tree, incremental_cv};
+    use super::incremental::{callback_cv, incremental_cv};
     #[pymodule_export]
     use super::learners::PyLearner;
     #[pymodule_export]

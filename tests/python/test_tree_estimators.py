@@ -21,7 +21,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
-from onefold.engines._callback_tree import copy_estimator
+from onefold.engines._copy import copy_estimator
 from onefold.reference.tree import tree_models
 
 X, y = load_digits(return_X_y=True)
@@ -280,7 +280,7 @@ def test_the_result_says_when_another_training_was_evaluated():
             "Classifier has no partial_fit. What does: refit",
         ),
         (MultinomialNB(), {"cv": ShuffleSplit(2)}, "the test sets are not a partition"),
-        (CategoricalNB(), {"strategy": "copy"}, "can only be copied"),
+        (CategoricalNB(), {"strategy": "copy"}, "is in Python, so there is no strategy"),
         (MultinomialNB(), {"order": "sorted"}, "order must be 'fixed' or 'random', got 'sorted'"),
         (
             MultinomialNB(),

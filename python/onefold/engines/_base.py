@@ -222,6 +222,11 @@ class Engine(Runner, Protocol):
         ...
 
     @property
+    def takes_growing_sets(self) -> bool:
+        """Whether it also takes training sets that begin with one another; `plan` looks at them."""
+        ...
+
+    @property
     def returns(self) -> frozenset[str]:
         """What it can return of the fitted estimators: ``"return_estimator"`` and others."""
         ...
@@ -243,6 +248,7 @@ class EngineBase:
     """Defaults of an engine: any folds, answers only, and ``fit`` of the estimator itself."""
 
     needs_partition = False
+    takes_growing_sets = False
     returns: frozenset[str] = frozenset()
 
     def fit(self, plan: Plan, task: Task) -> Any:

@@ -134,7 +134,7 @@ def _offer(engine: Engine, task: Task) -> Engine | str:
     if not engine.needs_partition or task.problem.is_partition:
         return engine
     if task.problem.partitions is None:
-        return "the test sets are not a partition"
+        return engine if engine.takes_growing_sets else "the test sets are not a partition"
     return Repeated(engine, task.problem)
 
 

@@ -56,7 +56,9 @@ class TreeOptions:
         options = task.options
         random = check_random_state(task.random_state)
         placement_seed, order_seed = random.randint(2**31 - 1, size=2).tolist()
-        order = options.get("order", "random" if engine == "tree" else "fixed")
+        # Training sets that grow are trained in their order.
+        is_random = engine == "tree" and task.problem.partitions is not None
+        order = options.get("order", "random" if is_random else "fixed")
         return cls(
             options.get("strategy", "auto"),
             placement_seed if options.get("placement", "random") == "random" else None,

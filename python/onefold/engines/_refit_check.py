@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._folds import Splits
 from ._base import Plan, RefittedFolds
-from ._callback_tree import refit_folds
+from ._callback import refit_folds
 from ._native import NativePlan, run_native
 from ._repeated import join_outcomes
 from ._task import Problem, Task

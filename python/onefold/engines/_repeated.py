@@ -21,6 +21,7 @@ class Repeated:
     """An engine that runs once for each of several partitions of the samples."""
 
     needs_partition = False
+    takes_growing_sets = False
 
     def __init__(self, engine: Engine, problem: Problem) -> None:
         self._engine = engine

@@ -102,7 +102,7 @@ class Problem(_Memo):
     @cached_property
     def partitions(self) -> list[Folds] | None:
         """The partitions that the folds consist of: one, or several for repeated k-fold."""
-        return partitions(self.folds)
+        return [self.folds] if isinstance(self.folds, Folds) else partitions(self.folds)
 
     def on(self, folds: Folds) -> Problem:
         """The same data with other folds."""

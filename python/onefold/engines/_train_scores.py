@@ -32,6 +32,7 @@ class TrainScored:
         self.options = engine.options
         self.responses = engine.responses
         self.needs_partition = engine.needs_partition
+        self.takes_growing_sets = engine.takes_growing_sets
         self.returns = engine.returns | {"return_train_score"}
 
     def serves(self, candidate: Candidate) -> bool:

@@ -1,58 +1,88 @@
-"""TreeCV of Python estimators: the core runs the recursion and calls back, in threads or processes.
+"""Incremental estimators in Python: the core runs tree or merge and calls back.
 
-Rows are numbered in the order of the leaves here: position p is row ``order[p]`` of X, so the folds
-of a subtree are a range of positions, and so are its training rows.
+Rows are numbered by position here: position p is row ``order[p]`` of X. For folds, positions are in
+the order of the leaves, so the folds of a subtree are a range of positions, and so are its training
+rows. For training sets that grow, every held-out row has a position of its own after those of all
+rows, since it may be held out several times.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.multioutput import MultiOutputClassifier
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from .. import _core
-from .._folds import Folds
-from .._progress import reporter
+from .._folds import Folds, Splits
+from .._incremental import IncrementalTags
+from .._progress import part, reporter
 from .._scoring import is_mean
-from ._base import Outcome, takes
+from ._base import Candidate, Outcome, Plan, takes
+from ._copy import copy_estimator
 from ._fold_scorer import FoldResult, FoldScorer, join_folds
-from ._native import TreeOptions
-from ._task import Task
+from ._native import NativePlan, TreeOptions, run_native
+from ._tags import tags_of
+from ._task import Problem, Task
 
-__all__ = ["callback_tree", "copy_estimator", "refit_folds"]
+__all__ = [
+    "class_keywords",
+    "refit_folds",
+    "run_incremental",
+    "why_not_callback",
+    "why_not_one_pass",
+]
 
 Positions = NDArray[np.int64]
 
 
-def callback_tree(estimator: Any, task: Task) -> Outcome:
-    """Cross-validate clones of the estimator along the tree."""
-    options = tree_options(estimator, task)
-    leaves = _leaves(task, options)
-    data = _TreeData.of(estimator, task, leaves, options.order_seed)
-    processes = _in_processes(task) and options.n_jobs > 1 and len(task.folds) > 2
+def run_incremental(
+    plans: Sequence[Plan], task: Task, engine: str
+) -> Iterator[tuple[int, Outcome]]:
+    """Run native learners together, and estimators in Python one after the other."""
+    natives = {i: plan for i, plan in enumerate(plans) if isinstance(plan, NativePlan)}
+    n_parts = bool(natives) + len(plans) - len(natives)
+    tasks = [task]
+    if n_parts > 1:
+        progresses = (part(task.progress, number, n_parts) for number in range(n_parts))
+        tasks = [replace(task, progress=progress) for progress in progresses]
+    if natives:
+        positions = list(natives)
+        for number, outcome in run_native(list(natives.values()), tasks.pop(0), engine):
+            yield positions[number], outcome
+    others = ((i, plan) for i, plan in enumerate(plans) if i not in natives)
+    for (position, plan), own in zip(others, tasks, strict=True):
+        yield position, _run_callback(plan.estimator, own, engine)
+
+
+def _run_callback(estimator: Any, task: Task, engine: str) -> Outcome:
+    """Cross-validate clones of the estimator by the engine ``"tree"`` or ``"merge"``."""
+    options, tags = tree_options(estimator, task), tags_of(estimator)
+    order, data = _arrange(estimator, task, options)
+    in_tree = engine == "tree" and isinstance(task.folds, Folds)
+    processes = in_tree and _in_processes(task) and options.n_jobs > 1 and len(task.folds) > 2
+    run = _Run(engine, tags, options.n_jobs)
     start = time.perf_counter()
     # Estimators that change the filters of warnings, as scikit-learn's do, may leave them changed
     # when they run in several threads.
     with reporter(task.progress, unit="rows") as report, warnings.catch_warnings():
         if processes:
-            found = _tree_in_processes(clone(estimator), data, options.n_jobs)
+            found = _tree_in_processes(clone(estimator), data, run)
         else:
-            found = _evaluate_span(clone(estimator), data, options.n_jobs, report)
+            found = _evaluate_span(clone(estimator), data, run, report)
     seconds = time.perf_counter() - start
-    results = [found.results[leaf] for leaf in np.argsort(leaves)]
+    results = [found.results[position] for position in order]
     joined = join_folds(results, estimator, task)
     follow = _scores_follow(estimator, task)
     return Outcome(
@@ -67,10 +97,43 @@ def callback_tree(estimator: Any, task: Task) -> Outcome:
     )
 
 
+def why_not_callback(candidate: Candidate, task: Task) -> str | None:
+    """Why an estimator cannot be trained by ``partial_fit``, or None."""
+    estimator = candidate.estimator
+    if not hasattr(estimator, "partial_fit"):
+        return f"{candidate.name} has no partial_fit"
+    if task.fit_params:
+        return "it has no fit to pass params to"
+    if task.data.weights is not None and not takes(estimator.partial_fit, "sample_weight"):
+        return f"{candidate.name}.partial_fit takes no sample_weight"
+    return None
+
+
+def why_not_one_pass(estimator: Any, problem: Problem) -> str | None:
+    """Why one pass of ``partial_fit`` is not what ``fit`` does, or None where it is."""
+    tags, name = tags_of(estimator), type(estimator).__name__
+    if not tags.one_pass:
+        return f"{name}.fit may do more than one pass of partial_fit"
+    if "classes" not in class_keywords(estimator, problem.data.y) or np.ndim(problem.data.y) != 1:
+        return None
+    absent = problem.once("first absent class", lambda: _first_absent_class(problem))
+    if absent is None:
+        return None
+    fold, label = absent
+    return f"training set {fold} lacks class {label!r}, which {name}.partial_fit is told of"
+
+
+def _first_absent_class(problem: Problem) -> tuple[int, Any] | None:
+    folds, codes = np.nonzero(problem.class_counts() == 0)
+    if not len(folds):
+        return None
+    return int(folds[0]), problem.data.classes[1].tolist()[codes[0]]
+
+
 def refit_folds(estimator: Any, task: Task, chosen: Positions) -> Outcome:
     """Train clones of the estimator for some folds from nothing, by ``partial_fit``."""
     options = tree_options(estimator, task)
-    data = _TreeData.of(estimator, task, np.arange(len(task.folds)), options.order_seed)
+    data = _CallbackData.of(estimator, task, np.arange(len(task.folds)), options.order_seed)
     everything = np.arange(data.starts[-1])
     results = []
     for first, last in zip(data.starts[chosen], data.starts[chosen + 1], strict=True):
@@ -86,21 +149,21 @@ def refit_folds(estimator: Any, task: Task, chosen: Positions) -> Outcome:
     )
 
 
-def depends_on_order(estimator: Any) -> bool:
-    """Whether what is learnt depends on the order of the rows: not if counts are added up."""
-    return not isinstance(estimator, ADD_UP_COUNTS)
-
-
-ADD_UP_COUNTS = (BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB)
-"""Estimators for which neither the order nor the batches matter."""
-
-
 def tree_options(estimator: Any, task: Task) -> TreeOptions:
     """The options of a task, without random orders that an estimator does not need."""
     options = TreeOptions.of(task, "tree")
-    if depends_on_order(estimator):
+    if tags_of(estimator).depends_on_order:
         return options
     return replace(options, placement_seed=None, order_seed=None)
+
+
+def _arrange(estimator: Any, task: Task, options: TreeOptions) -> tuple[Positions, _CallbackData]:
+    """Number the rows: which result is that of each fold, and the data."""
+    if isinstance(task.folds, Splits):
+        return np.arange(len(task.folds)), _CallbackData.of_splits(estimator, task, task.folds)
+    leaves = _leaves(task, options)
+    data = _CallbackData.of(estimator, task, leaves, options.order_seed)
+    return np.argsort(leaves), data
 
 
 def _leaves(task: Task, options: TreeOptions) -> Positions:
@@ -120,7 +183,7 @@ def _scores_follow(estimator: Any, task: Task) -> bool:
     return all(is_mean(scorer, estimator) for scorer in task.scorers.values())
 
 
-def _keywords(estimator: Any, y: Any) -> dict[str, Any]:
+def class_keywords(estimator: Any, y: Any) -> dict[str, Any]:
     """Arguments of ``partial_fit`` besides rows: all classes, if it takes them."""
     if not is_classifier(estimator) or not takes(estimator.partial_fit, "classes"):
         return {}
@@ -133,7 +196,7 @@ def _keywords(estimator: Any, y: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _TreeData:
+class _CallbackData:
     """Rows in the order of the leaves, and how models are trained and evaluated on them."""
 
     X: Any
@@ -143,6 +206,8 @@ class _TreeData:
     """The row of X at each position."""
     starts: Positions
     """Where each fold begins, and the end of the last."""
+    splits: Splits | None
+    """Splits of the positions; nothing where each fold trains on all the others."""
     offset: int
     """The first position within the whole tree: random orders are keyed by it."""
     scorer: FoldScorer
@@ -153,30 +218,58 @@ class _TreeData:
     """Whether the model of each fold is to be returned."""
 
     @classmethod
-    def of(cls, estimator: Any, task: Task, leaves: Positions, seed: int | None) -> _TreeData:
-        data, scores_follow = task.data, _scores_follow(estimator, task)
-        folds = [task.folds.test(int(fold)) for fold in leaves]
+    def of(cls, estimator: Any, task: Task, leaves: Positions, seed: int | None) -> _CallbackData:
+        """Rows in the order of the leaves."""
+        rows = [task.folds.test(int(fold)) for fold in leaves]
+        starts = np.cumsum([0, *map(len, rows)])
         return cls(
-            X=data.X,
-            y=data.y,
-            weights=data.weights,
-            order=np.concatenate(folds),
-            starts=np.cumsum([0, *map(len, folds)]),
-            offset=0,
-            scorer=FoldScorer.answers_only(task) if scores_follow else FoldScorer.of(task),
-            keywords=_keywords(estimator, data.y),
-            batch_size=task.options.get("batch_size"),
+            order=np.concatenate(rows),
+            starts=starts,
+            splits=None,
             seed=seed,
-            keeps_models=task.return_estimator,
+            **cls._common(estimator, task),
         )
 
+    @classmethod
+    def of_splits(cls, estimator: Any, task: Task, splits: Splits) -> _CallbackData:
+        """All rows in their order, then the held-out rows."""
+        n_samples, held_out = splits.n_samples, splits.rows
+        starts = n_samples + splits.starts
+        pairs = [
+            (splits.train(split), np.arange(first, last))
+            for split, (first, last) in enumerate(pairwise(starts.tolist()))
+        ]
+        return cls(
+            order=np.concatenate([np.arange(n_samples), held_out]),
+            starts=starts,
+            splits=Splits(n_samples + len(held_out), pairs),
+            seed=None,
+            **cls._common(estimator, task),
+        )
+
+    @staticmethod
+    def _common(estimator: Any, task: Task) -> dict[str, Any]:
+        data, scores_follow = task.data, _scores_follow(estimator, task)
+        return {
+            "X": data.X,
+            "y": data.y,
+            "weights": data.weights,
+            "offset": 0,
+            "scorer": FoldScorer.answers_only(task) if scores_follow else FoldScorer.of(task),
+            "keywords": class_keywords(estimator, data.y),
+            "batch_size": task.options.get("batch_size"),
+            "keeps_models": task.return_estimator,
+        }
+
     @property
-    def folds(self) -> Folds:
+    def folds(self) -> Folds | Splits:
         """The folds of the positions."""
+        if self.splits is not None:
+            return self.splits
         sizes = np.diff(self.starts)
         return Folds.from_labels(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
 
-    def span(self, first: int, last: int) -> _TreeData:
+    def span(self, first: int, last: int) -> _CallbackData:
         """Cut out the folds from ``first`` up to ``last``, with their rows only."""
         begin, end = self.starts[first], self.starts[last]
         rows = self.order[begin:end]
@@ -228,31 +321,60 @@ class _SpanResult:
     score_seconds: float
 
 
-class _FoldEvaluator:
-    """The callbacks of the core: copies, updates and evaluates models, and keeps the results."""
+@dataclass(frozen=True)
+class _Run:
+    """How the core runs an engine."""
 
-    def __init__(self, data: _TreeData) -> None:
-        self._data = data
+    engine: str
+    tags: IncrementalTags
+    n_jobs: int
+
+    def __call__(self, handler: _FoldEvaluator, model: Any, report: Any = None) -> dict[str, int]:
+        """Run the engine; return its cost."""
+        # Folds are placed already, and `_CallbackData.update` draws the random orders.
+        strategy = "revert" if self.tags.revertible and self.engine == "tree" else "auto"
+        options = TreeOptions(strategy, placement_seed=None, order_seed=None, n_jobs=self.n_jobs)
+        folds = handler.data.folds
+        return _core.callback_cv(self.engine, handler, model, folds, options, report)
+
+
+class _FoldEvaluator:
+    """The callbacks of the core: trains and evaluates models, and keeps the results."""
+
+    def __init__(self, data: _CallbackData, tags: IncrementalTags) -> None:
+        self.data = data
         self.results: dict[int, FoldResult] = {}
         self.score_seconds = 0.0
+        self.is_mergeable = tags.mergeable
+        self.depends_on_order = tags.depends_on_order
+        self.can_revert = tags.revertible
 
     def copy(self, model: Any) -> Any:
         return copy_estimator(model)
 
     def update(self, model: Any, positions: Positions) -> None:
-        self._data.update(model, positions)
+        self.data.update(model, positions)
+
+    def merge(self, model: Any, other: Any) -> None:
+        model.merge(other)
+
+    def save(self, model: Any) -> Any:
+        return model.save()
+
+    def revert(self, model: Any, saved: Any) -> None:
+        model.revert(saved)
 
     def evaluate(self, model: Any, positions: Positions) -> None:
         start = time.perf_counter()
-        self.results[int(positions[0])] = self._data.evaluate(model, positions)
+        self.results[int(positions[0])] = self.data.evaluate(model, positions)
         self.score_seconds += time.perf_counter() - start
 
 
 class _ModelCollector(_FoldEvaluator):
     """Keeps the models that reach the folds, instead of evaluating them."""
 
-    def __init__(self, data: _TreeData) -> None:
-        super().__init__(data)
+    def __init__(self, data: _CallbackData, tags: IncrementalTags) -> None:
+        super().__init__(data, tags)
         self.models: dict[int, Any] = {}
 
     def evaluate(self, model: Any, positions: Positions) -> None:
@@ -260,52 +382,48 @@ class _ModelCollector(_FoldEvaluator):
         self.models[int(positions[0])] = copy_estimator(model)
 
 
-def _evaluate_span(model: Any, data: _TreeData, n_jobs: int, report: Any = None) -> _SpanResult:
+def _evaluate_span(model: Any, data: _CallbackData, run: _Run, report: Any = None) -> _SpanResult:
     """Evaluate all folds of ``data``, given a model trained on all the others."""
-    if len(data.starts) == 2:
+    if len(data.starts) == 2 and data.splits is None:
         positions = np.arange(data.starts[1])
         start = time.perf_counter()
         results = [data.evaluate(model, positions)]
         cost = {"rows_evaluated": len(positions)}
         return _SpanResult(results, cost, time.perf_counter() - start)
-    handler = _FoldEvaluator(data)
-    cost = _core.callback_tree(handler, model, data.folds, _as_placed(n_jobs), report)
+    handler = _FoldEvaluator(data, run.tags)
+    cost = run(handler, model, report)
     results = [handler.results[int(start)] for start in data.starts[:-1]]
     return _SpanResult(results, cost, handler.score_seconds)
 
 
-def _tree_in_processes(model: Any, data: _TreeData, n_jobs: int) -> _SpanResult:
+def _tree_in_processes(model: Any, data: _CallbackData, run: _Run) -> _SpanResult:
     """Run the top of the tree here, and every subtree below it in some process.
 
     The nodes at one depth of the tree are taken for folds: TreeCV over these is the top of the
     tree, and yields the models that the subtrees start from.
     """
-    n_folds = len(data.starts) - 1
+    n_folds, n_jobs = len(data.starts) - 1, run.n_jobs
     depth = min(math.ceil(math.log2(2 * n_jobs)), int(math.log2(n_folds)))
     ends = _frontier(n_folds, depth)
-    top = replace(data, starts=data.starts[ends])
-    collector = _ModelCollector(top)
-    top_cost = _core.callback_tree(collector, model, top.folds, _as_placed(n_jobs))
+    collector = _ModelCollector(replace(data, starts=data.starts[ends]), run.tags)
+    top_cost = run(collector, model)
     top_cost.pop("rows_evaluated")
     jobs = [
-        delayed(_evaluate_span)(collector.models[int(data.starts[a])], data.span(a, b), 1)
+        delayed(_evaluate_span)(
+            collector.models[int(data.starts[a])], data.span(a, b), replace(run, n_jobs=1)
+        )
         for a, b in pairwise(ends)
     ]
     parts: list[_SpanResult] = Parallel(n_jobs=n_jobs)(jobs)
     cost: Counter[str] = Counter(top_cost)
-    for part in parts:
-        cost.update({name: count for name, count in part.cost.items() if name != "fits"})
-    cost["peak_models"] = max(part.cost.get("peak_models", 1) for part in parts) * n_jobs
+    for span in parts:
+        cost.update({name: count for name, count in span.cost.items() if name != "fits"})
+    cost["peak_models"] = max(span.cost.get("peak_models", 1) for span in parts) * n_jobs
     return _SpanResult(
-        results=[fold for part in parts for fold in part.results],
+        results=[fold for span in parts for fold in span.results],
         cost=dict(cost),
-        score_seconds=sum(part.score_seconds for part in parts),
+        score_seconds=sum(span.score_seconds for span in parts),
     )
-
-
-def _as_placed(n_jobs: int) -> TreeOptions:
-    """Options for folds that are placed already; `_TreeData.update` draws the random orders."""
-    return TreeOptions("auto", placement_seed=None, order_seed=None, n_jobs=n_jobs)
 
 
 def _frontier(n_folds: int, depth: int) -> list[int]:
@@ -327,41 +445,3 @@ def _take(values: Any, rows: NDArray[np.int64]) -> Any:
 
 def _is_run(rows: NDArray[np.int64]) -> bool:
     return bool((np.diff(rows) == 1).all())
-
-
-def copy_estimator(estimator: Any) -> Any:
-    """Copy a fitted estimator so that training the copy leaves the original unchanged.
-
-    Immutable values are shared, arrays are copied as arrays, and only the rest goes through the
-    general and slow `copy.deepcopy`, as do estimators that define how they are copied or pickled.
-    """
-    kind = type(estimator)
-    if any(_overrides(kind, name) for name in _COPY_PROTOCOL):
-        return copy.deepcopy(estimator)
-    copied: Any = object.__new__(kind)
-    memo: dict[int, Any] = {id(estimator): copied}
-    for name, value in vars(estimator).items():
-        if value is None or isinstance(value, _IMMUTABLE):
-            copied.__dict__[name] = value
-        elif type(value) is np.ndarray and value.dtype.kind != "O":
-            copied.__dict__[name] = memo.setdefault(id(value), value.copy(order="K"))
-        else:
-            copied.__dict__[name] = copy.deepcopy(value, memo)
-    return copied
-
-
-def _overrides(kind: type, name: str) -> bool:
-    known = (getattr(object, name, None), getattr(BaseEstimator, name, None))
-    return getattr(kind, name, None) not in known
-
-
-_COPY_PROTOCOL = (
-    "__deepcopy__",
-    "__getstate__",
-    "__reduce__",
-    "__reduce_ex__",
-    "__setstate__",
-    "__slots__",
-)
-
-_IMMUTABLE = (bool, int, float, complex, str, bytes, np.generic)
