@@ -14,6 +14,7 @@ Out-of-fold predictions for every sample, whatever the estimator; scores are com
 from ._core import __version__
 from ._folds import Folds, Splits
 from ._incremental import IncrementalLearner, IncrementalTags
+from ._learning_curve import learning_curve
 from ._permutation import permutation_test_score
 from ._result import CVResult
 from ._validation_curve import validation_curve
@@ -59,6 +60,7 @@ __all__ = [
     "diagnostics",
     "dump_libsvm",
     "iter_libsvm",
+    "learning_curve",
     "load_libsvm",
     "nested_cross_validate",
     "open_libsvm",

@@ -32,7 +32,13 @@ Codes = NDArray[np.uint32]
 
 
 def resolve_cv(
-    cv: Any, X: Any, y: Any = None, *, classifier: bool = False, **split_params: Any
+    cv: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    classifier: bool = False,
+    keeps_order: bool = False,
+    **split_params: Any,
 ) -> Folds | Splits:
     """Read ``cv`` as folds of the samples of ``X``.
 
@@ -46,6 +52,9 @@ def resolve_cv(
         Arguments of the splitter.
     classifier : bool, default=False
         Whether an integer means stratified folds.
+    keeps_order : bool, default=False
+        Whether the order of the rows within a training set matters. `Folds` have them in increasing
+        order.
     **split_params
         More arguments of the splitter, such as ``groups``; those that are None are left out.
 
@@ -91,8 +100,8 @@ def resolve_cv(
         return _from_stratified(cv, X, y)
     if hasattr(cv, "split"):
         given = {name: value for name, value in split_params.items() if value is not None}
-        return _from_pairs(cv.split(X, y, **given), n_samples)
-    return _from_pairs(cv, n_samples)
+        cv = cv.split(X, y, **given)
+    return _from_pairs(cv, n_samples, keeps_order=keeps_order)
 
 
 def _from_number(n_folds: int, X: Any, y: Any, classifier: bool) -> Folds | Splits:
@@ -217,7 +226,9 @@ def _from_labels(labels: NDArray[Any], n_samples: int) -> Folds:
     return Folds.from_labels(codes.astype(np.int64), len(names))
 
 
-def _from_pairs(pairs: Iterable[tuple[Any, Any]], n_samples: int) -> Folds | Splits:
+def _from_pairs(
+    pairs: Iterable[tuple[Any, Any]], n_samples: int, *, keeps_order: bool = False
+) -> Folds | Splits:
     splits = [_as_pair(pair, number, n_samples) for number, pair in enumerate(pairs)]
     if not splits:
         raise ValueError(f"cv: there are no splits. {NO_FITS}")
@@ -228,6 +239,7 @@ def _from_pairs(pairs: Iterable[tuple[Any, Any]], n_samples: int) -> Folds | Spl
             or len(train) + len(test) != n_samples
             or not _is_complement(train, test, n_samples)
             or (labels[test] >= 0).any()
+            or (keeps_order and (np.diff(train) < 0).any())
         ):
             return Splits(n_samples, splits)
         labels[test] = number

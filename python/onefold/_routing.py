@@ -58,6 +58,7 @@ def route(
     cv: Any,
     scorer: Any,
     groups: Any = None,
+    fit_method: str = "fit",
 ) -> Routed:
     """Route arguments as scikit-learn's functions do.
 
@@ -72,6 +73,8 @@ def route(
         that does not score.
     groups : array-like, optional
         For the splitter; an error where metadata is routed, and groups are among ``params``.
+    fit_method : str, default="fit"
+        The method that trains the estimator.
     """
     if not is_routing():
         return Routed(dict(params), {"groups": groups})
@@ -83,7 +86,7 @@ def route(
     router = MetadataRouter(owner=owner)
     consumers = {
         "splitter": (cv, "split"),
-        "estimator": (estimator, "fit"),
+        "estimator": (estimator, fit_method),
         "scorer": (scorer, "score"),
     }
     for name, (which, method) in consumers.items():
@@ -97,7 +100,8 @@ def route(
             unrequested_params=error.unrequested_params,
             routed_params=error.routed_params,
         ) from None
-    return Routed(dict(routed.estimator.fit), dict(routed.splitter.split), routed.scorer.score)
+    fit = dict(getattr(routed.estimator, fit_method))
+    return Routed(fit, dict(routed.splitter.split), routed.scorer.score)
 
 
 def scorer_params(

@@ -332,12 +332,14 @@ def make_task(
     params: dict[str, Any] | None,
     verbose: int,
     owner: str | None = None,
+    fit_method: str = "fit",
+    keeps_order: bool = False,
     **keywords: Any,
 ) -> Task:
     """Check and route the arguments of a function, and put them into one task.
 
-    ``owner`` is the name of the function, for messages about metadata. Other keywords are those of
-    `Task`.
+    ``owner`` is the name of the function, for messages about metadata, which ``fit_method`` of the
+    estimator may request; ``keeps_order`` as in `resolve_cv`. Other keywords are those of `Task`.
     """
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must have a fit method, got {estimator!r}")
@@ -353,8 +355,10 @@ def make_task(
     scorer = check_scoring(estimator, scoring=scoring) if is_routed else None
     given = dict(params or {})
     owner = owner or ("cross_val_predict" if required else "cross_validate")
-    routed = route(given, owner=owner, estimator=estimator, cv=cv, scorer=scorer, groups=groups)
-    folds = resolve_cv(cv, X, y, classifier=is_classifier(estimator), **routed.split)
+    consumers = {"estimator": estimator, "cv": cv, "scorer": scorer}
+    routed = route(given, owner=owner, groups=groups, fit_method=fit_method, **consumers)
+    kind: dict[str, bool] = {"classifier": is_classifier(estimator), "keeps_order": keeps_order}
+    folds = resolve_cv(cv, X, y, **kind, **routed.split)
     weights = as_weights(_only_one(sample_weight, routed.fit), n_samples)
     problem = Problem(Data(X, y, weights, keywords["n_jobs"]), folds)
     if required is not None and not _is_permutation(folds.rows, n_samples):

@@ -290,7 +290,7 @@ def test_the_result_says_when_another_training_was_evaluated():
         (MultinomialNB(), {"batch_size": 0}, "batch_size must be at least 1, got 0"),
         (MultinomialNB(), {"batch_size": 2.5}, "batch_size must be a whole number, got 2.5"),
         (MultinomialNB(), {"batch_size": "all"}, "batch_size must be a whole number, got 'all'"),
-        (MultinomialNB(), {"params": {"a": 1}}, "it has no fit to pass params to"),
+        (MultinomialNB(), {"params": {"a": 1}}, "MultinomialNB.partial_fit takes no a"),
         (Diary(), {"sample_weight": WEIGHTS}, "Diary.partial_fit takes no sample_weight"),
         (MultinomialNB(), {"cv": N + 1}, f"cv={N + 1}"),
     ],

@@ -23,6 +23,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params
 
 from .. import _core
 from .._folds import Folds, Splits
@@ -102,10 +103,10 @@ def why_not_callback(candidate: Candidate, task: Task) -> str | None:
     estimator = candidate.estimator
     if not hasattr(estimator, "partial_fit"):
         return f"{candidate.name} has no partial_fit"
-    if task.fit_params:
-        return "it has no fit to pass params to"
-    if task.data.weights is not None and not takes(estimator.partial_fit, "sample_weight"):
-        return f"{candidate.name}.partial_fit takes no sample_weight"
+    given = [*task.fit_params, *(["sample_weight"] if task.data.weights is not None else [])]
+    for keyword in given:
+        if not takes(estimator.partial_fit, keyword):
+            return f"{candidate.name}.partial_fit takes no {keyword}"
     return None
 
 
@@ -183,6 +184,13 @@ def _scores_follow(estimator: Any, task: Task) -> bool:
     return all(is_mean(scorer, estimator) for scorer in task.scorers.values())
 
 
+def _params(task: Task) -> dict[str, Any]:
+    """Arguments of ``partial_fit`` besides rows, targets and classes, of all samples."""
+    if task.data.weights is None:
+        return task.fit_params
+    return task.fit_params | {"sample_weight": task.data.weights}
+
+
 def class_keywords(estimator: Any, y: Any) -> dict[str, Any]:
     """Arguments of ``partial_fit`` besides rows: all classes, if it takes them."""
     if not is_classifier(estimator) or not takes(estimator.partial_fit, "classes"):
@@ -201,7 +209,6 @@ class _CallbackData:
 
     X: Any
     y: Any
-    weights: Any
     order: Positions
     """The row of X at each position."""
     starts: Positions
@@ -212,6 +219,9 @@ class _CallbackData:
     """The first position within the whole tree: random orders are keyed by it."""
     scorer: FoldScorer
     keywords: dict[str, Any]
+    """Arguments of every ``partial_fit``."""
+    params: dict[str, Any]
+    """More of them; arrays with one entry per row are cut."""
     batch_size: int | None
     seed: int | None
     keeps_models: bool
@@ -253,10 +263,10 @@ class _CallbackData:
         return {
             "X": data.X,
             "y": data.y,
-            "weights": data.weights,
             "offset": 0,
             "scorer": FoldScorer.answers_only(task) if scores_follow else FoldScorer.of(task),
             "keywords": class_keywords(estimator, data.y),
+            "params": _params(task),
             "batch_size": task.options.get("batch_size"),
             "keeps_models": task.return_estimator,
         }
@@ -277,7 +287,7 @@ class _CallbackData:
             self,
             X=_take(self.X, rows),
             y=None if self.y is None else _take(self.y, rows),
-            weights=None if self.weights is None else self.weights[rows],
+            params=_check_method_params(self.X, self.params, rows),
             order=np.arange(len(rows)),
             starts=self.starts[first : last + 1] - begin,
             offset=self.offset + int(begin),
@@ -294,8 +304,8 @@ class _CallbackData:
         for start in range(0, len(rows), size):
             batch = rows[start : start + size]
             targets = () if self.y is None else (_take(self.y, batch),)
-            weights = {} if self.weights is None else {"sample_weight": self.weights[batch]}
-            model.partial_fit(_take(self.X, batch), *targets, **self.keywords, **weights)
+            params = _check_method_params(self.X, self.params, batch)
+            model.partial_fit(_take(self.X, batch), *targets, **self.keywords, **params)
 
     def evaluate(self, model: Any, positions: Positions) -> FoldResult:
         """Evaluate a model on held-out rows."""

@@ -9,6 +9,7 @@ NAMES = (
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
+    "learning_curve",
     "permutation_test_score",
     "validation_curve",
 )
