@@ -435,7 +435,6 @@ EXPECTED_FAILURES = {
         ("check_dtype_object", "check_estimators_empty_data_messages"), WORDS
     ),
     "StackingClassifier": {"check_fit2d_1sample": WORDS},
-    "TunedThresholdClassifierCV": {"check_fit2d_1feature": "scikit-learn's fails, too"},
 }
 
 
@@ -450,4 +449,12 @@ EXPECTED_FAILURES = {
     expected_failed_checks=lambda own: EXPECTED_FAILURES.get(type(own).__name__, {}),
 )
 def test_scikit_learns_checks(estimator, check):
-    check(estimator)
+    try:
+        check(estimator)
+    except Exception:
+        # Some checks have too few rows to tune a threshold: then scikit-learn's class fails, too.
+        if not isinstance(estimator, onefold.TunedThresholdClassifierCV):
+            raise
+        own = {name: v for name, v in estimator.get_params(deep=False).items() if name != "engine"}
+        with pytest.raises((AssertionError, ValueError)):
+            check(model_selection.TunedThresholdClassifierCV(**own))

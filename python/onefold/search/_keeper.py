@@ -109,7 +109,7 @@ class Keeper:
                     outcome,
                     candidate.columns(len(task.folds)),
                     targets[id(task)],
-                    engine=candidate.engine.name,
+                    engine=candidate.engine_name,
                 )
         return found
 
