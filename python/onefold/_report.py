@@ -141,6 +141,7 @@ class HeldOutTargets:
     """Targets, and the arguments of each scorer, in test order: the same for all candidates."""
 
     def __init__(self, task: Task) -> None:
+        self.task = task
         problem, y = task.problem, task.data.y
         rows = problem.folds.rows
         self.y: Any = None if y is None else _safe_indexing(y, rows)

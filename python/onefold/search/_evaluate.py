@@ -58,8 +58,8 @@ class Evaluated:
     """The loss of every held-out row in test order, where they are kept for comparisons."""
     outcome: Outcome | None = None
     """Its held-out answers, where they are kept."""
-    task: Task | None = None
-    """What the outcome is the answer to."""
+    targets: HeldOutTargets | None = None
+    """The targets of the held-out rows, where the answers are kept."""
     names_metrics: bool = True
     """Whether some fold was scored; otherwise only the caller has named the metrics."""
 
@@ -99,6 +99,10 @@ class Evaluation:
         return [self.candidates[position] for position in sorted(self.candidates)]
 
 
+OnOutcome = Callable[[int, Evaluated, Outcome, HeldOutTargets, Losses | None], None]
+"""Takes the position of a candidate, what is known of it, its held-out answers and losses."""
+
+
 def evaluate(
     estimators: list[Any],
     task: Task,
@@ -107,7 +111,7 @@ def evaluate(
     engine: str,
     return_when_interrupted: bool,
     hooks: Sequence[Sequence[FoldHook]] | None = None,
-    on_outcome: Callable[[int, Evaluated, Outcome, Task, Losses | None], None] | None = None,
+    on_outcome: OnOutcome | None = None,
     on_scored: Callable[[int, Evaluated], None] | None = None,
 ) -> Evaluation:
     """Cross-validate all candidates of a search.
@@ -123,7 +127,7 @@ def evaluate(
         Whether Ctrl-C ends the evaluation in order, once a candidate is finished.
     hooks : sequence, optional
         Callbacks of every fold of every candidate.
-    on_outcome : callable (position, evaluated, outcome, task, losses), optional
+    on_outcome : callable (position, evaluated, outcome, targets, losses), optional
         Called with the held-out answers of every candidate that is finished, and with its losses.
     on_scored : callable (position, evaluated), optional
         Called for every candidate that is finished.
@@ -152,7 +156,7 @@ def evaluate(
                 found.candidates[positions[number]] = scored
                 if on_outcome is not None:
                     own_losses = losses(plans[number].estimator, targets.y, outcome.answers)
-                    on_outcome(positions[number], scored, outcome, task, own_losses)
+                    on_outcome(positions[number], scored, outcome, targets, own_losses)
                 if on_scored is not None:
                     on_scored(positions[number], scored)
                 # Pooled scores come with a warning of their own.

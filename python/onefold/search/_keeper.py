@@ -53,15 +53,15 @@ class Keeper:
         position: int,
         candidate: Evaluated,
         outcome: Outcome,
-        task: Task,
+        targets: HeldOutTargets,
         losses: Losses | None,
     ) -> None:
         """Keep what an engine found about a candidate, as far as there is memory for it."""
         if self._keep is None:
             return
         self._add_losses(candidate, losses)
-        candidate.outcome, candidate.task = outcome, task
-        size = _size(outcome, task)
+        candidate.outcome, candidate.targets = outcome, targets
+        size = _size(outcome, targets.task)
         self._answer_bytes += size
         heapq.heappush(self._held, (self._score(candidate), -position, size, candidate))
         while self._answer_bytes > (1 - LOSS_FRACTION) * MAX_KEPT_BYTES:
@@ -91,16 +91,14 @@ class Keeper:
 
     def results(self, finished: list[Evaluated], best: int | None) -> dict[int, CVResult]:
         """The results of the candidates that are kept, by position."""
-        targets: dict[int, HeldOutTargets] = {}
         kept = range(len(finished)) if self._keep == "all" else [] if best is None else [best]
         found = {}
         for position in kept:
             candidate = finished[position]
-            outcome, task = candidate.outcome, candidate.task
-            if outcome is None or task is None:
+            outcome, targets = candidate.outcome, candidate.targets
+            if outcome is None or targets is None:
                 continue
-            if id(task) not in targets:
-                targets[id(task)] = HeldOutTargets(task)
+            task = targets.task
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the folds were scored with the same warnings
                 found[position] = result_of_columns(
@@ -108,7 +106,7 @@ class Keeper:
                     task,
                     outcome,
                     candidate.columns(len(task.folds)),
-                    targets[id(task)],
+                    targets,
                     engine=candidate.engine_name,
                 )
         return found
