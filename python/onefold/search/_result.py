@@ -123,7 +123,7 @@ class SearchResult:
             has_groups=task.has_groups,
             results=results,
             candidate_losses=[
-                own.losses if own.task is not None and own.task.folds is task.folds else None
+                own.losses if own.targets and own.targets.task.folds is task.folds else None
                 for own in finished
             ],
         )
