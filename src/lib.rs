@@ -30,6 +30,7 @@
 //! | [`tree`] | TreeCV: k-fold of incremental learners for at most log2(2k) trainings |
 //! | [`merge`] | k-fold of mergeable models: every row is learnt about once |
 //! | [`refit`] | the standard method: one training per fold |
+//! | [`scaling`] | affine scalers of the columns, fitted to every training set |
 //! | [`svm`] | support vector machines, cross-validated by alpha seeding |
 //! | [`virtual_cv`] | least squares, ridge and kernel ridge: all folds from one factorisation |
 //! | [`learners`] | incremental learners, one per file, and their contract with the engines |
@@ -46,6 +47,7 @@ mod linalg;
 pub mod merge;
 pub mod refit;
 pub mod runtime;
+pub mod scaling;
 pub mod svm;
 pub mod tree;
 pub mod virtual_cv;

@@ -10,6 +10,7 @@ mod incremental;
 mod learners;
 mod libsvm;
 mod run;
+mod scaling;
 mod svm;
 mod virtual_cv;
 
@@ -37,6 +38,8 @@ mod _core {
     use super::learners::PyLearner;
     #[pymodule_export]
     use super::libsvm::{LibsvmReader, convert_libsvm, dump_libsvm, load_libsvm};
+    #[pymodule_export]
+    use super::scaling::training_moments;
     #[pymodule_export]
     use super::svm::{svm_decide, svm_fit, svm_kfold, svm_vote};
     #[pymodule_export]

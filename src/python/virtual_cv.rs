@@ -1,5 +1,7 @@
 //! Virtual k-fold as Python sees it.
 
+use std::sync::Arc;
+
 use ndarray::{Array3, Array4};
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyReadonlyArray1, PyReadonlyArray2,
@@ -10,41 +12,38 @@ use pyo3::types::PyList;
 use super::convert::{RowsArg, dense};
 use super::incremental::ResamplingArg;
 use super::run::run;
+use super::scaling::{ScalingArg, to_scaling};
 use crate::data::{Dataset, Rows};
-use crate::virtual_cv::{
-    Cutoff, KernelRidge, LinearModel, MeanSquaredErrors, Model, Scaler, Virtual,
-};
+use crate::virtual_cv::{Cutoff, KernelRidge, LinearModel, MeanSquaredErrors, Model, Virtual};
 use crate::{Error, Resampling, Result};
 
-/// Least squares: penalties, an intercept or none, a scaler in front or none.
+/// Least squares: penalties, an intercept or none, a scaling per fold or none.
 #[pyclass(frozen, module = "onefold._core", name = "LeastSquares")]
 #[derive(Debug)]
 pub(super) struct PyLeastSquares(Vec<LinearModel>);
 
 #[pymethods]
 impl PyLeastSquares {
-    /// `scaler` is `(with_mean, with_std)` of a `StandardScaler`; `cutoff` is the ratio to the largest
-    /// singular value up to which others are small, and whether these are set to zero.
+    /// `scaling` is the shift (or none) and the scale of all rows and of every fold; `cutoff` is the
+    /// ratio to the largest singular value up to which others are small, and whether these are set to
+    /// zero.
     #[new]
-    #[pyo3(signature = (alphas, *, intercept=true, scaler=None, cutoff=None))]
+    #[pyo3(signature = (alphas, *, intercept=true, scaling=None, cutoff=None))]
     fn new(
         alphas: Vec<f64>,
         intercept: bool,
-        scaler: Option<(bool, bool)>,
+        scaling: Option<ScalingArg<'_>>,
         cutoff: Option<(f64, bool)>,
-    ) -> Self {
-        let scaler = scaler.map(|(with_mean, with_std)| Scaler {
-            with_mean,
-            with_std,
-        });
+    ) -> PyResult<Self> {
+        let scaling = scaling.map(to_scaling).transpose()?.map(Arc::new);
         let cutoff = cutoff.map(|(ratio, truncates)| Cutoff { ratio, truncates });
         let model = |alpha| LinearModel {
             alpha,
             fit_intercept: intercept,
-            scaler,
+            scaling: scaling.clone(),
             cutoff,
         };
-        Self(alphas.into_iter().map(model).collect())
+        Ok(Self(alphas.into_iter().map(model).collect()))
     }
 
     fn __repr__(&self) -> String {

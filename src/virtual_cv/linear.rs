@@ -3,13 +3,13 @@
 use super::collect::{Collector, par_each};
 use super::eliminate::{eliminate, eliminate_all};
 use super::held_out::{n_removed, training_rows};
-use super::model::Scaler;
 use super::primal::Primal;
 use super::problem::{LinearProblem, RidgePath};
 use super::refit::Fitted;
 use super::scaled::Scaled;
 use crate::data::Layout;
 use crate::runtime::memory;
+use crate::scaling::FoldScaling;
 use crate::{Monitor, Resampling, Result};
 
 impl<R: Layout> LinearProblem<'_, R> {
@@ -34,11 +34,11 @@ impl<R: Layout> LinearProblem<'_, R> {
         let is_dual = p >= n && !collector.needs_coefficients();
         self.check_memory(is_dual)?;
         let has_zero_weights = self.targets.has_zero_weights();
-        let run_scaled = |scaler: Scaler, collector: S| {
+        let run_scaled = |scaling: &FoldScaling, collector: S| {
             let scaled = if is_dual {
                 None
             } else {
-                Scaled::new(self, scaler, path, folds, monitor)?
+                Scaled::new(self, scaling, path, folds, monitor)?
             };
             par_each(k, collector, monitor, &|fold, collector| {
                 let fitted = match &scaled {
@@ -53,11 +53,8 @@ impl<R: Layout> LinearProblem<'_, R> {
         };
         // Rows of zero weight are predicted, and may lie outside the span of the others.
         let is_rank_deficient = p >= n || has_zero_weights;
-        // The bound for standardised columns holds for centred rows without weights.
-        let has_bound = path.fit_intercept && !self.targets.is_weighted();
-        let is_cut = path.cutoff.is_some() && !has_bound;
-        if let Some(scaler) = path.effective_scaler(is_rank_deficient || is_cut) {
-            return run_scaled(scaler, collector);
+        if let Some(scaling) = path.effective_scaling(is_rank_deficient) {
+            return run_scaled(scaling, collector);
         }
         if is_dual && !has_zero_weights {
             return match self.dual(path, monitor)? {
@@ -70,8 +67,8 @@ impl<R: Layout> LinearProblem<'_, R> {
         };
         if primal.min_eigenvalue >= 1.0 {
             // No fold is known to stay above the cut-off.
-            return match path.effective_scaler(true) {
-                Some(scaler) => run_scaled(scaler, collector),
+            return match path.effective_scaling(true) {
+                Some(scaling) => run_scaled(scaling, collector),
                 None => par_each(k, collector, monitor, &refit_fold),
             };
         }

@@ -14,7 +14,7 @@
 //! | l < p | (I − H_DD) r_D⁽⁻ᴰ⁾ = r_D | `eliminate` |
 //! | l ≥ p | (XᵀX + λI − X_DᵀX_D) θ⁽⁻ᴰ⁾ = Xᵀy − X_Dᵀy_D | `downdate` |
 //! | p ≥ n, or a kernel | C_DD r_D⁽⁻ᴰ⁾ = c_D, C = (K + λI)⁻¹, c = Cy | `dual` |
-//! | with a scaler in front | the same moments, one decomposition per fold | `scaled` |
+//! | a scaling per fold | the same moments, one decomposition per fold | `scaled` |
 //! | 1 − h ≈ 0, rank lost | the training rows, by QR | `refit` |
 //!
 //! Coordinates in which XᵀX is diagonal (`spectrum`) serve every λ. The intercept is one more,
@@ -74,7 +74,7 @@ mod spectrum;
 
 pub use collect::{MeanSquaredErrors, Undetermined};
 pub use diagnostics::Diagnostics;
-pub use model::{Cutoff, Family, KernelRidge, LinearModel, Model, Scaler};
+pub use model::{Cutoff, Family, KernelRidge, LinearModel, Model};
 
 use ndarray::{Array3, Array4, Axis};
 
@@ -105,10 +105,10 @@ impl<M: Model> Engine<M> for Virtual {
             if families.contains(&family) {
                 continue;
             }
-            families.push(family);
             let members: Vec<usize> = (0..candidates.len())
                 .filter(|&i| candidates[i].family() == family)
                 .collect();
+            families.push(family);
             let path: Vec<&M> = members.iter().map(|&i| candidates[i]).collect();
             let predictions = self.predictions(&path, data, folds, monitor)?;
             for (number, &member) in members.iter().enumerate() {
@@ -186,25 +186,25 @@ impl Virtual {
         Ok(found)
     }
 
-    /// Leverages and leave-one-out residuals of a model without a scaler.
+    /// Leverages and leave-one-out residuals of a model without a scaling.
     pub fn diagnostics(
         &self,
         model: &LinearModel,
         data: &Dataset<'_>,
         monitor: &Monitor,
     ) -> Result<Diagnostics> {
-        if model.scaler.is_some() {
+        if model.scaling.is_some() {
             return Err(Error::Parameter {
                 name: "model",
-                rule: "without a scaler",
-                value: "one with a scaler".into(),
+                rule: "without a scaling",
+                value: "one with a scaling".into(),
             });
         }
         let normalized = NormalizedTargets::new(data)?;
         let path = RidgePath {
             alphas: alphas(&[model], normalized.weight_unit)?,
             fit_intercept: model.fit_intercept,
-            scaler: None,
+            scaling: None,
             cutoff: model.cutoff,
         };
         let targets = normalized.view();
@@ -290,13 +290,16 @@ fn run<M: Model, S: Collector>(
     match candidates[0].family() {
         Family::Linear {
             fit_intercept,
-            scaler,
+            scaling,
             cutoff,
         } => {
+            if let Some(scaling) = &scaling {
+                scaling.check(folds.n_splits(), data.n_features())?;
+            }
             let path = RidgePath {
                 alphas,
                 fit_intercept,
-                scaler,
+                scaling,
                 cutoff,
             };
             with_layout!(data, |examples| {

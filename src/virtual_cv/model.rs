@@ -1,14 +1,18 @@
 //! The candidates of virtual k-fold.
 
+use std::sync::Arc;
+
+use crate::scaling::FoldScaling;
+
 /// Ridge regression; without a penalty ordinary least squares, which is the default.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinearModel {
     /// λ of λ‖β‖².
     pub alpha: f64,
     /// Whether there is an intercept: unpenalised, estimated in every fold.
     pub fit_intercept: bool,
-    /// A scaler of the columns, fitted to the training rows of every fold.
-    pub scaler: Option<Scaler>,
+    /// The scaling of the columns in every fold.
+    pub scaling: Option<Arc<FoldScaling>>,
     /// The rule for small singular values; `None` if rounding alone decides which of them are zero.
     pub cutoff: Option<Cutoff>,
 }
@@ -18,26 +22,8 @@ impl Default for LinearModel {
         Self {
             alpha: 0.0,
             fit_intercept: true,
-            scaler: None,
+            scaling: None,
             cutoff: None,
-        }
-    }
-}
-
-/// scikit-learn's `StandardScaler` in front of the model. It ignores weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scaler {
-    /// Subtract the mean.
-    pub with_mean: bool,
-    /// Divide by the standard deviation, unless the column is constant.
-    pub with_std: bool,
-}
-
-impl Default for Scaler {
-    fn default() -> Self {
-        Self {
-            with_mean: true,
-            with_std: true,
         }
     }
 }
@@ -69,14 +55,14 @@ impl Default for KernelRidge {
 }
 
 /// What candidates that share a factorisation have in common: everything but the penalty.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Family {
     /// Linear in the features.
     Linear {
         /// As in [`LinearModel`].
         fit_intercept: bool,
         /// As in [`LinearModel`].
-        scaler: Option<Scaler>,
+        scaling: Option<Arc<FoldScaling>>,
         /// As in [`LinearModel`].
         cutoff: Option<Cutoff>,
     },
@@ -101,7 +87,7 @@ impl Model for LinearModel {
     fn family(&self) -> Family {
         Family::Linear {
             fit_intercept: self.fit_intercept,
-            scaler: self.scaler,
+            scaling: self.scaling.clone(),
             cutoff: self.cutoff,
         }
     }

@@ -8,6 +8,7 @@ use super::refit::{Fitted, ROUNDING};
 use super::spectrum::Spectrum;
 use crate::data::{Layout, Row};
 use crate::linalg::{self, Mat, MatMut, MatRef};
+use crate::scaling::FoldScaling;
 use crate::{Monitor, Resampling, Result};
 
 /// The fit to all rows, in coordinates z that make it diagonal.
@@ -71,9 +72,9 @@ impl<'a, R: Layout> Primal<'a, R> {
             moments.all[(p + o, i)] - weight * offset[i] * target_mean[o]
         });
         let min_alpha = path.min_alpha() * unit * unit;
-        // Behind a scaler, the cut-off is one for standardised columns.
-        let is_scaled = path.scaler.is_some_and(|s| s.with_std);
-        let cutoff = path.cutoff.filter(|_| !is_scaled);
+        // Behind a scaler, the cut-off is one for scaled columns.
+        let scaling = path.scaling.as_deref().filter(|s| s.has_scale());
+        let cutoff = path.cutoff.filter(|_| scaling.is_none());
         let from_gram = Spectrum::from_gram(&gram, &products, min_alpha, cutoff, monitor)?;
         let is_from_gram = from_gram.is_some();
         let spectrum = if is_from_gram {
@@ -90,12 +91,17 @@ impl<'a, R: Layout> Primal<'a, R> {
             let r = r_factor(problem, &frame, (&offset, &target_mean), monitor)?;
             Spectrum::from_r_factor(&r, p, min_alpha, cutoff, monitor)?
         };
-        let standardized = path.cutoff.filter(|_| is_scaled);
-        let standardized = standardized
-            .map(|cutoff| standardized_min_eigenvalue(&gram, cutoff, monitor))
-            .transpose()?;
+        let scaled = match (path.cutoff, scaling) {
+            (Some(cutoff), Some(scaling)) => {
+                let n_folds = folds.n_splits();
+                Some(scaled_min_eigenvalue(
+                    &gram, cutoff, scaling, n_folds, monitor,
+                )?)
+            }
+            _ => None,
+        };
         Ok(spectrum.map(|spectrum| Self {
-            min_eigenvalue: standardized.unwrap_or_else(|| spectrum.min_eigenvalue(cutoff)),
+            min_eigenvalue: scaled.unwrap_or_else(|| spectrum.min_eigenvalue(cutoff)),
             vt_offset: (0..spectrum.vt.nrows())
                 .map(|i| (0..p).map(|j| spectrum.vt[(i, j)] * offset[j]).sum())
                 .collect(),
@@ -182,10 +188,16 @@ impl<'a, R: Layout> Primal<'a, R> {
     }
 }
 
-/// [`Spectrum::min_eigenvalue`] behind a scaler, from the centred Gram of rows without weights. With R
-/// the correlation matrix of all rows, the squared singular values of a fold of m rows are at least m
-/// times the eigenvalue times the smallest of R, and at most m times the number of columns.
-fn standardized_min_eigenvalue(gram: &Mat<f64>, cutoff: Cutoff, monitor: &Monitor) -> Result<f64> {
+/// [`Spectrum::min_eigenvalue`] behind a scaler, from the Gram of all rows. With R its correlation
+/// matrix and s the diagonal of the Gram of all rows in the scaling of a fold, the squared singular
+/// values of the fold are at least the eigenvalue times the smallest of R times min s, and at most Σ s.
+fn scaled_min_eigenvalue(
+    gram: &Mat<f64>,
+    cutoff: Cutoff,
+    scaling: &FoldScaling,
+    n_folds: usize,
+    monitor: &Monitor,
+) -> Result<f64> {
     let varying: Vec<usize> = (0..gram.nrows()).filter(|&j| gram[(j, j)] > 0.0).collect();
     let p = varying.len();
     let correlations = Mat::from_fn(p, p, |i, j| {
@@ -199,11 +211,18 @@ fn standardized_min_eigenvalue(gram: &Mat<f64>, cutoff: Cutoff, monitor: &Monito
         return Ok(0.0);
     };
     let smallest = smallest - f64::EPSILON * (p * p) as f64;
-    Ok(if smallest > 0.0 {
-        cutoff.ratio.powi(2) * p as f64 / smallest
-    } else {
-        f64::INFINITY
-    })
+    if smallest <= 0.0 {
+        return Ok(f64::INFINITY);
+    }
+    let mut largest_ratio = 0.0_f64;
+    for fold in 0..n_folds {
+        let scale = scaling.fold(fold).scale;
+        let squares = varying.iter().map(|&j| gram[(j, j)] * scale[j] * scale[j]);
+        let least = squares.clone().fold(f64::INFINITY, f64::min);
+        let ratio = squares.sum::<f64>() / least;
+        largest_ratio = largest_ratio.max(if ratio.is_nan() { f64::INFINITY } else { ratio });
+    }
+    Ok(cutoff.ratio.powi(2) * largest_ratio / smallest)
 }
 
 fn g_diagonal(spectrum: &Spectrum, alphas: &[f64], intercept: Option<f64>) -> Mat<f64> {

@@ -1,9 +1,11 @@
 //! Least-squares problems: rows, targets, weights and penalties.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use super::model::{Cutoff, Scaler};
+use super::model::Cutoff;
 use crate::data::{Dataset, Layout, Targets};
+use crate::scaling::FoldScaling;
 use crate::{Error, Result};
 
 /// Targets and square roots of weights, in units in which neither their squares nor sums of these
@@ -75,14 +77,6 @@ pub(super) struct WeightedTargets<'a> {
 }
 
 impl<'a> WeightedTargets<'a> {
-    /// The same targets without weights.
-    pub(super) fn unweighted(self) -> Self {
-        Self {
-            root_weights: None,
-            ..self
-        }
-    }
-
     /// y of a row.
     pub(super) fn row(&self, row: usize) -> &'a [f64] {
         &self.values[row * self.n_outputs..][..self.n_outputs]
@@ -127,7 +121,7 @@ pub(super) struct RidgePath {
     /// Every λ.
     pub(super) alphas: Vec<f64>,
     pub(super) fit_intercept: bool,
-    pub(super) scaler: Option<Scaler>,
+    pub(super) scaling: Option<Arc<FoldScaling>>,
     pub(super) cutoff: Option<Cutoff>,
 }
 
@@ -137,12 +131,13 @@ impl RidgePath {
         self.alphas.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The scaler, if it changes the predictions: an intercept absorbs any shift, and unpenalised
+    /// The scaling, if it changes the predictions: an intercept absorbs any shift, and unpenalised
     /// least squares any scale, unless the rows are `rank_deficient`. (A cut-off depends on the scale,
     /// but only in folds with singular values near it, which are refitted.)
-    pub(super) fn effective_scaler(&self, rank_deficient: bool) -> Option<Scaler> {
+    pub(super) fn effective_scaling(&self, rank_deficient: bool) -> Option<&FoldScaling> {
         let depends_on_scale = rank_deficient || self.alphas.iter().any(|&a| a > 0.0);
-        self.scaler
-            .filter(|s| (s.with_mean && !self.fit_intercept) || (s.with_std && depends_on_scale))
+        self.scaling.as_deref().filter(|s| {
+            (s.has_shift() && !self.fit_intercept) || (depends_on_scale && s.has_scale())
+        })
     }
 }

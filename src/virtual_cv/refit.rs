@@ -44,7 +44,7 @@ impl<R: Layout> LinearProblem<'_, R> {
         }
         let (p, q) = (self.rows.n_features(), self.targets.n_outputs);
         let (raw_frame, unit) = self
-            .training_frame(path, train)
+            .training_frame(path, train, fold)
             .ok_or_else(|| undetermined("its columns differ in scale by more than 1e140"))?;
         let frame = AffineFrame {
             scale: raw_frame.scale.iter().map(|s| s * unit).collect(),
@@ -82,30 +82,28 @@ impl<R: Layout> LinearProblem<'_, R> {
 
     /// The centring and scaling of the columns in training, and the unit of [`Self::unit`]; `None` if
     /// there is no such unit.
-    fn training_frame(&self, path: &RidgePath, train: &[usize]) -> Option<(AffineFrame, f64)> {
+    fn training_frame(
+        &self,
+        path: &RidgePath,
+        train: &[usize],
+        fold: usize,
+    ) -> Option<(AffineFrame, f64)> {
         let p = self.rows.n_features();
         let mut frame = AffineFrame::identity(p);
-        let scaler = path.scaler.filter(|s| s.with_mean || s.with_std);
-        if let Some(scaler) = scaler {
-            let mean = self.mean(train, |_| 1.0);
-            if scaler.with_std {
-                let variance = self.variance(train, &mean);
-                if variance.iter().any(|v| !v.is_finite()) {
-                    return None;
-                }
-                let n = train.len() as f64;
-                frame.scale = (0..p)
-                    .map(|j| standard_deviation(n, mean[j], variance[j]).recip())
-                    .collect();
+        let scaling = path.scaling.as_deref().map(|scaling| scaling.fold(fold));
+        if let Some(scaling) = scaling {
+            if !scaling.is_regular() {
+                return None;
             }
-            if scaler.with_mean {
-                frame.shift = mean;
+            frame.scale = scaling.scale.to_vec();
+            if let Some(shift) = scaling.shift {
+                frame.shift = shift.to_vec();
             }
         }
         if path.fit_intercept {
-            frame.shift = self.mean(train, |row| self.targets.weight(row));
+            frame.shift = self.mean(train);
         }
-        let is_centred = path.fit_intercept || scaler.is_some_and(|s| s.with_mean);
+        let is_centred = path.fit_intercept || scaling.is_some_and(|s| s.shift.is_some());
         let (unit, sizes) = self.unit(&frame, train)?;
         for (j, size) in sizes.into_iter().enumerate() {
             if is_centred && size <= ROUNDING * frame.shift[j].abs() * frame.scale[j] {
@@ -116,7 +114,8 @@ impl<R: Layout> LinearProblem<'_, R> {
     }
 
     /// The weighted means of the columns, with one step of iterative refinement.
-    fn mean(&self, rows: &[usize], weight: impl Fn(usize) -> f64) -> Vec<f64> {
+    fn mean(&self, rows: &[usize]) -> Vec<f64> {
+        let weight = |row: usize| self.targets.weight(row);
         let total: f64 = rows.iter().map(|&row| weight(row)).sum();
         let mut mean = vec![0.0; self.rows.n_features()];
         for round in 0..2 {
@@ -134,20 +133,6 @@ impl<R: Layout> LinearProblem<'_, R> {
             mean.iter_mut().zip(&step).for_each(|(m, s)| *m += s);
         }
         mean
-    }
-
-    /// The variances of the columns about `mean`.
-    fn variance(&self, rows: &[usize], mean: &[f64]) -> Vec<f64> {
-        let frame = AffineFrame::shifted(mean.to_vec());
-        let mut centred = vec![0.0; mean.len()];
-        let mut variance = vec![0.0; mean.len()];
-        for &row in rows {
-            frame.write(self.rows.row(row), 1.0, &mut centred);
-            for (sum, v) in variance.iter_mut().zip(&centred) {
-                *sum += v * v / rows.len() as f64;
-            }
-        }
-        variance
     }
 
     /// The weighted means of the targets; 0 without an intercept.
@@ -200,15 +185,6 @@ impl Fitted {
             }
         }
         coefficients
-    }
-}
-
-/// The divisor of `StandardScaler`: 1 for a column that is constant to rounding.
-pub(super) fn standard_deviation(n: f64, mean: f64, variance: f64) -> f64 {
-    if is_constant(n, mean, variance) {
-        1.0
-    } else {
-        variance.sqrt()
     }
 }
 

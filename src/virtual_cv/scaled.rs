@@ -1,66 +1,53 @@
-//! A scaler in front of the model, fitted to the training rows of every fold.
+//! A scaling of the columns of its own for every fold.
 //!
 //! **Problem.** `make_pipeline(StandardScaler(), Ridge())` penalises coefficients in units that
 //! differ from fold to fold, so the folds share no coordinates.
 //!
-//! **Method.** Means, standard deviations and the Gram of a fold's training rows follow from the
-//! moments of all rows minus those of the fold; one eigendecomposition per fold then serves all λ.
-//! If nearly all variation of a column is in the held-out rows, too few digits are left, and the fold
-//! is refitted.
+//! **Method.** The Gram of a fold's training rows follows from the moments of all rows minus those of
+//! the fold, and that of its scaled rows from the scaling; one eigendecomposition per fold then serves
+//! all λ, or for a few λ one Cholesky factorisation each. If nearly all variation of a column is in the
+//! held-out rows, too few digits are left, and the fold is refitted.
 //!
 //! **Cost.** O(n·p²) for the moments, O(p³) per fold.
 
+use super::eliminate::MIN_PIVOT;
 use super::held_out::HeldOut;
-use super::model::Scaler;
 use super::moments::Moments;
 use super::problem::{LinearProblem, RidgePath};
-use super::refit::{Fitted, is_constant, standard_deviation};
+use super::refit::{Fitted, is_constant};
 use super::spectrum::Spectrum;
 use crate::data::Layout;
-use crate::linalg::{self, Mat};
+use crate::linalg::{self, Cholesky, Mat};
 use crate::runtime::memory;
+use crate::scaling::{FoldScaling, Scaling};
 use crate::{Monitor, Resampling, Result};
 
 /// The smallest fraction of a column's sum of squares that may be left without the fold.
 const MIN_KEPT_FRACTION: f64 = 1e-4;
+/// The number of λ from which one eigendecomposition is faster than one factorisation each.
+const MIN_EIGEN_ALPHAS: usize = 8;
 
-/// Moments of all rows, weighted for the model and unweighted for the scaler.
+/// Moments of all rows, and the scaling of every fold.
 pub(super) struct Scaled<'a, R> {
     problem: &'a LinearProblem<'a, R>,
-    scaler: Scaler,
-    weighted: Moments,
-    /// Only if there are weights: the scaler ignores them.
-    unweighted: Option<(LinearProblem<'a, R>, Mat<f64>)>,
+    scaling: &'a FoldScaling,
+    moments: Moments,
 }
 
 impl<'a, R: Layout> Scaled<'a, R> {
     pub(super) fn new(
         problem: &'a LinearProblem<'a, R>,
-        scaler: Scaler,
+        scaling: &'a FoldScaling,
         path: &RidgePath,
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
-        let is_centred = path.fit_intercept || scaler.with_mean;
-        let Some(weighted) = problem.moments(is_centred, folds, monitor)? else {
-            return Ok(None);
-        };
-        let unweighted = if problem.targets.is_weighted() {
-            let problem = LinearProblem {
-                rows: problem.rows,
-                targets: problem.targets.unweighted(),
-            };
-            let rows: Vec<usize> = (0..problem.n_rows()).collect();
-            let moments = problem.second_moments(&weighted.frame, &rows, monitor)?;
-            Some((problem, moments))
-        } else {
-            None
-        };
-        Ok(Some(Self {
+        let is_centred = path.fit_intercept || scaling.has_shift();
+        let moments = problem.moments(is_centred, folds, monitor)?;
+        Ok(moments.map(|moments| Self {
             problem,
-            scaler,
-            weighted,
-            unweighted,
+            scaling,
+            moments,
         }))
     }
 
@@ -72,121 +59,150 @@ impl<'a, R: Layout> Scaled<'a, R> {
         fold: usize,
         monitor: &Monitor,
     ) -> Result<Option<Fitted>> {
-        let (frame, held_out) = (&self.weighted.frame, HeldOut::new(folds, fold));
-        if held_out.has_repeats {
+        let (scaling, held_out) = (self.scaling.fold(fold), HeldOut::new(folds, fold));
+        if held_out.has_repeats || !scaling.is_regular() {
             return Ok(None);
         }
-        let width = self.problem.width();
+        let (width, p) = (self.problem.width(), self.problem.rows.n_features());
         memory::check_shape::<f64>(format_args!("fold {fold}"), &[6, width, width])?;
-        let own = match self.weighted.folds.get(fold) {
-            Some(moments) => moments.clone(),
-            None => self
-                .problem
-                .second_moments(frame, &held_out.removed, monitor)?,
-        };
-        let Some(train) = subtract(&self.weighted.all, &own, self.problem.rows.n_features()) else {
-            return Ok(None);
-        };
-        let unweighted = match &self.unweighted {
-            None => train.clone(),
-            Some((problem, all)) => {
-                let own = problem.second_moments(frame, &held_out.removed, monitor)?;
-                match subtract(all, &own, self.problem.rows.n_features()) {
-                    Some(train) => train,
-                    None => return Ok(None),
-                }
+        let own;
+        let removed = match self.moments.folds.get(fold) {
+            Some(moments) => moments,
+            None => {
+                let (frame, rows) = (&self.moments.frame, &held_out.removed);
+                own = self.problem.second_moments(frame, rows, monitor)?;
+                &own
             }
         };
-        self.solve(path, &train, &unweighted, monitor)
+        let train = &self.moments.all - removed;
+        let is_safe = |j: usize| train[(j, j)] >= MIN_KEPT_FRACTION * self.moments.all[(j, j)];
+        if !(0..p).all(is_safe) {
+            return Ok(None);
+        }
+        let n_train = folds.n_samples() - held_out.removed.len();
+        self.solve(path, &train, n_train, scaling, monitor)
     }
 
+    /// Fits the rows with second moments `train`.
     fn solve(
         &self,
         path: &RidgePath,
         train: &Mat<f64>,
-        unweighted: &Mat<f64>,
+        n_train: usize,
+        scaling: Scaling<'_>,
         monitor: &Monitor,
     ) -> Result<Option<Fitted>> {
         let (p, q) = (
             self.problem.rows.n_features(),
             self.problem.targets.n_outputs,
         );
-        let (frame, last) = (&self.weighted.frame, p + q);
-        let (n, weight) = (unweighted[(last, last)], train[(last, last)]);
-        if n == 0.0 || weight == 0.0 {
+        let (frame, last) = (&self.moments.frame, p + q);
+        let weight = train[(last, last)];
+        if weight == 0.0 {
             return Ok(None);
         }
-        // Means and centre are in the frame's units: x − shift, times a power of two.
-        let mean = |j: usize| unweighted[(last, j)] / n;
+        // Centre and factor are in the frame's units: x − shift, times a power of two.
+        let mean = |j: usize| train[(last, j)] / weight;
         let centre: Vec<f64> = (0..p)
-            .map(|j| match (path.fit_intercept, self.scaler.with_mean) {
-                (true, _) => train[(last, j)] / weight,
-                (false, true) => mean(j),
-                (false, false) => 0.0,
+            .map(|j| match path.fit_intercept {
+                true => mean(j),
+                false => (scaling.shift(j) - frame.shift[j]) * frame.scale[j],
             })
             .collect();
-        // `None` if too few digits of a variance are left; a constant column needs none.
-        let scale = |j: usize| {
-            let unit = frame.scale[j];
-            let square = unweighted[(j, j)] / n;
-            let variance = square - mean(j).powi(2);
-            let raw_mean = mean(j) / unit + frame.shift[j];
-            let is_safe = variance >= MIN_KEPT_FRACTION * square
-                || is_constant(n, raw_mean, square / unit / unit);
-            let raw = if self.scaler.with_std {
-                standard_deviation(n, raw_mean, variance / unit / unit)
-            } else {
-                1.0
-            };
-            is_safe.then_some(raw * unit)
-        };
-        let Some(scale) = (0..p).map(scale).collect::<Option<Vec<f64>>>() else {
-            return Ok(None);
-        };
+        let factor: Vec<f64> = (0..p).map(|j| scaling.scale[j] / frame.scale[j]).collect();
         let target_mean: Vec<f64> = (0..q)
-            .map(|o| {
-                if path.fit_intercept {
-                    train[(last, p + o)] / weight
-                } else {
-                    0.0
-                }
-            })
+            .map(|o| f64::from(path.fit_intercept) * mean(p + o))
             .collect();
-        let gram = Mat::from_fn(p, p, |i, j| {
-            let about = train[(i.max(j), i.min(j))]
+        let about_centre = |i: usize, j: usize| {
+            train[(i.max(j), i.min(j))]
                 - centre[i] * train[(last, j)]
                 - centre[j] * train[(last, i)]
-                + weight * centre[i] * centre[j];
-            about / scale[i] / scale[j]
-        });
+                + weight * centre[i] * centre[j]
+        };
+        // A column that is constant to rounding needs no digits.
+        let is_safe = |j: usize| {
+            let (unit, square) = (frame.scale[j], train[(j, j)] / weight);
+            let raw_mean = mean(j) / unit + frame.shift[j];
+            about_centre(j, j) >= MIN_KEPT_FRACTION * train[(j, j)]
+                || is_constant(n_train as f64, raw_mean, square / unit / unit)
+        };
+        if !(0..p).all(is_safe) {
+            return Ok(None);
+        }
+        let gram = Mat::from_fn(p, p, |i, j| about_centre(i, j) * factor[i] * factor[j]);
         let products = Mat::from_fn(p, q, |i, o| {
             let about = train[(p + o, i)]
                 - centre[i] * train[(last, p + o)]
                 - target_mean[o] * (train[(last, i)] - weight * centre[i]);
-            about / scale[i]
+            about * factor[i]
         });
-        let min_alpha = path.min_alpha();
-        let found = Spectrum::from_gram(&gram, &products, min_alpha, path.cutoff, monitor)?;
-        let Some(spectrum) = found else {
+        let Some(beta) = solve_path(path, &gram, &products, monitor)? else {
             return Ok(None);
         };
-        let theta = spectrum.solve(&path.alphas);
-        let beta = linalg::product(spectrum.vt.transpose(), theta.as_ref());
         // β for x − shift in the units of the rows; the last is the prediction at the shift.
         let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
             if j < p {
-                return beta[(j, c)] / scale[j] * frame.scale[j];
+                return beta[(j, c)] * factor[j] * frame.scale[j];
             }
-            let at_centre: f64 = (0..p).map(|j| centre[j] * beta[(j, c)] / scale[j]).sum();
+            let at_centre: f64 = (0..p).map(|j| centre[j] * beta[(j, c)] * factor[j]).sum();
             target_mean[c % q] - at_centre
         });
         Ok(Some(Fitted::new(frame.shift.clone(), coefficients)))
     }
 }
 
-/// Moments without those of a fold; `None` if too many digits cancel.
-fn subtract(all: &Mat<f64>, own: &Mat<f64>, n_features: usize) -> Option<Mat<f64>> {
-    let rest = all - own;
-    let is_safe = |j: usize| rest[(j, j)] >= MIN_KEPT_FRACTION * all[(j, j)];
-    (0..n_features).all(is_safe).then_some(rest)
+/// β for every λ and output; `None` if it has too few digits.
+fn solve_path(
+    path: &RidgePath,
+    gram: &Mat<f64>,
+    products: &Mat<f64>,
+    monitor: &Monitor,
+) -> Result<Option<Mat<f64>>> {
+    if path.cutoff.is_none() && path.alphas.len() < MIN_EIGEN_ALPHAS {
+        let found = solve_each(&path.alphas, gram, products, monitor)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    let min_alpha = path.min_alpha();
+    let spectrum = Spectrum::from_gram(gram, products, min_alpha, path.cutoff, monitor)?;
+    Ok(spectrum.map(|spectrum| {
+        let theta = spectrum.solve(&path.alphas);
+        linalg::product(spectrum.vt.transpose(), theta.as_ref())
+    }))
+}
+
+/// [`solve_path`] by one Cholesky factorisation per λ, of the system scaled to a unit diagonal.
+fn solve_each(
+    alphas: &[f64],
+    gram: &Mat<f64>,
+    products: &Mat<f64>,
+    monitor: &Monitor,
+) -> Result<Option<Mat<f64>>> {
+    let (p, q) = (products.nrows(), products.ncols());
+    let mut beta = Mat::zeros(p, alphas.len() * q);
+    for (l, alpha) in alphas.iter().enumerate() {
+        let root: Vec<f64> = (0..p)
+            .map(|j| (gram[(j, j)] + alpha).sqrt().recip())
+            .collect();
+        if !root.iter().all(|r| r.is_finite()) {
+            return Ok(None);
+        }
+        let system = Mat::from_fn(p, p, |i, j| {
+            if i == j {
+                1.0
+            } else {
+                gram[(i, j)] * root[i] * root[j]
+            }
+        });
+        let Some(factor) = Cholesky::new(system, MIN_PIVOT, monitor)? else {
+            return Ok(None);
+        };
+        let mut b = Mat::from_fn(p, q, |i, o| products[(i, o)] * root[i]);
+        factor.solve(&mut b);
+        for (o, i) in (0..q).flat_map(|o| (0..p).map(move |i| (o, i))) {
+            beta[(i, l * q + o)] = b[(i, o)] * root[i];
+        }
+    }
+    Ok(Some(beta))
 }

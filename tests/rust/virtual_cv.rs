@@ -1,8 +1,11 @@
 //! Every fold equals a fit to its training rows, by the normal equations of small problems.
 
+use std::sync::Arc;
+
 use ndarray::{Array1, Array2, Array3, Axis};
 use onefold::data::{Csr, Layout, Rows, Targets};
-use onefold::virtual_cv::{KernelRidge, LinearModel, MeanSquaredErrors, Model, Scaler, Virtual};
+use onefold::scaling::{FoldScaling, training_moments};
+use onefold::virtual_cv::{KernelRidge, LinearModel, MeanSquaredErrors, Model, Virtual};
 use onefold::{Dataset, Engine, Error, Folds, Monitor, Resampling, Result, Splits};
 use proptest::prelude::*;
 
@@ -89,6 +92,13 @@ fn ridge(alpha: f64, fit_intercept: bool) -> LinearModel {
     }
 }
 
+/// The scaling of scikit-learn's `StandardScaler`.
+fn standard(data: &Dataset<'_>, folds: &Folds) -> Arc<FoldScaling> {
+    let found = training_moments(data, folds, &Monitor::new()).expect("fits");
+    let scale = found.variances.mapv(|variance| variance.sqrt().recip());
+    Arc::new(FoldScaling::new(Some(found.means), scale).expect("one shape"))
+}
+
 fn predict<M: Model>(models: &[M], data: &Dataset<'_>, folds: &dyn Resampling) -> Array3<f64> {
     let models: Vec<_> = models.iter().collect();
     let found = Virtual.predictions(&models, data, folds, &Monitor::new());
@@ -117,7 +127,7 @@ proptest! {
         let mut rows = found.outer_iter();
         for fold in 0..k {
             let train: Vec<usize> = (0..n).filter(|&i| labels[i] != fold).collect();
-            let fits = models.map(|m| data.fit(&train, m.alpha, fit_intercept));
+            let fits = models.each_ref().map(|m| data.fit(&train, m.alpha, fit_intercept));
             for &row in folds.rows(fold..fold + 1) {
                 let found = rows.next().expect("one row per test row");
                 for (beta, found) in fits.iter().zip(found) {
@@ -142,7 +152,7 @@ fn splits() -> Splits {
 fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
     let data = Data::new(12, 20, 5);
     let (splits, model) = (splits(), ridge(0.3, false));
-    let found = predict(&[model], &data.weighted(), &splits);
+    let found = predict(std::slice::from_ref(&model), &data.weighted(), &splits);
     let gram = data.x.dot(&data.x.t());
     let kernel = Dataset::dense(gram.view()).expect("contiguous");
     let kernel = kernel.with_values(data.y.view()).expect("valid");
@@ -173,9 +183,10 @@ fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
 #[test]
 fn candidates_of_any_family_have_the_outputs_they_have_alone() {
     let data = Data::new(40, 3, 2);
+    let folds = Folds::shuffled(40, 8, 3).expect("valid");
     let scaled = LinearModel {
         alpha: 1.0,
-        scaler: Some(Scaler::default()),
+        scaling: Some(standard(&data.unweighted(), &folds)),
         ..LinearModel::default()
     };
     let models = [
@@ -185,7 +196,7 @@ fn candidates_of_any_family_have_the_outputs_they_have_alone() {
         ridge(1.0, false),
     ];
     let models: Vec<_> = models.iter().collect();
-    let (data, folds) = (data.weighted(), Folds::shuffled(40, 8, 3).expect("valid"));
+    let data = data.weighted();
     let found = Virtual.out_of_fold(&models, &data, &folds, &Monitor::new());
     let found = found.expect("determined");
     let fits: Vec<_> = found.iter().map(|found| found.cost.fits).collect();
@@ -196,6 +207,49 @@ fn candidates_of_any_family_have_the_outputs_they_have_alone() {
         assert_eq!(found.outputs.dim(), (40, 1));
         assert!(all_close(&found.outputs, &alone.outputs));
         assert_eq!(found.cost.rows_evaluated, 40);
+    }
+}
+
+#[test]
+fn a_scaling_per_fold_equals_fits_to_scaled_rows() {
+    let (n, p, k) = (40, 4, 5);
+    let data = Data::new(n, p, 11);
+    let folds = Folds::shuffled(n, k, 2).expect("valid");
+    let of = |fold: usize, j: usize, phase: f64| ((fold * p + j) as f64 + phase).sin();
+    let shift = Array2::from_shape_fn((k + 1, p), |(fold, j)| 2.0 * of(fold, j, 0.3));
+    let scale = Array2::from_shape_fn((k + 1, p), |(fold, j)| 3.0 + 2.9 * of(fold, j, 0.7));
+    let alphas: Vec<f64> = (0..9).map(|i| 0.01 * f64::from(1 << i)).collect();
+    for (has_shift, fit_intercept) in [(true, true), (true, false), (false, true), (false, false)] {
+        let own = has_shift.then(|| shift.clone());
+        let scaling = Arc::new(FoldScaling::new(own, scale.clone()).expect("one shape"));
+        let model = |&alpha: &f64| LinearModel {
+            scaling: Some(scaling.clone()),
+            ..ridge(alpha, fit_intercept)
+        };
+        let models: Vec<_> = alphas.iter().map(model).collect();
+        // Few penalties are factored one by one, many share an eigendecomposition.
+        let found = predict(&models, &data.weighted(), &folds);
+        assert!(all_close(
+            &predict(&models[..1], &data.weighted(), &folds),
+            found.index_axis(Axis(1), 0)
+        ));
+        let mut place = 0;
+        for fold in 0..k {
+            let x = Array2::from_shape_fn((n, p), |(i, j)| {
+                let shift = f64::from(has_shift) * shift[(fold + 1, j)];
+                (data.x[(i, j)] - shift) * scale[(fold + 1, j)]
+            });
+            let (y, w) = (data.y.clone(), data.w.clone());
+            let scaled = Data { x, y, w };
+            let train = Resampling::training(&folds, fold).concat();
+            for &row in folds.held_out(fold) {
+                for (l, &alpha) in alphas.iter().enumerate() {
+                    let beta = scaled.fit(&train, alpha, fit_intercept);
+                    assert!(close(found[(place, l, 0)], scaled.predict(&beta, row)));
+                }
+                place += 1;
+            }
+        }
     }
 }
 
@@ -230,26 +284,25 @@ fn errors_that_moments_cannot_resolve_come_from_the_predictions() {
 #[test]
 fn errors_are_those_of_the_predictions() {
     let data = Data::new(40, 3, 9);
-    for scaler in [None, Some(Scaler::default())] {
+    for (k, is_scaled) in [(4, false), (40, false), (4, true), (40, true)] {
+        let folds = Folds::contiguous(40, k).expect("valid");
+        let scaling = is_scaled.then(|| standard(&data.unweighted(), &folds));
         let models = [0.0, 1.0].map(|alpha| LinearModel {
-            scaler,
+            scaling: scaling.clone(),
             ..ridge(alpha, true)
         });
-        for k in [4, 40] {
-            let folds = Folds::contiguous(40, k).expect("valid");
-            let found = predict(&models, &data.unweighted(), &folds);
-            let summed = errors(&models, &data.unweighted(), &folds);
-            for alpha in 0..2 {
-                let squares = (&data.y - &found.index_axis(Axis(1), alpha)).powi(2);
-                let total = squares.sum();
-                assert!(close(summed.total[(alpha, 0)], total));
-                assert!(close(summed.mean[(alpha, 0)], total / 40.0));
-                let means = squares.axis_chunks_iter(Axis(0), 40 / k);
-                let means = means.map(|fold| fold.sum() / (40 / k) as f64);
-                let spread: f64 = means.map(|m| (m - total / 40.0).powi(2)).sum();
-                let expected = (spread / ((k - 1) * k) as f64).sqrt();
-                assert!(close(summed.standard_error[(alpha, 0)], expected));
-            }
+        let found = predict(&models, &data.unweighted(), &folds);
+        let summed = errors(&models, &data.unweighted(), &folds);
+        for alpha in 0..2 {
+            let squares = (&data.y - &found.index_axis(Axis(1), alpha)).powi(2);
+            let total = squares.sum();
+            assert!(close(summed.total[(alpha, 0)], total));
+            assert!(close(summed.mean[(alpha, 0)], total / 40.0));
+            let means = squares.axis_chunks_iter(Axis(0), 40 / k);
+            let means = means.map(|fold| fold.sum() / (40 / k) as f64);
+            let spread: f64 = means.map(|m| (m - total / 40.0).powi(2)).sum();
+            let expected = (spread / ((k - 1) * k) as f64).sqrt();
+            assert!(close(summed.standard_error[(alpha, 0)], expected));
         }
     }
 }
@@ -342,9 +395,11 @@ fn what_cannot_be_computed_is_refused() {
     let kernel = Virtual.predictions(&[&KernelRidge::default()], &data, &folds, &monitor);
     assert_eq!(message(kernel), "K: expected length 144, got 36");
     let scaled = LinearModel {
-        scaler: Some(Scaler::default()),
+        scaling: Some(standard(&data, &folds)),
         ..model
     };
     let found = Virtual.diagnostics(&scaled, &data, &monitor);
-    assert!(message(found).contains("without a scaler"));
+    assert!(message(found).contains("without a scaling"));
+    let fewer = Folds::contiguous(12, 2).expect("valid");
+    assert!(predict(&[&scaled], &data, &fewer).contains("folds of the scaling: expected length 2"));
 }

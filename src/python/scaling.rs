@@ -1,0 +1,56 @@
+//! Scalings of the columns as Python sees them.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use super::convert::RowsArg;
+use super::folds::PyFolds;
+use super::run::run;
+use crate::Result;
+use crate::data::Dataset;
+use crate::scaling::{self, FoldScaling};
+
+/// Shift, or none, and scale: one row for all samples, then one per fold.
+pub(super) type ScalingArg<'py> = (
+    Option<PyReadonlyArray2<'py, f64>>,
+    PyReadonlyArray2<'py, f64>,
+);
+
+/// The core's copy of a scaling.
+pub(super) fn to_scaling((shift, scale): ScalingArg<'_>) -> Result<FoldScaling> {
+    let shift = shift.map(|shift| shift.as_array().to_owned());
+    FoldScaling::new(shift, scale.as_array().to_owned())
+}
+
+/// Weights, means and variances: those of all samples, then those of the training set of each fold.
+type MomentArrays<'py> = (
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+);
+
+/// Σ w of every training set, and the weighted means and variances of its columns.
+#[pyfunction]
+#[pyo3(signature = (X, weights, folds, *, n_jobs=1))]
+#[allow(non_snake_case)] // scikit-learn's X
+pub(super) fn training_moments<'py>(
+    py: Python<'py>,
+    X: RowsArg<'py>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    folds: &PyFolds,
+    n_jobs: usize,
+) -> PyResult<MomentArrays<'py>> {
+    let data = Dataset::new(X.rows()?);
+    let data = match &weights {
+        None => data,
+        Some(weights) => data.with_weights(weights.as_array())?,
+    };
+    let found = run(py, n_jobs, None, |monitor| {
+        scaling::training_moments(&data, &folds.0, monitor)
+    })?;
+    Ok((
+        found.weights.into_pyarray(py),
+        found.means.into_pyarray(py),
+        found.variances.into_pyarray(py),
+    ))
+}
