@@ -62,6 +62,7 @@ use crate::engine::{
 use crate::learners::{Batch, CandidateSet, CostModel, Learner, Order};
 use crate::runtime::cache;
 use crate::runtime::threads::is_parallel;
+use crate::scaling::{FoldScaling, ScaledRows};
 use crate::{Error, Folds, Monitor, Resampling, Result};
 
 /// Values that the models of one level may hold.
@@ -84,12 +85,28 @@ impl Engine<dyn Learner> for Merge {
     ) -> Result<Vec<OutOfFold>> {
         let folds = partition(folds, "merge")?;
         let learner = CandidateSet::of(candidates)?;
-        let found = run(&*learner, data, folds, None, monitor)?;
+        let found = run(&*learner, data, folds, None, None, monitor)?;
         split_found(found, candidates, folds)
     }
 }
 
 impl Merge {
+    /// [`Engine::out_of_fold`] on scaled rows: training and held-out rows of a fold by its scaling.
+    /// Models are merged from rows as they are, and rescaled before they are evaluated.
+    pub fn out_of_fold_scaled(
+        &self,
+        candidates: &[&dyn Learner],
+        data: &Dataset<'_>,
+        folds: &Folds,
+        scaling: &FoldScaling,
+        monitor: &Monitor,
+    ) -> Result<Vec<OutOfFold>> {
+        scaling.check(folds.len(), data.n_features())?;
+        let learner = CandidateSet::of(candidates)?;
+        let found = run(&*learner, data, folds, None, Some(scaling), monitor)?;
+        split_found(found, candidates, folds)
+    }
+
     /// [`Engine::out_of_fold`], with the fitted model of every fold.
     pub fn out_of_fold_with_models(
         &self,
@@ -100,7 +117,7 @@ impl Merge {
     ) -> Result<Vec<(OutOfFold, FoldModels)>> {
         let learner = CandidateSet::of(candidates)?;
         let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
-        let found = run(&*learner, data, folds, Some(&mut models), monitor)?;
+        let found = run(&*learner, data, folds, Some(&mut models), None, monitor)?;
         split_found_with_models(found, models, candidates, folds)
     }
 }
@@ -111,6 +128,7 @@ fn run(
     data: &Dataset<'_>,
     folds: &Folds,
     models: Option<&mut ModelSlots>,
+    scaling: Option<&FoldScaling>,
     monitor: &Monitor,
 ) -> Result<Found> {
     data.check_samples(folds.n_samples())?;
@@ -125,6 +143,7 @@ fn run(
     let merging = Merging {
         learner,
         folds,
+        scaling,
         driver: Driver::new(data, &cost_model, Order::Fixed, monitor),
         monitor,
         max_parts: max_parts(&cost_model),
@@ -156,6 +175,7 @@ fn max_parts(cost_model: &CostModel) -> usize {
 struct Merging<'a> {
     learner: &'a dyn Learner,
     folds: &'a Folds,
+    scaling: Option<&'a FoldScaling>,
     driver: Driver<'a>,
     monitor: &'a Monitor,
     max_parts: usize,
@@ -190,10 +210,8 @@ impl Merging<'_> {
         workspace: &mut Workspace,
     ) -> Result<()> {
         if held_out.span.len() == 1 {
-            let rows = self.folds.rows(held_out.span);
-            let counters = &mut workspace.counters;
-            self.driver
-                .evaluate(&*others, rows, held_out.outputs, counters)?;
+            let fold = held_out.span.start;
+            self.evaluate(&mut *others, fold, held_out.outputs, workspace)?;
             match held_out.models {
                 Some(models) => {
                     workspace.counters.cost.bytes_copied += others.take_bytes_copied();
@@ -225,6 +243,26 @@ impl Merging<'_> {
             };
             self.solve(others, held_out, workspace)
         })
+    }
+
+    /// Writes the outputs of a fold; rescales the model, if rows are scaled.
+    fn evaluate(
+        &self,
+        model: &mut dyn Learner,
+        fold: usize,
+        out: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        let (rows, counters) = (self.folds.rows(fold..fold + 1), &mut workspace.counters);
+        let Some(scaling) = self.scaling.map(|scaling| scaling.fold(fold)) else {
+            return self.driver.evaluate(model, rows, out, counters);
+        };
+        model.rescale(scaling)?;
+        let scaled = ScaledRows::new(self.driver.data(), rows, scaling)?;
+        let data = scaled.dataset()?;
+        let rows: Vec<usize> = (0..rows.len()).collect();
+        let driver = self.driver.with_data(&data);
+        driver.evaluate(model, &rows, out, counters)
     }
 
     /// A model of the rows of a part, where one is of use.

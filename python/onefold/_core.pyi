@@ -161,6 +161,7 @@ def incremental_cv(
     progress: _Report | None = None,
     *,
     keep_models: bool = False,
+    scaling: tuple[_Floats | None, _Floats] | None = None,
 ) -> list[tuple[_Floats, dict[str, int], list[Learner] | None]]: ...
 def callback_cv(
     engine: str,
@@ -171,6 +172,9 @@ def callback_cv(
     progress: _Report | None = None,
 ) -> dict[str, int]: ...
 
+def training_moments(
+    X: Any, weights: _Floats | None, folds: Folds, *, n_jobs: int = 1
+) -> tuple[_Floats, _Floats, _Floats]: ...
 @final
 class LeastSquares:
     def __new__(
@@ -178,7 +182,7 @@ class LeastSquares:
         alphas: list[float],
         *,
         intercept: bool = True,
-        scaler: tuple[bool, bool] | None = None,
+        scaling: tuple[_Floats | None, _Floats] | None = None,
         cutoff: tuple[float, bool] | None = None,
     ) -> LeastSquares: ...
 

@@ -11,6 +11,7 @@ use super::learner::{CostModel, LeafBlock, Learner, same_type};
 use super::state::State;
 use super::undo::UndoLog;
 use crate::data::Dataset;
+use crate::scaling::Scaling;
 use crate::{Error, Result};
 
 /// Values of a block of rows that stays in a core's caches while all candidates use it: 64 KB.
@@ -240,6 +241,12 @@ impl Learner for CandidateSet {
             own.merge(&**other)?;
         }
         Ok(())
+    }
+
+    fn rescale(&mut self, scaling: Scaling<'_>) -> Result<()> {
+        self.learners
+            .iter_mut()
+            .try_for_each(|learner| learner.rescale(scaling))
     }
 }
 

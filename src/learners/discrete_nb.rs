@@ -44,6 +44,7 @@ use super::undo::Undo;
 use super::{HyperParameters, check_not_negative, check_positive, hyper_parameters};
 use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
+use crate::scaling::Scaling;
 use crate::{Error, Result};
 
 /// What of a row is counted, and how counts become outputs.
@@ -351,6 +352,29 @@ impl Learner for DiscreteNaiveBayes {
 
     fn merge(&mut self, other: &dyn Learner) -> Result<()> {
         super::add_state::<Self>(&mut self.state, other)
+    }
+
+    /// Not of the Bernoulli event model: whether a value exceeds a threshold is lost in the counts.
+    fn rescale(&mut self, scaling: Scaling<'_>) -> Result<()> {
+        if self.options.event_model == EventModel::Bernoulli {
+            return Err(Error::Parameter {
+                name: "learner",
+                rule: "one whose models can be rescaled",
+                value: "Bernoulli naive Bayes".into(),
+            });
+        }
+        let n_classes = self.n_classes;
+        for class in 0..n_classes {
+            let (counts, totals) = self.state.parts_mut(class);
+            let weight = totals[n_classes + class];
+            for (j, count) in counts.iter_mut().enumerate() {
+                // Scaled counts are not negative; their sum may be, by rounding.
+                let shifted = (*count - weight * scaling.shift(j)).max(0.0);
+                *count = shifted * scaling.scale[j];
+            }
+            totals[class] = counts.iter().sum();
+        }
+        Ok(())
     }
 
     fn fitted(&self) -> Result<Fitted> {

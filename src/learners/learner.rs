@@ -13,6 +13,7 @@ use super::batch::Order;
 use super::state::State;
 use super::undo::UndoLog;
 use crate::data::Dataset;
+use crate::scaling::Scaling;
 use crate::{Error, Result};
 
 /// A model that learns from rows, batch by batch.
@@ -31,6 +32,8 @@ use crate::{Error, Result};
 ///    and evaluated, to rounding.
 /// 9. *Merging*, of mergeable learners: up to rounding, merging a model of some rows into a model of
 ///    others gives the model of all; merging a model of no rows changes nothing.
+/// 10. *Scaling*, of learners that can be rescaled: up to rounding, rescaling a model of some rows gives
+///     the model of the scaled rows.
 ///
 /// Engines rely on them for the promise that share, copy, revert and any number of threads give the
 /// same bits.
@@ -137,6 +140,16 @@ pub trait Learner: Any + Debug + Send + Sync {
         Err(Error::Parameter {
             name: "learner",
             rule: "one whose models can be merged",
+            value: format!("{self:?}"),
+        })
+    }
+
+    /// Becomes the model of the rows it has learnt, had they been scaled.
+    fn rescale(&mut self, scaling: Scaling<'_>) -> Result<()> {
+        let _ = scaling;
+        Err(Error::Parameter {
+            name: "learner",
+            rule: "one whose models can be rescaled",
             value: format!("{self:?}"),
         })
     }

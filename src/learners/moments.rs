@@ -46,6 +46,24 @@ pub(super) fn merge(moments: &mut Moments, other: &Moments) {
     }
 }
 
+/// Becomes the moments of scaled values, among rows of weight `total`: (x − shift)·scale. With a shift,
+/// zeros that were not stored are values like others.
+#[inline(always)]
+pub(super) fn rescale(moments: &mut Moments, total: f64, shift: Option<f64>, scale: f64) {
+    let [mut stored, mut mean, mut squares] = *moments;
+    if let Some(shift) = shift {
+        let zeros = (total - stored).max(0.0);
+        if zeros > 0.0 {
+            let share = stored / total;
+            squares += mean * mean * share * zeros;
+            mean *= share;
+        }
+        stored = total;
+        mean -= shift;
+    }
+    *moments = [stored, mean * scale, squares * scale * scale];
+}
+
 /// The weight of all rows and its inverse; 0 for no weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TotalWeight {

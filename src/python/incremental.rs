@@ -9,6 +9,7 @@ use super::convert::{ExamplesArg, cost_by_name};
 use super::folds::{PyFolds, PySplits};
 use super::learners::PyLearner;
 use super::run::run;
+use super::scaling::{ScalingArg, to_scaling};
 use crate::data::{CompactFeatures, Dataset};
 use crate::engine::{Engine, FoldModels, OutOfFold, partition};
 use crate::learners::{Learner, Order};
@@ -79,8 +80,11 @@ type Found<'py> = (
 );
 
 /// Cross-validates native learners that have learnt nothing by the engine "tree", "merge" or "refit".
+/// "merge" alone takes the `scaling` of every fold.
 #[pyfunction]
-#[pyo3(signature = (engine, learners, examples, folds, options, progress=None, *, keep_models=false))]
+#[pyo3(signature = (
+    engine, learners, examples, folds, options, progress=None, *, keep_models=false, scaling=None
+))]
 #[allow(clippy::too_many_arguments)] // the facade's keywords
 pub(super) fn incremental_cv<'py>(
     py: Python<'py>,
@@ -91,10 +95,18 @@ pub(super) fn incremental_cv<'py>(
     options: TreeOptions,
     progress: Option<&Bound<'_, PyAny>>,
     keep_models: bool,
+    scaling: Option<ScalingArg<'_>>,
 ) -> PyResult<Vec<Found<'py>>> {
+    let scaling = scaling.map(to_scaling).transpose()?;
     let (data, folds, tree) = (examples.dataset()?, folds.get(), options.tree()?);
     let learners: Vec<&PyLearner> = learners.iter().map(|learner| &**learner).collect();
     let found = run(py, options.n_jobs, progress, |monitor| {
+        if let Some(scaling) = &scaling {
+            let candidates: Vec<_> = learners.iter().map(|learner| &*learner.model).collect();
+            let folds = partition(folds, engine)?;
+            let found = Merge.out_of_fold_scaled(&candidates, &data, folds, scaling, monitor)?;
+            return Ok(found.into_iter().map(|found| (found, None)).collect());
+        }
         if keep_models {
             let candidates: Vec<_> = learners.iter().map(|learner| &*learner.model).collect();
             return with_models(engine, tree, &candidates, &data, folds, monitor);

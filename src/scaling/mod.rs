@@ -4,8 +4,10 @@
 //! from the training rows alone: they differ from fold to fold. Engines that know how their model
 //! changes under such a map need only these numbers, not scaled copies of the rows.
 
+mod rows;
 mod training_moments;
 
+pub(crate) use rows::ScaledRows;
 pub use training_moments::{TrainingMoments, training_moments};
 
 use ndarray::Array2;
@@ -96,6 +98,12 @@ impl Scaling<'_> {
     /// The shift of a feature.
     pub fn shift(&self, feature: usize) -> f64 {
         self.shift.map_or(0.0, |shift| shift[feature])
+    }
+
+    /// The scaled value of a feature.
+    #[inline(always)]
+    pub fn apply(&self, feature: usize, value: f64) -> f64 {
+        (value - self.shift(feature)) * self.scale[feature]
     }
 
     /// Whether the map is finite and can be inverted.

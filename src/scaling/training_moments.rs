@@ -198,7 +198,8 @@ impl<R: Layout> Columns<'_, '_, R> {
             None => [self.folds.rows(0..self.folds.len()), &[]],
         };
         let rows = || pieces.iter().flat_map(|rows| rows.iter().copied());
-        let total = found.weights[line];
+        // In the order of the sums below: equal for a column that all rows store.
+        let total: f64 = rows().map(|row| self.examples.weight(row)).sum();
         let mut position = vec![usize::MAX; self.n_features()];
         for (at, &j) in columns.iter().enumerate() {
             position[j] = at;

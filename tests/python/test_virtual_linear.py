@@ -11,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from virtual_cases import KINDS, SHAPES, distance, folds_of, problem
 
 import onefold
@@ -74,6 +74,22 @@ ESTIMATORS = {
     "scaled ols without intercept": make_pipeline(
         StandardScaler(), LinearRegression(fit_intercept=False)
     ),
+    "min-max ridge": make_pipeline(MinMaxScaler((-1, 2)), Ridge(0.5)),
+    "min-max ridge without intercept": make_pipeline(
+        MinMaxScaler(), Ridge(0.5, fit_intercept=False)
+    ),
+    "max-abs ridge": make_pipeline(MaxAbsScaler(), Ridge(0.5)),
+    "max-abs ridge without intercept": make_pipeline(
+        MaxAbsScaler(), Ridge(0.5, fit_intercept=False)
+    ),
+    "robust ridge": make_pipeline(RobustScaler(), Ridge(0.5)),
+    "robust ridge without intercept": make_pipeline(
+        RobustScaler(unit_variance=True), Ridge(0.5, fit_intercept=False)
+    ),
+    "min-max ols": make_pipeline(MinMaxScaler(), LinearRegression()),
+    "robust ols without intercept": make_pipeline(
+        RobustScaler(with_centering=False), LinearRegression(fit_intercept=False)
+    ),
     "linear kernel": KernelRidge(alpha=0.5),
     "rbf": KernelRidge(alpha=0.5, kernel="rbf", gamma=0.05),
     "poly": KernelRidge(alpha=2.0, kernel="poly", degree=2, gamma=0.1, coef0=1),
@@ -106,7 +122,9 @@ def test_estimators_equal_refits(name, kind):
         assert fast.pooled == pytest.approx(slow.pooled, rel=1e-8)
 
 
-@pytest.mark.parametrize("name", ["ridge", "divided ridge", "ols", "linear kernel", "rbf"])
+@pytest.mark.parametrize(
+    "name", ["ridge", "divided ridge", "max-abs ridge", "ols", "linear kernel", "rbf"]
+)
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 def test_sparse_rows_equal_dense_ones(name, shape):
     X, Y, w = problem(shape, 2, "weights", density=0.1)
@@ -224,7 +242,7 @@ def test_a_wrong_penalty_of_a_grid_spares_the_others():
         (Ridge(positive=True), "positive=True"),
         (LinearRegression(positive=True), "positive=True"),
         (RidgeClassifier(class_weight="balanced"), "depends on the training set"),
-        (make_pipeline(MinMaxScaler(), Ridge()), "only a StandardScaler"),
+        (make_pipeline(MinMaxScaler(clip=True), Ridge()), "only a scaler that is affine"),
         (make_pipeline(StandardScaler(), KernelRidge()), "a kernel of scaled rows"),
         (RidgeCV(), "RidgeCV is not"),
     ],
@@ -370,8 +388,9 @@ def test_threads_do_not_change_a_bit():
     X = rng.standard_normal((20_000, 6))
     Y = X[:, :2] + rng.standard_normal((20_000, 2))
     for cv in [resolve_cv(7, X), resolve_cv("loo", X), resolve_cv(10_000, X)]:
-        for scaler in [None, (True, True)] if len(cv) < 10 else [None]:
-            model = _core.LeastSquares([0.1, 1.0], scaler=scaler)
+        scale = np.random.default_rng(0).random((1 + len(cv), X.shape[1])) + 0.5
+        for scaling in [None, (None, scale)] if len(cv) < 10 else [None]:
+            model = _core.LeastSquares([0.1, 1.0], scaling=scaling)
             one = _core.virtual_predict(X, Y, None, cv, model, n_jobs=1)[0]
             three = _core.virtual_predict(X, Y, None, cv, model, n_jobs=3)[0]
             np.testing.assert_array_equal(one, three)

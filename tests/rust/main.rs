@@ -19,6 +19,7 @@ mod merge;
 mod naive_bayes;
 mod pegasos;
 mod placement;
+mod rescaling;
 mod rows;
 mod sets;
 mod svm;

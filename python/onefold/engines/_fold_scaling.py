@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
+from .. import _core
 from .._estimator_class import known_class
-from ._task import Problem
+from .._folds import Folds
+from .._jobs import effective_n_jobs
+from ._task import Data, Problem
+from ._training_statistics import largest, quantiles
 
-__all__ = ["FoldScaling", "fold_scaling", "is_affine_scaler"]
+__all__ = ["FoldScaling", "fold_scaling", "is_affine_scaler", "is_shifting", "scaler_key"]
 
 Floats = NDArray[np.float64]
+
+MIN_SORTED_FOLDS = 8
+"""Folds from which it is faster to sort each column once than to find quantiles of each."""
 
 AFFINE_SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
@@ -46,6 +56,28 @@ def is_affine_scaler(transformer: Any) -> bool:
     return known is not None and not getattr(transformer, "clip", False)
 
 
+def is_shifting(scaler: Any) -> bool:
+    """Whether an affine scaler moves zero, and so takes no sparse rows.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import MaxAbsScaler, RobustScaler
+    >>> from onefold.engines._fold_scaling import is_shifting
+    >>> is_shifting(MaxAbsScaler()), is_shifting(RobustScaler())
+    (False, True)
+    """
+    if isinstance(scaler, StandardScaler):
+        return bool(scaler.with_mean)
+    if isinstance(scaler, RobustScaler):
+        return bool(scaler.with_centering)
+    return isinstance(scaler, MinMaxScaler)
+
+
+def scaler_key(scaler: Any) -> Hashable:
+    """Equal for scalers of one class with equal parameters."""
+    return type(scaler), *((name, repr(own)) for name, own in sorted(scaler.get_params().items()))
+
+
 def fold_scaling(scaler: Any, problem: Problem, weights: Floats | None = None) -> FoldScaling:
     """Fit a scaler to all rows, and to every training set.
 
@@ -57,9 +89,94 @@ def fold_scaling(scaler: Any, problem: Problem, weights: Floats | None = None) -
     weights : array of shape (n_samples,), optional
         Weights of the samples in the fits of the scaler.
     """
-    params = tuple((name, repr(value)) for name, value in sorted(scaler.get_params().items()))
-    key = ("fold scaling", type(scaler), params, None if weights is None else id(weights))
-    return problem.once(key, lambda: _fit_each(scaler, problem, weights))
+    key = ("fold scaling", scaler_key(scaler), None if weights is None else id(weights))
+    return problem.once(key, lambda: _fit_all(scaler, problem, weights))
+
+
+def _fit_all(scaler: Any, problem: Problem, weights: Floats | None) -> FoldScaling:
+    partitions = problem.partitions
+    if partitions is None or not _is_finite(problem.data.rows):
+        return _fit_each(scaler, problem, weights)
+    scaler._validate_params()
+    parts = [_fit_partition(scaler, problem.data, folds, weights) for folds in partitions]
+    if len(parts) == 1:
+        return parts[0]
+    shifts = [part.shift for part in parts if part.shift is not None]
+    return FoldScaling(
+        _join(shifts) if shifts else None,
+        _join([part.scale for part in parts]),
+    )
+
+
+def _join(parts: list[Floats]) -> Floats:
+    """Lines of several partitions; that of all rows once."""
+    return np.concatenate([parts[0][:1], *(part[1:] for part in parts)])
+
+
+def _is_finite(rows: Any) -> bool:
+    values = rows.data if sp.issparse(rows) else rows
+    return bool(np.isfinite(values.sum()))
+
+
+def _fit_partition(scaler: Any, data: Data, folds: Folds, weights: Floats | None) -> FoldScaling:
+    """Fit a scaler to all training sets of k-fold at once."""
+    rows = data.rows
+    if isinstance(scaler, StandardScaler):
+        return _fit_standard(scaler, data, folds, weights)
+    if isinstance(scaler, MaxAbsScaler):
+        return FoldScaling(None, 1.0 / _without_zeros(largest(abs(rows), folds)))
+    if isinstance(scaler, MinMaxScaler):
+        return _fit_min_max(scaler, rows, folds)
+    if len(folds) < MIN_SORTED_FOLDS:
+        return _fit_each(scaler, Problem(data, folds), None)
+    return _fit_robust(scaler, rows, folds)
+
+
+def _fit_standard(
+    scaler: StandardScaler, data: Data, folds: Folds, weights: Floats | None
+) -> FoldScaling:
+    shape = (1 + len(folds), data.rows.shape[1])
+    if not scaler.with_mean and not scaler.with_std:
+        return FoldScaling(None, np.ones(shape))
+    n_jobs = effective_n_jobs(data.n_jobs)
+    totals, means, variances = _core.training_moments(data.rows, weights, folds, n_jobs=n_jobs)
+    scale = np.ones(shape)
+    if scaler.with_std:
+        # As scikit-learn decides whether a variance is rounding error.
+        rounding = totals[:, None] * np.finfo(np.float64).eps
+        is_constant = variances <= rounding * variances + (rounding * means) ** 2
+        scale = 1.0 / np.sqrt(np.where(is_constant, 1.0, variances))
+    return FoldScaling(means if scaler.with_mean else None, scale)
+
+
+def _fit_min_max(scaler: MinMaxScaler, rows: Floats, folds: Folds) -> FoldScaling:
+    low, high = -largest(-rows, folds), largest(rows, folds)
+    start, end = scaler.feature_range
+    if start >= end:
+        return _fit_each(scaler, Problem(Data(rows), folds), None)  # raises scikit-learn's error
+    scale = (end - start) / _without_zeros(high - low)
+    return FoldScaling(low - start / scale, scale)
+
+
+def _fit_robust(scaler: RobustScaler, rows: Any, folds: Folds) -> FoldScaling:
+    low, high = scaler.quantile_range
+    if not 0 <= low <= high <= 100:
+        return _fit_each(scaler, Problem(Data(rows), folds), None)  # raises scikit-learn's error
+    fractions = [low / 100, high / 100] if scaler.with_scaling else []
+    if scaler.with_centering:
+        fractions.append(0.5)
+    found = quantiles(rows, folds, fractions)
+    scale = np.ones((1 + len(folds), rows.shape[1]))
+    if scaler.with_scaling:
+        scale /= _without_zeros(found[1] - found[0])
+        if scaler.unit_variance:
+            scale *= norm.ppf(high / 100.0) - norm.ppf(low / 100.0)
+    return FoldScaling(found[-1] if scaler.with_centering else None, scale)
+
+
+def _without_zeros(ranges: Floats) -> Floats:
+    """Ranges by which features are divided: 1 for those that are constant, as scikit-learn has it."""
+    return np.where(ranges < 10 * np.finfo(np.float64).eps, 1.0, ranges)
 
 
 def _fit_each(scaler: Any, problem: Problem, weights: Floats | None) -> FoldScaling:

@@ -20,7 +20,6 @@ from sklearn.base import is_classifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.fixes import parse_version
 
@@ -31,10 +30,17 @@ from .._fold_models import LinearFoldModels
 from .._folds import Folds, Splits
 from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
-from .._routing import is_routing
 from ._base import Candidate, EngineBase, Outcome, Plan, flat_steps
+from ._fold_scaling import (
+    FoldScaling,
+    fold_scaling,
+    is_affine_scaler,
+    is_shifting,
+    scaler_key,
+)
 from ._options import Check
 from ._refit import fit_all
+from ._step_weights import StepWeights
 from ._task import Data, Problem, Task
 
 __all__ = ["LinearProblem", "LinearSpec", "Virtual", "parse"]
@@ -57,12 +63,12 @@ with an error of up to ``tol`` times the condition number, relative to the resid
 
 @dataclass(frozen=True)
 class LinearSpec:
-    """A linear estimator, perhaps behind a `StandardScaler`."""
+    """A linear estimator, perhaps behind a scaler."""
 
     final: Any
     """The last step: the linear model."""
-    scaler: tuple[bool, bool] | None = None
-    """``with_mean`` and ``with_std`` of the scaler."""
+    scaler: Any = None
+    """The affine scaler before it, if there is one."""
 
     @property
     def alpha(self) -> Any:
@@ -107,7 +113,8 @@ class LinearSpec:
         is_own = hasattr(self.final, "kernel") or isinstance(self.final, LinearRegression)
         kind = known_class(self.final, MODELS) if is_own else is_classifier(self.final)
         tol = getattr(self.final, "tol", None) if isinstance(self.final, LinearRegression) else None
-        return (kind, self.scaler, self.intercept, tol, *kernel, *map(repr, others), repr(classes))
+        scaler = None if self.scaler is None else scaler_key(self.scaler)
+        return (kind, scaler, self.intercept, tol, *kernel, *map(repr, others), repr(classes))
 
 
 def parse(estimator: Any) -> LinearSpec | str:
@@ -125,11 +132,11 @@ def parse(estimator: Any) -> LinearSpec | str:
     if len(steps) == 1:
         return LinearSpec(final)
     scaler = steps[0]
-    if len(steps) > 2 or known_class(scaler, [StandardScaler]) is None:
-        return "only a StandardScaler may precede the model"
+    if len(steps) > 2 or not is_affine_scaler(scaler):
+        return "only a scaler that is affine may precede the model"
     if isinstance(final, KernelRidge):
         return "a kernel of scaled rows changes with the training set"
-    return LinearSpec(final, (scaler.with_mean, scaler.with_std))
+    return LinearSpec(final, scaler)
 
 
 @dataclass(frozen=True)
@@ -141,13 +148,13 @@ class LinearProblem:
     targets: Floats
     weights: Floats | None
     classes: NDArray[Any] | None = None
+    scaling: FoldScaling | None = None
 
     @classmethod
-    def of(cls, spec: LinearSpec, data: Data) -> LinearProblem:
-        """Convert the data for a parsed estimator."""
+    def of(cls, spec: LinearSpec, data: Data, weights: Floats | None) -> LinearProblem:
+        """Convert the data for a parsed estimator, whose model is fitted with these weights."""
         final = spec.final
         rows = _gram(final, data) if isinstance(final, KernelRidge) else data.finite_rows
-        weights = data.weights
         if not isinstance(final, RidgeClassifier):
             return cls(spec, rows, data.values, weights)
         codes, classes = data.classes
@@ -160,6 +167,12 @@ class LinearProblem:
             by_class = compute_sample_weight(final.class_weight, np.asarray(data.y).ravel())
             weights = by_class if weights is None else weights * by_class
         return cls(spec, rows, targets, weights, classes)
+
+    def scaled(self, problem: Problem, weights: Floats | None = None) -> LinearProblem:
+        """Add the scaling of every fold, for folds of ``problem`` and weights of the scaler."""
+        if self.spec.scaler is None:
+            return self
+        return replace(self, scaling=fold_scaling(self.spec.scaler, problem, weights))
 
     def alphas(self, spec: LinearSpec) -> Floats:
         """The penalty of every output."""
@@ -210,11 +223,11 @@ class LinearProblem:
 
     def model(self, alphas: Floats, n_train: int) -> _core.LeastSquares:
         """Build the core's model, for training sets of at most ``n_train`` rows."""
-        spec = self.spec
+        spec, scaling = self.spec, self.scaling
         return _core.LeastSquares(
             alphas.tolist(),
             intercept=spec.intercept,
-            scaler=spec.scaler,
+            scaling=None if scaling is None else (scaling.shift, scaling.scale),
             cutoff=spec.cutoff(n_train, self.rows),
         )
 
@@ -267,12 +280,11 @@ class Virtual(EngineBase):
             return spec
         if task.data.y is None:
             return "there are no targets"
-        if task.fit_params:
-            return f"it passes no {', '.join(sorted(task.fit_params))} to fit"
-        if spec.scaler is not None and spec.scaler[0] and sp.issparse(task.data.X):
-            return "StandardScaler(with_mean=True) takes no sparse rows"
-        if spec.scaler is not None and task.data.weights is not None and is_routing():
-            return "metadata routing decides which steps get weights"
+        weights = StepWeights.of(candidate, task)
+        if isinstance(weights, str):
+            return weights
+        if spec.scaler is not None and is_shifting(spec.scaler) and sp.issparse(task.data.X):
+            return f"{spec.scaler!r} takes no sparse rows"
         if isinstance(spec.final, RidgeClassifier):
             problem = task.problem
             reason = problem.once("why not classes", lambda: _why_not_classes(problem))
@@ -284,13 +296,13 @@ class Virtual(EngineBase):
                 return "it has fitted estimators of LinearRegression and Ridge only"
             if isinstance(spec.final, LinearRegression):
                 not_auto = "its fitted estimators lack rank_ and singular_"
-        return LinearPlan(candidate.estimator, not_auto, spec=spec)
+        return LinearPlan(candidate.estimator, not_auto, spec=spec, weights=weights)
 
     def run_many(self, plans: Sequence[LinearPlan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Predict every fold; candidates that differ in the penalty share one decomposition."""
         for step in (step for plan in plans for step in flat_steps(plan.estimator)):
             step._validate_params()
-        families = list(_families([plan.spec for plan in plans], task))
+        families = list(_families(plans, task))
         for number, positions in enumerate(families):
             progress = task.progress
             if len(families) > 1:
@@ -304,17 +316,18 @@ class LinearPlan(Plan):
     """A candidate that is linear least squares."""
 
     spec: LinearSpec
+    weights: StepWeights
 
 
 MAX_PREDICTIONS_HELD = 2**27
 """Predictions of all candidates in memory at a time: 1 GB of float64, twice for a moment."""
 
 
-def _families(specs: Sequence[LinearSpec], task: Task) -> Iterator[list[int]]:
+def _families(plans: Sequence[LinearPlan], task: Task) -> Iterator[list[int]]:
     """Positions of estimators that differ in the penalty only, in lots that fit into memory."""
     families: dict[Any, list[int]] = {}
-    for position, spec in enumerate(specs):
-        families.setdefault(spec.family(), []).append(position)
+    for position, plan in enumerate(plans):
+        families.setdefault((plan.spec.family(), plan.weights.key), []).append(position)
     y = task.data.y
     n_outputs = max(1, np.size(y) // len(y))
     size = max(1, MAX_PREDICTIONS_HELD // (len(task.folds.rows) * n_outputs))
@@ -325,7 +338,9 @@ def _families(specs: Sequence[LinearSpec], task: Task) -> Iterator[list[int]]:
 def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) -> Iterator[Outcome]:
     start = time.perf_counter()
     specs = [plan.spec for plan in plans]
-    linear = LinearProblem.of(specs[0], task.data)
+    weights = plans[0].weights
+    linear = LinearProblem.of(specs[0], task.data, weights.final)
+    linear = linear.scaled(task.problem, weights.scaler)
     each = np.stack([linear.alphas(spec) for spec in specs])
     alphas, which = np.unique(each, return_inverse=True)
     predicted, coefficients, undetermined = linear.predict(

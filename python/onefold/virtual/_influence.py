@@ -102,7 +102,7 @@ def diagnostics(
     if spec.scaler is not None or isinstance(spec.final, (KernelRidge, RidgeClassifier)):
         raise ValueError("estimator must be LinearRegression or Ridge, with nothing before it")
     weights = as_weights(sample_weight, _num_samples(X))
-    problem = LinearProblem.of(spec, Data(X, y, weights, n_jobs))
+    problem = LinearProblem.of(spec, Data(X, y, weights, n_jobs), weights)
     alphas = np.unique(problem.alphas(spec))
     if len(alphas) != 1:
         raise ValueError(f"alpha must be one penalty for all outputs, got {alphas.tolist()}")

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 from .._data import as_numbers, as_weights
 from .._folds import Folds, Splits, resolve_cv
 from .._text import counted, spread
-from ..engines import Data
+from ..engines import Data, Problem
 from ..engines._virtual import MAX_PREDICTIONS_HELD, LinearProblem, parse
 from ..stats._standard_error import PHRASES, StandardError
 
@@ -87,7 +87,7 @@ def ridge_path(
 
     Parameters
     ----------
-    estimator : Ridge, KernelRidge, or a pipeline of StandardScaler and Ridge
+    estimator : Ridge, KernelRidge, or a pipeline of a scaler and Ridge
         Its own ``alpha`` is not used.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
@@ -130,8 +130,9 @@ def ridge_path(
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(f"alphas must be a list of penalties, got shape {grid.shape}")
     weights = as_weights(sample_weight, _num_samples(X))
-    problem = LinearProblem.of(spec, Data(X, y, weights, n_jobs))
+    data = Data(X, y, weights, n_jobs)
     folds = resolve_cv(cv, X, y, groups=groups)
+    problem = LinearProblem.of(spec, data, weights).scaled(Problem(data, folds))
     if isinstance(folds, Folds):
         return RidgePath(grid, *problem.errors(folds, grid, n_jobs=n_jobs, progress=progress))
     size = max(1, MAX_PREDICTIONS_HELD // (len(folds.rows) * problem.targets.shape[1]))
