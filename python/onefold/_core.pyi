@@ -171,10 +171,10 @@ def callback_cv(
     options: _TreeOptions,
     progress: _Report | None = None,
 ) -> dict[str, int]: ...
-
 def training_moments(
     X: Any, weights: _Floats | None, folds: Folds, *, n_jobs: int = 1
 ) -> tuple[_Floats, _Floats, _Floats]: ...
+
 @final
 class LeastSquares:
     def __new__(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import clone
@@ -114,7 +113,7 @@ def _join(parts: list[Floats]) -> Floats:
 
 
 def _is_finite(rows: Any) -> bool:
-    values = rows.data if sp.issparse(rows) else rows
+    values: Any = rows if isinstance(rows, np.ndarray) else rows.data
     return bool(np.isfinite(values.sum()))
 
 
@@ -175,7 +174,7 @@ def _fit_robust(scaler: RobustScaler, rows: Any, folds: Folds) -> FoldScaling:
 
 
 def _without_zeros(ranges: Floats) -> Floats:
-    """Ranges by which features are divided: 1 for those that are constant, as scikit-learn has it."""
+    """Ranges by which features are divided: 1 if they are constant by scikit-learn's rule."""
     return np.where(ranges < 10 * np.finfo(np.float64).eps, 1.0, ranges)
 
 

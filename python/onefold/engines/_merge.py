@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import MinMaxScaler
 
 from .._scoring import RESPONSES
 from ._base import Candidate, EngineBase, Outcome, Plan
 from ._callback import run_incremental, why_not_callback, why_not_one_pass
-from ._native import NativePlan, learner_of
+from ._fold_scaling import is_shifting
+from ._native import NativePlan, ScaledPlan, learner_of, takes_counts
+from ._native_map import native_learner
 from ._options import Check
+from ._step_weights import StepWeights
 from ._tags import tags_of
-from ._task import Task
+from ._task import Data, Task
 
 __all__ = ["Merge"]
 
@@ -20,7 +28,8 @@ class Merge(EngineBase):
 
     Exact, for the naive Bayes family, densities and least squares by sufficient statistics;
     scikit-learn's own naive Bayes is mapped onto the native one. Estimators in Python are merged if
-    they are tagged ``mergeable``: see `onefold.IncrementalLearner`.
+    they are tagged ``mergeable``: see `onefold.IncrementalLearner`. Behind a scaler, native models
+    of the unscaled rows are merged, and rescaled for each fold.
     """
 
     name = "merge"
@@ -31,12 +40,15 @@ class Merge(EngineBase):
 
     def serves(self, candidate: Candidate) -> bool:
         """Learners whose models can be merged."""
-        if candidate.learner is not None:
-            return candidate.learner._is_mergeable
+        learner = native_learner(candidate.final)
+        if learner is not None:
+            return learner._is_mergeable
         return tags_of(candidate.final).mergeable
 
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
-        """Only models that can be merged."""
+        """Only models that can be merged, and behind a scaler rescaled."""
+        if candidate.scaler is not None:
+            return _plan_scaled(candidate, task)
         learner = learner_of(candidate, task)
         if learner is not None and learner._is_mergeable:
             return NativePlan(candidate.estimator, task.why_not_scored, learner=learner)
@@ -48,4 +60,42 @@ class Merge(EngineBase):
 
     def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Merge native learners together, estimators in Python one after the other."""
+        for plan in plans:
+            if isinstance(plan, ScaledPlan):
+                plan.scaler._validate_params()
         return run_incremental(plans, task, "merge")
+
+
+def _plan_scaled(candidate: Candidate, task: Task) -> ScaledPlan | str:
+    """A plan for a scaler and a learner, or the reason why there is none."""
+    scaler, name = candidate.scaler, type(candidate.final).__name__
+    learner = native_learner(candidate.final)
+    if learner is None or not learner._is_mergeable:
+        return f"models of {name} cannot be merged"
+    if not learner._is_rescalable:
+        return f"{name} of scaled rows does not follow from that of the rows"
+    if task.return_estimator or task.return_train_score:
+        return "it has no fitted estimators of pipelines"
+    if is_shifting(scaler) and sp.issparse(task.data.X):
+        return f"{scaler!r} takes no sparse rows"
+    if takes_counts(learner) and _may_be_negative(scaler, task.data):
+        return f"{name} takes no negative values, which {scaler!r} may give"
+    weights = StepWeights.of(candidate, task)
+    if isinstance(weights, str):
+        return weights
+    return ScaledPlan(
+        candidate.estimator, task.why_not_scored, learner=learner, scaler=scaler, weights=weights
+    )
+
+
+def _may_be_negative(scaler: Any, data: Data) -> bool:
+    """Whether some scaled value of a training set may be negative."""
+    if is_shifting(scaler):
+        return not (isinstance(scaler, MinMaxScaler) and scaler.feature_range[0] >= 0)
+
+    def is_negative() -> bool:
+        rows = data.rows
+        values: Any = rows if isinstance(rows, np.ndarray) else rows.data
+        return not values.min(initial=0.0) >= 0  # also if there is NaN
+
+    return data.once("is negative", is_negative)

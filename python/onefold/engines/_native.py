@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 
 from .. import _core
 from .._jobs import effective_n_jobs
@@ -18,10 +18,21 @@ from .._progress import Report, part, reporter
 from ..learners._base import NativeEstimator
 from ..learners._linear import LinearClassifier
 from ._base import Candidate, Outcome, Plan
+from ._fold_scaling import FoldScaling, fold_scaling, scaler_key
 from ._options import one_of
-from ._task import Data, Task
+from ._step_weights import StepWeights
+from ._task import Data, Problem, Task
 
-__all__ = ["ORDER", "NativePlan", "TreeOptions", "batches", "learner_of", "run_native"]
+__all__ = [
+    "ORDER",
+    "NativePlan",
+    "ScaledPlan",
+    "TreeOptions",
+    "batches",
+    "learner_of",
+    "run_native",
+    "takes_counts",
+]
 
 ORDER = one_of("fixed", "random")
 """The option of all engines that train row by row."""
@@ -34,6 +45,11 @@ MAX_OUTPUTS_HELD = 2**27
 
 MIN_LARGEST_VALUE = 1e-150
 """The largest value of X from which inner products of rows do not underflow."""
+
+
+def takes_counts(learner: NativeEstimator) -> bool:
+    """Whether a negative value is an error."""
+    return bool(get_tags(learner).input_tags.positive_only)
 
 
 @dataclass(frozen=True)
@@ -74,6 +90,33 @@ class NativePlan(Plan):
     learner: NativeEstimator
     """The estimator itself, or the native learner that is the same estimator."""
 
+    @property
+    def group(self) -> Hashable:
+        """Equal for plans that are run together."""
+        return (type(self.learner),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledPlan(NativePlan):
+    """A pipeline of a scaler and an estimator that a native learner does."""
+
+    scaler: Any
+    weights: StepWeights
+
+    @property
+    def group(self) -> Hashable:
+        """The same scaling of the same learner."""
+        return type(self.learner), scaler_key(self.scaler), self.weights.key
+
+    def scaling(self, problem: Problem, rows: Any) -> tuple[Any, FoldScaling]:
+        """Rows that the learner takes, and the scaling of every fold for them."""
+        found = fold_scaling(self.scaler, problem, self.weights.scaler)
+        if found.shift is None or not takes_counts(self.learner):
+            return rows, found
+        # Counts are not negative in the scaling of all rows; that of a fold then adds to it.
+        first = found.shift[0]
+        return rows - first, FoldScaling(found.shift - first, found.scale)
+
 
 def learner_of(candidate: Candidate, task: Task) -> NativeEstimator | None:
     """The native learner that does a candidate, if there is one that returns what is asked for.
@@ -93,7 +136,7 @@ def run_native(
     """Cross-validate native learners in the core; those of one class share each pass."""
     data = task.data
     is_checked_by_core = task.problem.is_partition and all(
-        plan.learner._shows_bad_rows for plan in plans
+        plan.learner._shows_bad_rows and not isinstance(plan, ScaledPlan) for plan in plans
     )
     # The core rejects outputs that are not finite. Where every row is held out and NaN in a row
     # shows in its output, a pass over the rows that looks for NaN is saved.
@@ -105,7 +148,7 @@ def run_native(
         progress = task.progress
         if len(groups) > 1:
             progress = part(task.progress, number, len(groups))
-        batch = [plans[position].learner for position in positions]
+        batch = [plans[position] for position in positions]
         try:
             outcomes = _run_batch(batch, rows, task, engine, progress)
         except ValueError:
@@ -128,7 +171,7 @@ def batches(plans: Sequence[Plan], n_samples: int) -> Iterator[list[int]]:
     """Positions of the plans that are run together; what is not native is run alone."""
     kinds: dict[Any, list[int]] = {}
     for position, plan in enumerate(plans):
-        kind = type(plan.learner) if isinstance(plan, NativePlan) else position
+        kind = plan.group if isinstance(plan, NativePlan) else position
         kinds.setdefault(kind, []).append(position)
     size = max(1, min(MAX_LEARNERS_PER_PASS, MAX_OUTPUTS_HELD // n_samples))
     for positions in kinds.values():
@@ -138,25 +181,30 @@ def batches(plans: Sequence[Plan], n_samples: int) -> Iterator[list[int]]:
 
 
 def _run_batch(
-    learners: list[NativeEstimator],
+    plans: list[NativePlan],
     rows: Any,
     task: Task,
     engine: str,
     progress: bool | Report,
 ) -> list[Outcome]:
-    estimators: list[NativeEstimator] = [clone(learner) for learner in learners]
+    estimators: list[NativeEstimator] = [clone(plan.learner) for plan in plans]
     targets, n_targets = _share_targets(estimators, task.data)
+    weights, scaling = task.data.weights, None
+    if isinstance(first := plans[0], ScaledPlan):
+        rows, found_scaling = first.scaling(task.problem, rows)
+        weights, scaling = first.weights.final, (found_scaling.shift, found_scaling.scale)
     models = [estimator._make_learner(rows.shape[1], n_targets) for estimator in estimators]
     start = time.perf_counter()
     with reporter(progress, unit="rows") as report:
         found = _core.incremental_cv(
             engine,
             models,
-            (rows, targets, n_targets, task.data.weights),
+            (rows, targets, n_targets, weights),
             task.folds,
             TreeOptions.of(task, engine),
             report,
             keep_models=task.return_estimator,
+            scaling=scaling,
         )
     seconds = time.perf_counter() - start
     n_features = rows.shape[1]

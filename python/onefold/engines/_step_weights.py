@@ -41,8 +41,8 @@ class StepWeights:
         """The weights that ``fit`` of a candidate would pass on, or why they are not known.
 
         Without metadata routing, weights go to the last step, and
-        ``params={"standardscaler__sample_weight": ...}`` to the scaler. With it, each step gets what
-        it requests.
+        ``params={"standardscaler__sample_weight": ...}`` to the scaler. With it, each step gets
+        what it requests.
         """
         weights, params = task.data.weights, dict(task.fit_params)
         estimator = candidate.estimator

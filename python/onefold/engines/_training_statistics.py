@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._folds import Folds
@@ -40,8 +39,9 @@ def largest(rows: Any, folds: Folds) -> Floats:
            [3.],
            [5.]])
     """
-    if sp.issparse(rows):
-        by_fold = np.zeros((len(folds), rows.shape[1]))
+    n_features = rows.shape[1]
+    if not isinstance(rows, np.ndarray):
+        by_fold = np.zeros((len(folds), n_features))
         entries = rows.tocoo()
         np.maximum.at(by_fold, (folds.labels[entries.row], entries.col), entries.data)
     elif len(folds) == len(rows):
@@ -49,10 +49,10 @@ def largest(rows: Any, folds: Folds) -> Floats:
     else:
         by_fold = np.stack([rows[folds.test(fold)].max(axis=0) for fold in range(len(folds))])
     # Without the fold that has the largest value it is that of the second best fold.
-    columns = np.arange(rows.shape[1])
+    columns = np.arange(n_features)
     best = by_fold.argmax(axis=0)
     first = by_fold[best, columns]
-    found = np.broadcast_to(first, (1 + len(folds), rows.shape[1])).copy()
+    found = np.broadcast_to(first, (1 + len(folds), n_features)).copy()
     by_fold[best, columns] = -np.inf
     found[1 + best, columns] = by_fold.max(axis=0)
     return found
@@ -62,8 +62,8 @@ def quantiles(rows: Any, folds: Folds, fractions: Sequence[float]) -> Floats:
     """Quantiles of each feature, interpolated linearly: fraction × training set × feature.
 
     Each column is sorted once. The value of rank r among the training rows of a fold has, among all
-    rows, rank r plus the number of held-out rows before it: the i-th of these is before it if its own
-    rank among all rows is at most r + i.
+    rows, rank r plus the number of held-out rows before it: the i-th of these is before it if its
+    own rank among all rows is at most r + i.
 
     Examples
     --------
@@ -76,13 +76,14 @@ def quantiles(rows: Any, folds: Folds, fractions: Sequence[float]) -> Floats:
            [2.],
            [3.]])
     """
-    n_samples, n_features = rows.shape
+    n_features = rows.shape[1]
     ranks = _Ranks(folds, fractions)
     found = np.empty((len(fractions), 1 + len(folds), n_features))
-    columns = rows.tocsc() if sp.issparse(rows) else rows
+    columns = rows if isinstance(rows, np.ndarray) else rows.tocsc()
     for feature in range(n_features):
-        column = columns[:, [feature]].toarray()[:, 0] if sp.issparse(rows) else rows[:, feature]
-        found[:, :, feature] = ranks.values(column)
+        column = columns[:, [feature]]
+        own = column if isinstance(column, np.ndarray) else column.toarray()
+        found[:, :, feature] = ranks.values(own[:, 0])
     return found
 
 
@@ -106,9 +107,7 @@ class _Ranks:
         ascending, labels = column[order], self._folds.labels[order]
         # Ranks of the rows of the first fold, ascending, then those of the second, …
         ranks = np.argsort(labels, kind="stable") - self._place
-        low, high = (
-            ascending[self._among_all(ranks, own)] for own in (self._below, self._above)
-        )
+        low, high = (ascending[self._among_all(ranks, own)] for own in (self._below, self._above))
         step = high - low
         from_above = self._part >= 0.5
         return np.asarray(

@@ -81,6 +81,8 @@ class NativeEstimator(BaseEstimator):
     """Whether the order of the rows changes the model by more than rounding."""
     _is_mergeable = False
     """Whether the models of two sets of rows can be merged into the model of both."""
+    _is_rescalable = False
+    """Whether the model of scaled rows follows from that of the rows."""
     _shows_bad_rows = False
     """Whether the output for a row that holds NaN or infinity is never finite itself."""
     _kind: str

@@ -21,6 +21,7 @@ class _NaiveBayes(NativeClassifier):
     """Answers from one number per class, whose exponential is proportional to its probability."""
 
     _is_mergeable = True
+    _is_rescalable = True
 
     def _answers(self, outputs: Floats) -> dict[str, NDArray[Any]]:
         log_probabilities = outputs - logsumexp(outputs, axis=1, keepdims=True)
@@ -353,6 +354,7 @@ class BernoulliNB(_DiscreteWithPriors):
     """
 
     _event_model = "bernoulli"
+    _is_rescalable = False  # whether a value exceeds a threshold is lost in the counts
 
     _: KW_ONLY
     binarize: float = 0.0
