@@ -124,6 +124,10 @@ def test_bad_parameters_are_scikit_learns_errors():
     ]:
         with pytest.raises(ValueError, match=message):
             fold_scaling(scaler, problem)
+    sparse = Problem(Data(sp.csr_array(X)), problem.folds)
+    for scaler in [StandardScaler(), MinMaxScaler(), RobustScaler()]:
+        with pytest.raises((ValueError, TypeError), match="[Ss]parse"):
+            fold_scaling(scaler, sparse)
 
 
 def test_scalings_are_computed_once():

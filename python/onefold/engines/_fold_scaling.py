@@ -23,9 +23,6 @@ __all__ = ["FoldScaling", "fold_scaling", "is_affine_scaler", "is_shifting", "sc
 
 Floats = NDArray[np.float64]
 
-MIN_SORTED_FOLDS = 8
-"""Folds from which it is faster to sort each column once than to find quantiles of each."""
-
 AFFINE_SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
 
@@ -93,8 +90,9 @@ def fold_scaling(scaler: Any, problem: Problem, weights: Floats | None = None) -
 
 
 def _fit_all(scaler: Any, problem: Problem, weights: Floats | None) -> FoldScaling:
-    partitions = problem.partitions
-    if partitions is None or not _is_finite(problem.data.rows):
+    partitions, rows = problem.partitions, problem.data.rows
+    is_refused = is_shifting(scaler) and not isinstance(rows, np.ndarray)
+    if partitions is None or is_refused or not _is_finite(rows):
         return _fit_each(scaler, problem, weights)
     scaler._validate_params()
     parts = [_fit_partition(scaler, problem.data, folds, weights) for folds in partitions]
@@ -126,8 +124,6 @@ def _fit_partition(scaler: Any, data: Data, folds: Folds, weights: Floats | None
         return FoldScaling(None, 1.0 / _without_zeros(largest(abs(rows), folds)))
     if isinstance(scaler, MinMaxScaler):
         return _fit_min_max(scaler, rows, folds)
-    if len(folds) < MIN_SORTED_FOLDS:
-        return _fit_each(scaler, Problem(data, folds), None)
     return _fit_robust(scaler, rows, folds)
 
 
