@@ -39,6 +39,8 @@ pub(super) struct Dual<'a> {
     /// Factors of B + λI for every λ, in units of K.
     factors: Vec<BandFactor>,
     alphas: Vec<f64>,
+    /// The unit of K.
+    unit: f64,
     theta: Mat<f64>,
     /// ȳ; 0 without an intercept.
     target_mean: Vec<f64>,
@@ -86,9 +88,21 @@ impl<'a> Dual<'a> {
             q_transposed: form.q_transposed,
             factors,
             alphas,
+            unit,
             theta,
             target_mean,
         }))
+    }
+
+    /// c for every λ and output: one row per row of the data.
+    pub(super) fn coefficients_of_rows(&self) -> Mat<f64> {
+        let mut c = linalg::product(self.q_transposed.transpose(), self.theta.as_ref());
+        for j in 0..c.ncols() {
+            c.col_as_slice_mut(j)
+                .iter_mut()
+                .for_each(|c| *c /= -self.unit);
+        }
+        c
     }
 }
 

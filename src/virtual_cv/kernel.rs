@@ -4,14 +4,17 @@ use super::collect::{Collector, par_each};
 use super::dual::{self, Dual};
 use super::eliminate::eliminate_all;
 use super::held_out::training_rows;
-use super::problem::WeightedTargets;
+use super::problem::{NormalizedTargets, WeightedTargets};
 use crate::data::{Dataset, Dense, Layout, Rows};
-use crate::linalg::{self, Mat};
+use crate::linalg::{self, Cholesky, Mat};
 use crate::runtime::memory;
 use crate::{Error, Monitor, Resampling, Result};
 
 /// The condition number of K + λI, max |d + λ| / min |d + λ|, that leaves six digits in a refit.
 const MAX_CONDITION: f64 = 1e10;
+
+/// The number of λ from which one band form is faster than one Cholesky factorisation each.
+const MIN_BAND_ALPHAS: usize = 5;
 
 /// A kernel matrix, targets and weights.
 pub(super) struct KernelProblem<'a> {
@@ -61,12 +64,15 @@ impl<'a> KernelProblem<'a> {
         monitor.expect(k as u64);
         let refit_fold = |fold: usize, collector: &mut S| {
             let (train, test) = (training_rows(folds, fold), folds.held_out(fold));
-            match self.refit(alphas, &train, test, fold, monitor) {
+            match self.refit(alphas, &train, test, fold, k == 1, monitor) {
                 Ok(found) => collector.add(fold, found.as_ref()),
                 Err(error) => collector.refuse(error),
             }
         };
         memory::check_shape::<f64>(format_args!("the band form of K, {n} × {n},"), &[4, n, n])?;
+        if k == 1 {
+            return par_each(k, collector, monitor, &refit_fold);
+        }
         let gram = Mat::from_fn(n, n, |i, j| self.gram.row(i)[j]);
         let max_condition = dual::MAX_CONDITION;
         match Dual::new(gram, self.targets, alphas, false, max_condition, monitor)? {
@@ -75,23 +81,85 @@ impl<'a> KernelProblem<'a> {
         }
     }
 
-    /// Fits the training rows of one fold and predicts `test`: one column per row.
+    /// Fits the training rows of one fold and predicts `test`: one column per row. Those that
+    /// `may_be_definite` are tried without eigenvalues first.
     fn refit(
         &self,
         alphas: &[f64],
         train: &[usize],
         test: &[usize],
         fold: usize,
+        may_be_definite: bool,
         monitor: &Monitor,
     ) -> Result<Mat<f64>> {
         let has_weight = |row: &&usize| self.targets.root_weight(**row) > 0.0;
         let train: Vec<usize> = train.iter().filter(has_weight).copied().collect();
-        let (n, q) = (train.len(), self.targets.n_outputs);
-        let value = |i: usize, j: usize| self.gram.row(i)[j];
+        let n = train.len();
         let root = |i: usize| self.targets.root_weight(train[i]);
         let what = format_args!("the kernel matrix of the {n} training rows of fold {fold}");
         memory::check_shape::<f64>(what, &[n, n])?;
-        let gram = Mat::from_fn(n, n, |i, j| root(i) * root(j) * value(train[i], train[j]));
+        let definite = if may_be_definite {
+            self.solve_definite(alphas, &train, monitor)?
+        } else {
+            None
+        };
+        let dual = match definite {
+            Some(dual) => dual,
+            None => self.solve_by_eigenvalues(alphas, &train, fold, monitor)?,
+        };
+        let across = Mat::from_fn(n, test.len(), |i, c| {
+            root(i) * self.gram.row(test[c])[train[i]]
+        });
+        Ok(linalg::product(dual.transpose(), across.as_ref()))
+    }
+
+    /// c = (√w·K·√w + λI)⁻¹√w·y of the rows `train`, of positive weight: one column per λ and output.
+    /// `None` if the matrix is not positive definite, or c has too few digits.
+    fn solve_definite(
+        &self,
+        alphas: &[f64],
+        train: &[usize],
+        monitor: &Monitor,
+    ) -> Result<Option<Mat<f64>>> {
+        let n = train.len();
+        let targets = NormalizedTargets::of_rows(self.targets, train);
+        let targets = targets.view();
+        let gram = Mat::from_fn(n, n, |i, j| self.gram.row(train[i])[train[j]]);
+        if alphas.len() >= MIN_BAND_ALPHAS {
+            let max_condition = dual::MAX_CONDITION;
+            let found = Dual::new(gram, targets, alphas, false, max_condition, monitor)?;
+            return Ok(found.map(|dual| dual.coefficients_of_rows()));
+        }
+        let (root, q) = (|i: usize| targets.root_weight(i), targets.n_outputs);
+        let mut found = Mat::zeros(n, alphas.len() * q);
+        for (l, alpha) in alphas.iter().enumerate() {
+            let system = Mat::from_fn(n, n, |i, j| {
+                root(i) * root(j) * gram[(i, j)] + alpha * f64::from(i == j)
+            });
+            let min_pivot = system.norm_max() / dual::MAX_CONDITION;
+            let Some(factor) = Cholesky::new(system, min_pivot, monitor)? else {
+                return Ok(None);
+            };
+            let mut b = Mat::from_fn(n, q, |i, o| root(i) * targets.row(i)[o]);
+            factor.solve(&mut b);
+            found.get_mut(.., l * q..(l + 1) * q).copy_from(&b);
+        }
+        Ok(Some(found))
+    }
+
+    /// [`KernelProblem::solve_definite`] of any matrix that is not singular.
+    fn solve_by_eigenvalues(
+        &self,
+        alphas: &[f64],
+        train: &[usize],
+        fold: usize,
+        monitor: &Monitor,
+    ) -> Result<Mat<f64>> {
+        let (n, q) = (train.len(), self.targets.n_outputs);
+        let root = |i: usize| self.targets.root_weight(train[i]);
+        let gram = Mat::from_fn(n, n, |i, j| {
+            root(i) * root(j) * self.gram.row(train[i])[train[j]]
+        });
         if !gram.norm_max().is_finite() {
             return Err(Error::Undetermined {
                 fold,
@@ -118,8 +186,6 @@ impl<'a> KernelProblem<'a> {
         let scaled = Mat::from_fn(n, alphas.len() * q, |i, c| {
             along[(i, c % q)] / (values[i] + alphas[c / q])
         });
-        let dual = linalg::product(vectors.as_ref(), scaled.as_ref());
-        let across = Mat::from_fn(n, test.len(), |i, c| root(i) * value(test[c], train[i]));
-        Ok(linalg::product(dual.transpose(), across.as_ref()))
+        Ok(linalg::product(vectors.as_ref(), scaled.as_ref()))
     }
 }

@@ -3,10 +3,10 @@
 use super::collect::{Collector, par_each};
 use super::eliminate::{eliminate, eliminate_all};
 use super::held_out::{n_removed, training_rows};
+use super::per_fold::PerFold;
 use super::primal::Primal;
 use super::problem::{LinearProblem, RidgePath};
 use super::refit::Fitted;
-use super::scaled::Scaled;
 use crate::data::Layout;
 use crate::runtime::memory;
 use crate::scaling::FoldScaling;
@@ -34,15 +34,15 @@ impl<R: Layout> LinearProblem<'_, R> {
         let is_dual = p >= n && !collector.needs_coefficients();
         self.check_memory(is_dual)?;
         let has_zero_weights = self.targets.has_zero_weights();
-        let run_scaled = |scaling: &FoldScaling, collector: S| {
-            let scaled = if is_dual {
+        let run_per_fold = |scaling: Option<&FoldScaling>, collector: S| {
+            let per_fold = if is_dual {
                 None
             } else {
-                Scaled::new(self, scaling, path, folds, monitor)?
+                PerFold::new(self, scaling, path, folds, monitor)?
             };
             par_each(k, collector, monitor, &|fold, collector| {
-                let fitted = match &scaled {
-                    Some(scaled) => scaled.fit(path, folds, fold, monitor)?,
+                let fitted = match &per_fold {
+                    Some(per_fold) => per_fold.fit(path, folds, fold, monitor)?,
                     None => None,
                 };
                 let Some(fitted) = fitted else {
@@ -53,8 +53,12 @@ impl<R: Layout> LinearProblem<'_, R> {
         };
         // Rows of zero weight are predicted, and may lie outside the span of the others.
         let is_rank_deficient = p >= n || has_zero_weights;
-        if let Some(scaling) = path.effective_scaling(is_rank_deficient) {
-            return run_scaled(scaling, collector);
+        let scaling = path.effective_scaling(is_rank_deficient);
+        if scaling.is_some() {
+            return run_per_fold(scaling, collector);
+        }
+        if k == 1 && !is_dual {
+            return run_per_fold(path.scaling.as_deref(), collector);
         }
         if is_dual && !has_zero_weights {
             return match self.dual(path, monitor)? {
@@ -68,7 +72,7 @@ impl<R: Layout> LinearProblem<'_, R> {
         if primal.min_eigenvalue >= 1.0 {
             // No fold is known to stay above the cut-off.
             return match path.effective_scaling(true) {
-                Some(scaling) => run_scaled(scaling, collector),
+                Some(scaling) => run_per_fold(Some(scaling), collector),
                 None => par_each(k, collector, monitor, &refit_fold),
             };
         }

@@ -14,7 +14,7 @@
 //! | l < p | (I − H_DD) r_D⁽⁻ᴰ⁾ = r_D | `eliminate` |
 //! | l ≥ p | (XᵀX + λI − X_DᵀX_D) θ⁽⁻ᴰ⁾ = Xᵀy − X_Dᵀy_D | `downdate` |
 //! | p ≥ n, or a kernel | C_DD r_D⁽⁻ᴰ⁾ = c_D, C = (K + λI)⁻¹, c = Cy | `dual` |
-//! | a scaling per fold | the same moments, one decomposition per fold | `scaled` |
+//! | a scaling per fold, or one split | the moments of the training rows, one decomposition per fold | `per_fold` |
 //! | 1 − h ≈ 0, rank lost | the training rows, by QR | `refit` |
 //!
 //! Coordinates in which XᵀX is diagonal (`spectrum`) serve every λ. The intercept is one more,
@@ -66,10 +66,10 @@ mod kernel;
 mod linear;
 mod model;
 mod moments;
+mod per_fold;
 mod primal;
 mod problem;
 mod refit;
-mod scaled;
 mod spectrum;
 
 pub use collect::{MeanSquaredErrors, Undetermined};

@@ -10,7 +10,7 @@
 use super::problem::LinearProblem;
 use crate::data::{Layout, Row};
 use crate::linalg::{self, Mat, MatRef};
-use crate::{Monitor, Resampling, Result};
+use crate::{Folds, Monitor, Resampling, Result};
 
 /// Rows that are packed and multiplied at a time.
 pub(super) const PANEL_ROWS: usize = 256;
@@ -167,25 +167,37 @@ impl Moments {
 }
 
 impl<R: Layout> LinearProblem<'_, R> {
-    /// Moments in a frame in which they can be centred; `None` if the columns have no common scale.
-    pub(super) fn moments(
+    /// [`LinearProblem::moments`] of all rows.
+    pub(super) fn moments_of_all(
         &self,
         is_centred: bool,
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Option<Moments>> {
-        let p = self.rows.n_features();
         let rows: Vec<usize> = (0..self.n_rows()).collect();
+        self.moments(is_centred, &rows, folds.partition(), monitor)
+    }
+
+    /// Moments of `rows`, and of the folds if they are a partition of these, in a frame in which they
+    /// can be centred; `None` if the columns have no common scale.
+    pub(super) fn moments(
+        &self,
+        is_centred: bool,
+        rows: &[usize],
+        folds: Option<&Folds>,
+        monitor: &Monitor,
+    ) -> Result<Option<Moments>> {
+        let p = self.rows.n_features();
         let frame = if is_centred {
             AffineFrame::near_mean(&self.rows)
         } else {
             AffineFrame::identity(p)
         };
-        let mut moments = self.moments_in(frame, folds, &rows, monitor)?;
+        let mut moments = self.moments_in(frame, folds, rows, monitor)?;
         // The sum of squares of a column is 0 if all are, or if they underflow.
         let is_in_range = |d: f64| (1e-200..1e200).contains(&d);
         if !(0..p).all(|j| is_in_range(moments.all[(j, j)])) {
-            let Some((unit, _)) = self.unit(&moments.frame, &rows) else {
+            let Some((unit, _)) = self.unit(&moments.frame, rows) else {
                 return Ok(None);
             };
             if unit != 1.0 {
@@ -193,7 +205,7 @@ impl<R: Layout> LinearProblem<'_, R> {
                     scale: vec![unit; p],
                     ..moments.frame
                 };
-                moments = self.moments_in(frame, folds, &rows, monitor)?;
+                moments = self.moments_in(frame, folds, rows, monitor)?;
             }
         }
         if is_centred && (0..p).any(|j| moments.is_far_from_mean(j)) {
@@ -201,7 +213,7 @@ impl<R: Layout> LinearProblem<'_, R> {
             for j in 0..p {
                 frame.shift[j] += moments.mean_offset(j) / frame.scale[j];
             }
-            moments = self.moments_in(frame, folds, &rows, monitor)?;
+            moments = self.moments_in(frame, folds, rows, monitor)?;
         }
         Ok(Some(moments))
     }
@@ -209,14 +221,14 @@ impl<R: Layout> LinearProblem<'_, R> {
     fn moments_in(
         &self,
         frame: AffineFrame,
-        folds: &dyn Resampling,
+        folds: Option<&Folds>,
         rows: &[usize],
         monitor: &Monitor,
     ) -> Result<Moments> {
         let width = self.width();
         // Moments of folds are stored if they are small beside the rows, otherwise formed twice.
-        let are_small = folds.n_splits() * width * 8 < self.n_rows();
-        let Some(folds) = folds.partition().filter(|_| are_small) else {
+        let are_small = |folds: &&Folds| folds.len() * width * 8 < self.n_rows();
+        let Some(folds) = folds.filter(are_small) else {
             let all = self.second_moments(&frame, rows, monitor)?;
             return Ok(Moments {
                 frame,

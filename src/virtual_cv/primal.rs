@@ -42,7 +42,7 @@ impl<'a, R: Layout> Primal<'a, R> {
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
         let p = problem.rows.n_features();
-        let Some(moments) = problem.moments(path.fit_intercept, folds, monitor)? else {
+        let Some(moments) = problem.moments_of_all(path.fit_intercept, folds, monitor)? else {
             return Ok(None);
         };
         let unit = moments.frame.scale.first().copied().unwrap_or(1.0);

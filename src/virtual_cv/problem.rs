@@ -48,6 +48,19 @@ impl<'a> NormalizedTargets<'a> {
         })
     }
 
+    /// Those of some rows, in their order.
+    pub(super) fn of_rows(targets: WeightedTargets<'_>, rows: &[usize]) -> Self {
+        let values = rows.iter().flat_map(|&row| targets.row(row)).copied();
+        let roots = rows.iter().map(|&row| targets.root_weight(row));
+        Self {
+            values: values.collect(),
+            n_outputs: targets.n_outputs,
+            root_weights: targets.is_weighted().then(|| roots.collect()),
+            unit: 1.0,
+            weight_unit: 1.0,
+        }
+    }
+
     pub(super) fn view(&self) -> WeightedTargets<'_> {
         WeightedTargets {
             values: &self.values,

@@ -126,7 +126,7 @@ def test_bad_parameters_are_scikit_learns_errors():
             fold_scaling(scaler, problem)
     sparse = Problem(Data(sp.csr_array(X)), problem.folds)
     for scaler in [StandardScaler(), MinMaxScaler(), RobustScaler()]:
-        with pytest.raises((ValueError, TypeError), match="[Ss]parse"):
+        with pytest.raises((ValueError, TypeError), match=r"[Ss]parse"):
             fold_scaling(scaler, sparse)
 
 

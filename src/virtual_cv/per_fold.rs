@@ -1,17 +1,18 @@
-//! A scaling of the columns of its own for every fold.
+//! Folds that share no decomposition: each has a scaling of the columns of its own, or there is one.
 //!
 //! **Problem.** `make_pipeline(StandardScaler(), Ridge())` penalises coefficients in units that
 //! differ from fold to fold, so the folds share no coordinates.
 //!
 //! **Method.** The Gram of a fold's training rows follows from the moments of all rows minus those of
-//! the fold, and that of its scaled rows from the scaling; one eigendecomposition per fold then serves
-//! all λ, or for a few λ one Cholesky factorisation each. If nearly all variation of a column is in the
-//! held-out rows, too few digits are left, and the fold is refitted.
+//! the fold (of a single split, it is computed from the training rows), and that of its scaled rows
+//! from the scaling. One eigendecomposition per fold then serves all λ, or for a few λ one Cholesky
+//! factorisation each. If nearly all variation of a column is in the held-out rows, too few digits are
+//! left, and the fold is refitted.
 //!
 //! **Cost.** O(n·p²) for the moments, O(p³) per fold.
 
 use super::eliminate::MIN_PIVOT;
-use super::held_out::HeldOut;
+use super::held_out::{HeldOut, training_rows};
 use super::moments::Moments;
 use super::problem::{LinearProblem, RidgePath};
 use super::refit::{Fitted, is_constant};
@@ -19,7 +20,7 @@ use super::spectrum::Spectrum;
 use crate::data::Layout;
 use crate::linalg::{self, Cholesky, Mat};
 use crate::runtime::memory;
-use crate::scaling::{FoldScaling, Scaling};
+use crate::scaling::FoldScaling;
 use crate::{Monitor, Resampling, Result};
 
 /// The smallest fraction of a column's sum of squares that may be left without the fold.
@@ -27,27 +28,36 @@ const MIN_KEPT_FRACTION: f64 = 1e-4;
 /// The number of λ from which one eigendecomposition is faster than one factorisation each.
 const MIN_EIGEN_ALPHAS: usize = 8;
 
-/// Moments of all rows, and the scaling of every fold.
-pub(super) struct Scaled<'a, R> {
+/// Moments of all rows, or of the training rows of a single split, and the scaling of every fold.
+pub(super) struct PerFold<'a, R> {
     problem: &'a LinearProblem<'a, R>,
-    scaling: &'a FoldScaling,
+    scaling: Option<&'a FoldScaling>,
     moments: Moments,
+    /// Whether the moments are those of the training rows of the only fold.
+    is_single: bool,
 }
 
-impl<'a, R: Layout> Scaled<'a, R> {
+impl<'a, R: Layout> PerFold<'a, R> {
+    /// `None` if the columns have no common scale.
     pub(super) fn new(
         problem: &'a LinearProblem<'a, R>,
-        scaling: &'a FoldScaling,
+        scaling: Option<&'a FoldScaling>,
         path: &RidgePath,
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
-        let is_centred = path.fit_intercept || scaling.has_shift();
-        let moments = problem.moments(is_centred, folds, monitor)?;
+        let is_centred = path.fit_intercept || scaling.is_some_and(FoldScaling::has_shift);
+        let is_single = folds.n_splits() == 1;
+        let moments = if is_single {
+            problem.moments(is_centred, &training_rows(folds, 0), None, monitor)?
+        } else {
+            problem.moments_of_all(is_centred, folds, monitor)?
+        };
         Ok(moments.map(|moments| Self {
             problem,
             scaling,
             moments,
+            is_single,
         }))
     }
 
@@ -59,8 +69,15 @@ impl<'a, R: Layout> Scaled<'a, R> {
         fold: usize,
         monitor: &Monitor,
     ) -> Result<Option<Fitted>> {
-        let (scaling, held_out) = (self.scaling.fold(fold), HeldOut::new(folds, fold));
-        if held_out.has_repeats || !scaling.is_regular() {
+        if self.scaling.is_some_and(|s| !s.fold(fold).is_regular()) {
+            return Ok(None);
+        }
+        if self.is_single {
+            let n_train = training_rows(folds, fold).len();
+            return self.solve(path, &self.moments.all, n_train, fold, monitor);
+        }
+        let held_out = HeldOut::new(folds, fold);
+        if held_out.has_repeats {
             return Ok(None);
         }
         let (width, p) = (self.problem.width(), self.problem.rows.n_features());
@@ -80,7 +97,7 @@ impl<'a, R: Layout> Scaled<'a, R> {
             return Ok(None);
         }
         let n_train = folds.n_samples() - held_out.removed.len();
-        self.solve(path, &train, n_train, scaling, monitor)
+        self.solve(path, &train, n_train, fold, monitor)
     }
 
     /// Fits the rows with second moments `train`.
@@ -89,7 +106,7 @@ impl<'a, R: Layout> Scaled<'a, R> {
         path: &RidgePath,
         train: &Mat<f64>,
         n_train: usize,
-        scaling: Scaling<'_>,
+        fold: usize,
         monitor: &Monitor,
     ) -> Result<Option<Fitted>> {
         let (p, q) = (
@@ -101,15 +118,18 @@ impl<'a, R: Layout> Scaled<'a, R> {
         if weight == 0.0 {
             return Ok(None);
         }
+        let scaling = self.scaling.map(|scaling| scaling.fold(fold));
         // Centre and factor are in the frame's units: x − shift, times a power of two.
         let mean = |j: usize| train[(last, j)] / weight;
         let centre: Vec<f64> = (0..p)
             .map(|j| match path.fit_intercept {
                 true => mean(j),
-                false => (scaling.shift(j) - frame.shift[j]) * frame.scale[j],
+                false => (scaling.map_or(0.0, |s| s.shift(j)) - frame.shift[j]) * frame.scale[j],
             })
             .collect();
-        let factor: Vec<f64> = (0..p).map(|j| scaling.scale[j] / frame.scale[j]).collect();
+        let factor: Vec<f64> = (0..p)
+            .map(|j| scaling.map_or(1.0, |s| s.scale[j]) / frame.scale[j])
+            .collect();
         let target_mean: Vec<f64> = (0..q)
             .map(|o| f64::from(path.fit_intercept) * mean(p + o))
             .collect();
