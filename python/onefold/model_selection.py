@@ -104,8 +104,9 @@ def cross_validate(
     **options
         Options of single engines. ``"tree"``: ``placement="random"`` or ``"given"``,
         ``order="random"`` or ``"fixed"`` (also ``"refit"`` of native learners, where ``"fixed"`` is
-        the default), ``check=m`` to compare with refits of m folds, ``strategy="auto"``,
-        ``"share"``, ``"copy"`` or ``"revert"``; of estimators in Python ``batch_size`` and
+        the default; training sets that grow, as of `TimeSeriesSplit`, keep their order),
+        ``check=m`` to compare with refits of m folds, ``strategy="auto"``, ``"share"``, ``"copy"``
+        or ``"revert"``; of estimators in Python ``batch_size`` and
         ``backend="threads"`` or ``"processes"``.
         ``"seeded"``: ``seeding="auto"`` or the name of a rule, ``memory_mb``.
 

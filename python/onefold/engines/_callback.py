@@ -121,7 +121,7 @@ def why_not_one_pass(estimator: Any, problem: Problem) -> str | None:
     if absent is None:
         return None
     fold, label = absent
-    return f"training set {fold} lacks class {label!r}, which {name}.partial_fit is told of"
+    return f"training set {fold} lacks class {label!r}: {name}.fit would not know it"
 
 
 def _first_absent_class(problem: Problem) -> tuple[int, Any] | None:

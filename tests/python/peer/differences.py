@@ -24,6 +24,7 @@ DIFFERENT: dict[tuple[str, str], str] = {
     # Cross-validation
     ("test_peer_validation", "test_cross_validate[csr_matrix-True]"): EXACT,
     ("test_peer_validation", "test_cross_validate[csr_array-True]"): EXACT,
+    ("test_peer_validation", "test_learning_curve_params"): LENGTH_OF_WEIGHTS,
     ("test_peer_validation", "test_permutation_test_score_params"): LENGTH_OF_WEIGHTS,
     ("test_peer_validation", "test_validation_curve_params"): LENGTH_OF_WEIGHTS,
     # Support vector machines
@@ -82,4 +83,7 @@ if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8):
         ("test_peer_svm", "test_unicode_kernel"): PROBABILITIES,
         ("test_peer_svm", "test_consistent_proba"): PROBABILITIES,
         ("test_peer_validation", "test_fit_param_deprecation"): "params only, no fit_params",
+        ("test_peer_validation", "test_learning_curve_incremental_learning_params"): (
+            LENGTH_OF_WEIGHTS
+        ),
     }
