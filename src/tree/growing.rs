@@ -58,11 +58,12 @@ impl<'a> GrowingSets<'a> {
         };
         let largest = (0..splits.len()).map(|split| splits.train(split).len());
         let is_chain = Some(sets.n_fed()) == largest.max();
-        if any_order && !is_chain {
-            if let Some((order, nodes)) = chain(splits) {
-                sets.nodes = nodes;
-                sets.common_order = Some(order);
-            }
+        if any_order
+            && !is_chain
+            && let Some((order, nodes)) = chain(splits)
+        {
+            sets.nodes = nodes;
+            sets.common_order = Some(order);
         }
         sets
     }
