@@ -29,12 +29,11 @@ from sklearn.model_selection import (
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
-from threadpoolctl import threadpool_limits
 
 from ._column_metrics import ColumnMetric
 from ._fold_moments import FoldMoments
 from ._folds import Folds, Splits
-from ._jobs import effective_n_jobs
+from ._jobs import blas_threads
 from ._progress import Report, reporter
 from ._report import HeldOutTargets, fold_scores
 from .engines import Choice, Outcome, Problem, Task, choose, warn_of_refits
@@ -139,14 +138,16 @@ def permutation_test_score(
 
     def score_permuted(permuted: Any) -> float:
         """Score one permutation by the best engine."""
-        own_folds = folds or make_task(estimator, X, permuted, cv=cv, **arguments).folds
+        own_folds = folds
+        if own_folds is None:
+            own_folds = make_task(estimator, X, permuted, cv=cv, **arguments).folds
         own = replace(task, problem=Problem(task.data.with_targets(permuted), own_folds))
         return mean_score(estimator, own, engine)
 
     columns = _Columns.of(estimator, choice, task) if folds is not None else None
     with reporter(progress, unit="permutations") as report:
         if columns is not None:
-            with threadpool_limits(effective_n_jobs(n_jobs), user_api="blas"):
+            with blas_threads(n_jobs):
                 score, scores = _score_columns(columns, draws, score_permuted, report)
         else:
             score = mean_score(estimator, task, engine)

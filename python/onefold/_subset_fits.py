@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ._column_metrics import ColumnMetric
 from ._fold_moments import FoldMoments, TargetMoments
 
-__all__ = ["SubsetFits"]
+__all__ = ["Scores", "SubsetFits"]
 
 Floats = NDArray[np.float64]
 Features = NDArray[np.intp]

@@ -15,15 +15,14 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import validate_data
-from threadpoolctl import threadpool_limits
 
 from ._column_metrics import ColumnMetric
 from ._elimination import Elimination, Equations, eliminate
 from ._estimator_class import known_class
 from ._fold_moments import FoldMoments
-from ._jobs import effective_n_jobs
+from ._jobs import blas_threads
 from ._routing import is_routing
-from ._subset_fits import SubsetFits
+from ._subset_fits import Scores, SubsetFits
 from ._warnings import warn
 from .engines import Data, Problem, Task, choose, warn_of_refits
 from .engines._virtual import LinearPlan, LinearProblem
@@ -116,8 +115,7 @@ class RFECV(sklearn.feature_selection.RFECV):
         -------
         self : object
         """
-        with threadpool_limits(effective_n_jobs(self.n_jobs), user_api="blas"):
-            done = self._fit_on_moments(X, y, **params)
+        done = self._fit_on_moments(X, y, **params)
         return self if done else super().fit(X, y, **params)
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
@@ -148,12 +146,13 @@ class RFECV(sklearn.feature_selection.RFECV):
                 f"min_features_to_select={self.min_features_to_select} is above {n_features=}, so "
                 "all features are kept"
             )
-        folds = [sets.of_fold(fold, smallest, step) for fold in range(len(sets.task.folds))]
-        scores = sets.scores(folds)
-        sizes = np.array(folds[0].n_features)
-        # Of equal scores that of the fewest features.
-        best = int(sizes[::-1][scores.sum(axis=0)[::-1].argmax()])
-        whole = sets.of_all_rows(best, step)
+        with blas_threads(self.n_jobs):
+            folds = [sets.of_fold(fold, smallest, step) for fold in range(len(sets.task.folds))]
+            scores = sets.scores(folds)
+            sizes = np.array(folds[0].n_features)
+            # Of equal scores that of the fewest features.
+            best = int(sizes[::-1][scores.sum(axis=0)[::-1].argmax()])
+            whole = sets.of_all_rows(best, step)
         self.support_, self.ranking_ = whole.supports[-1], whole.rankings[-1]
         self.n_features_ = self.support_.sum()
         self.estimator_ = clone(self.estimator).fit(X[:, self.support_], y)
@@ -345,8 +344,7 @@ class SequentialFeatureSelector(sklearn.feature_selection.SequentialFeatureSelec
         """
         self._sets: _CandidateSets | None = None
         try:
-            with threadpool_limits(effective_n_jobs(self.n_jobs), user_api="blas"):
-                return super().fit(X, y, **params)
+            return super().fit(X, y, **params)
         finally:
             del self._sets
 
@@ -386,32 +384,36 @@ class _CandidateSets:
     def best(self, mask: NDArray[np.bool_], *, is_backward: bool) -> tuple[int, float]:
         """The best feature to add to a set, or to remove from its complement, and the score."""
         candidates = np.flatnonzero(~mask)
-        scores = np.full(len(candidates), np.nan)
-        errors = np.zeros(len(candidates))
-        if self._fits is not None:
-            fits = self._fits
-            if is_backward:
-                found = fits.with_one_less(candidates)
-            else:
-                found = fits.with_one_more(np.flatnonzero(mask), candidates)
-            scores, errors = found.values, found.errors
+        found = self._score_together(mask, candidates, is_backward)
 
-        def score(feature: int, engine: str) -> float:
+        def score(number: int, engine: str) -> float:
             changed = mask.copy()
-            changed[feature] = True
+            changed[candidates[number]] = True
             return self._score(~changed if is_backward else changed, engine)
 
-        for number in np.flatnonzero(np.isnan(scores)):
-            scores[number] = score(candidates[number], self.engine)
-        near = _nearly_best(scores, errors)
+        scores = found.values
+        for number in np.flatnonzero(np.isnan(scores)).tolist():
+            scores[number] = score(number, self.engine)
+        near = _nearly_best(scores, found.errors)
         if len(near) > 1:
             # As scikit-learn breaks the tie.
-            scores[near] = [score(candidates[number], "refit") for number in near]
-            others = np.setdiff1d(np.arange(len(scores)), near)
-            scores[others] = -np.inf
+            exact = [score(number, "refit") for number in near.tolist()]
+            scores = np.full(len(candidates), -np.inf)
+            scores[near] = exact
         by_feature = dict(zip(candidates.tolist(), scores.tolist(), strict=True))
         best = max(by_feature, key=lambda feature: by_feature[feature])
         return best, by_feature[best]
+
+    def _score_together(
+        self, mask: NDArray[np.bool_], candidates: NDArray[np.intp], is_backward: bool
+    ) -> Scores:
+        """Scores of all sets on moments, NaN where these are not enough."""
+        if self._fits is None:
+            return Scores(np.full(len(candidates), np.nan), np.zeros(len(candidates)))
+        with blas_threads(self.task.n_jobs):
+            if is_backward:
+                return self._fits.with_one_less(candidates)
+            return self._fits.with_one_more(np.flatnonzero(mask), candidates)
 
     def _score(self, mask: NDArray[np.bool_], engine: str) -> float:
         """The mean score of one set, by cross-validation of the estimator."""

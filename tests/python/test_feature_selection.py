@@ -7,6 +7,7 @@ import sklearn.feature_selection
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_classification, make_regression
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -148,6 +149,25 @@ def test_engines_and_bad_arguments():
         onefold.RFECV(Ridge(), engine="fast").fit(MIXED, Y)
     with pytest.raises(ValueError, match="n_features_to_select must be < n_features"):
         onefold.SequentialFeatureSelector(Ridge(), n_features_to_select=9).fit(MIXED, Y)
+
+
+def test_routed_weights():
+    weights = np.linspace(0.1, 3.0, 120)
+    keywords = {"n_features_to_select": 4, "cv": 4}
+    with sklearn.config_context(enable_metadata_routing=True):
+        weighted = (
+            Ridge(5.0).set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+        )
+        theirs = sklearn.feature_selection.SequentialFeatureSelector(weighted, **keywords)
+        ours = onefold.SequentialFeatureSelector(weighted, **keywords)
+        theirs.fit(MIXED, Y, sample_weight=weights)
+        ours.fit(MIXED, Y, sample_weight=weights)
+        own = {"scoring": get_scorer("r2").set_score_request(sample_weight=False)}
+        eliminated = onefold.RFECV(weighted, **own).fit(MIXED, Y, sample_weight=weights)
+        expected = sklearn.feature_selection.RFECV(weighted, **own)
+        expected.fit(MIXED, Y, sample_weight=weights)
+    np.testing.assert_array_equal(ours.support_, theirs.support_)
+    np.testing.assert_array_equal(eliminated.ranking_, expected.ranking_)
 
 
 def test_frames_keep_their_names():
