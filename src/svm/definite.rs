@@ -28,6 +28,8 @@ pub(super) fn is_definite(gram: &Gram<'_>, monitor: &Monitor) -> Result<bool> {
     if !gram.is_full() {
         return Ok(false);
     }
+    let all: Vec<usize> = (0..gram.len()).collect();
+    gram.reserve(&all, monitor)?;
     let (smallest, largest) = extreme_eigenvalues(gram.len(), MAX_PRODUCTS, |vector| {
         monitor.check()?;
         let dot = |i: usize| {

@@ -83,6 +83,8 @@ impl<'a> Dual<'a> {
         gradient: &mut [f64],
         monitor: &Monitor,
     ) -> Result<()> {
+        let samples: Vec<usize> = changes.iter().map(|(v, _)| self.sample(*v)).collect();
+        self.gram.reserve(&samples, monitor)?;
         match self.gram.fast_lookup() {
             Some(lookup) => self.subtract_rows(lookup, changes, gradient, monitor),
             None => self.subtract_rows(self.gram, changes, gradient, monitor),

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::candidate::Candidate;
 use super::dual::{Solution, Start};
 use super::gram::{Gram, check_panels};
-use super::kernel::{self, Columns, Kernel, PANEL_ROWS, Panel};
+use super::kernel::{self, Columns, Kernel, PANEL_ROWS, Panel, Precision};
 use super::memory::Budget;
 use super::multiclass::pairs;
 use super::problem::BinaryProblems;
@@ -192,9 +192,14 @@ impl Predictor<'_> {
                         members: &order,
                         norms: &norms,
                     };
-                    kernel::kernel_block(self.kernel, &panel, columns, |_, tile| {
-                        values.extend(tile);
-                    });
+                    kernel::kernel_block(
+                        (self.kernel, Precision::Double),
+                        &panel,
+                        columns,
+                        |_, tile| {
+                            values.extend(tile);
+                        },
+                    );
                     values
                 };
                 for (problem, parts) in problems.iter().enumerate() {

@@ -12,7 +12,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use crate::data::Layout;
-use crate::svm::kernel::{self, Columns, Kernel, PANEL_ROWS, Panel};
+use crate::svm::kernel::{self, Columns, Kernel, PANEL_ROWS, Panel, Precision};
 use crate::{Monitor, Result};
 
 /// One solution: its support vectors, as rows with their β, and its intercept.
@@ -54,7 +54,9 @@ pub(super) fn decision_values<R: Layout>(
             let norms = kernel::squared_norms(rows, members);
             let panel = Panel::<f64, PANEL_ROWS>::new(rows, members, &norms);
             let mut values = Vec::with_capacity(support.len());
-            kernel::kernel_block(kernel, &panel, columns, |_, tile| values.extend(tile));
+            kernel::kernel_block((kernel, Precision::Double), &panel, columns, |_, tile| {
+                values.extend(tile)
+            });
             for (at, decision) in decisions.iter().enumerate() {
                 let mut sums = [decision.intercept; PANEL_ROWS];
                 for &(row, beta) in &decision.support {

@@ -269,7 +269,8 @@ impl MemoryPlan {
     fn new(paths: &[CPath<'_>], kernels_of_all: &[Kernel], budget: Budget, n: usize) -> Self {
         let n_matrices = |path: &CPath<'_>| match kernels(path) {
             [_] => 1,
-            _ => rayon::current_num_threads(),
+            // Two while folds 0 and 1 are merged.
+            _ => rayon::current_num_threads().max(2),
         };
         let per_path = paths.iter().map(n_matrices).max().unwrap_or(1);
         let n_fit = budget.rows(n) / n.max(1);

@@ -70,6 +70,14 @@ struct TrainingSet<K> {
 /// Solutions of one binary problem on one training set, one per candidate of the path.
 type PathSolutions = Vec<Solved>;
 
+/// Results of a fold, by binary problem and candidate.
+type FoldResults = Vec<Vec<FoldResult>>;
+
+/// The number of a training set: 0 for all samples, fold + 1 for that of a fold.
+fn set_number(fold: Option<usize>) -> usize {
+    fold.map_or(0, |fold| fold + 1)
+}
+
 /// The solved anchors, each with its solutions by binary problem.
 type Anchors = Vec<(Anchor, Vec<PathSolutions>)>;
 
@@ -104,15 +112,18 @@ where
     G: Fn(usize) -> Result<K> + Sync,
     K: Deref<Target = Gram<'g>> + Sync,
 {
-    /// Solves the anchors, then all folds; returns one outcome per candidate of the path.
+    /// Solves the anchors, then all other folds; returns one outcome per candidate of the path.
     pub(super) fn run(&self) -> Result<Vec<Outcome>> {
-        let mut anchors = vec![];
-        for &(anchor, seeds) in self.plan.anchors {
-            let solutions = self.solve_anchor(anchor, seeds, &anchors)?;
-            anchors.push((anchor, solutions));
-        }
-        let folds = (0..self.context.folds.n_splits()).into_par_iter();
-        let folds = folds.map(|fold| self.solve_fold(fold, &anchors));
+        let n_folds = self.context.folds.n_splits();
+        let mut folds: Vec<Option<FoldResults>> = (0..n_folds).map(|_| None).collect();
+        let anchors = self.solve_anchors(&mut folds)?;
+        let rest = folds.into_par_iter().enumerate();
+        let folds = rest.map(|(fold, known)| match known {
+            Some(results) => Ok(results),
+            None => self
+                .solve_fold(fold, self.plan.seeds, &anchors)
+                .map(|f| f.2),
+        });
         let folds = folds.collect::<Result<Vec<_>>>()?;
         let candidates = 0..self.path.len();
         Ok(candidates
@@ -120,38 +131,60 @@ where
             .collect())
     }
 
-    fn solve_anchor(
+    /// Solves the anchors one after the other; stores the results of those that are folds.
+    fn solve_anchors(&self, folds: &mut [Option<FoldResults>]) -> Result<Anchors> {
+        let mut anchors = vec![];
+        let mut first_gram = None;
+        for &(anchor, seeds) in self.plan.anchors {
+            let solutions = match anchor {
+                Anchor::Fold(fold) => {
+                    let (set, solutions, results) = self.solve_fold(fold, seeds, &anchors)?;
+                    folds[fold] = Some(results);
+                    first_gram.get_or_insert(set.gram);
+                    solutions
+                }
+                Anchor::AllSamples => self.solve_set(&self.training_set(None)?, seeds, &anchors)?,
+                Anchor::Merged => {
+                    // Any of the kernel matrices, if folds have different ones.
+                    let gram = match first_gram.take() {
+                        Some(gram) => gram,
+                        None => (self.grams)(0)?,
+                    };
+                    let costs = self.costs(None);
+                    let problems = (0..self.n_problems()).into_par_iter();
+                    let merged = problems.map(|at| self.merge(&gram, &costs, at, &anchors));
+                    merged.collect::<Result<_>>()?
+                }
+            };
+            anchors.push((anchor, solutions));
+        }
+        Ok(anchors)
+    }
+
+    /// All binary problems of a training set.
+    fn solve_set(
         &self,
-        anchor: Anchor,
+        set: &TrainingSet<K>,
         seeds: &[Seed],
         anchors: &Anchors,
     ) -> Result<Vec<PathSolutions>> {
-        let set = self.training_set(match anchor {
-            Anchor::Fold(fold) => Some(fold),
-            Anchor::AllSamples | Anchor::Merged => None,
-        })?;
         let problems = (0..self.n_problems()).into_par_iter();
-        let solutions = problems.map(|at| match anchor {
-            Anchor::Merged => self.merge(&set, at, anchors),
-            _ => self.solve_path(&set, at, seeds, anchors),
-        });
+        let solutions = problems.map(|at| self.solve_path(set, at, seeds, anchors));
         solutions.collect()
     }
 
-    /// All binary problems of a fold, by problem and candidate.
-    fn solve_fold(&self, fold: usize, anchors: &Anchors) -> Result<Vec<Vec<FoldResult>>> {
+    /// A fold: its training set, its solutions and its results.
+    fn solve_fold(
+        &self,
+        fold: usize,
+        seeds: &[Seed],
+        anchors: &Anchors,
+    ) -> Result<(TrainingSet<K>, Vec<PathSolutions>, FoldResults)> {
         let set = self.training_set(Some(fold))?;
-        let problems = || (0..self.n_problems()).into_par_iter();
-        let solved;
-        let solutions = if let Some(solutions) = find(anchors, Anchor::Fold(fold)) {
-            solutions
-        } else {
-            let own = problems().map(|at| self.solve_path(&set, at, self.plan.seeds, anchors));
-            solved = own.collect::<Result<_>>()?;
-            &solved
-        };
-        let exact = self.exact_decision_values(&set, fold, solutions)?;
-        let results = problems().map(|at| {
+        let solutions = self.solve_set(&set, seeds, anchors)?;
+        let exact = self.exact_decision_values(&set, fold, &solutions)?;
+        let problems = (0..self.n_problems()).into_par_iter();
+        let results = problems.map(|at| {
             let path = self.path.iter().zip(&solutions[at]).enumerate();
             let results = path.map(|(step, (prepared, solved))| {
                 let problem = &prepared.binary.problems[at];
@@ -162,7 +195,8 @@ where
             });
             results.collect()
         });
-        Ok(results.collect())
+        let results = results.collect();
+        Ok((set, solutions, results))
     }
 
     /// Decision values of a fold's test samples in f64, if the kernel needs them: one column per binary
@@ -255,14 +289,21 @@ where
     }
 
     /// Approximates the solutions of all samples by those of folds 0 and 1.
-    fn merge(&self, set: &TrainingSet<K>, at: usize, anchors: &Anchors) -> Result<PathSolutions> {
+    fn merge(
+        &self,
+        gram: &Gram<'g>,
+        costs: &[Vec<f64>],
+        at: usize,
+        anchors: &Anchors,
+    ) -> Result<PathSolutions> {
         let folds = [0, 1].map(|fold| find(anchors, Anchor::Fold(fold)));
         let [Some(first), Some(second)] = folds else {
             return Ok(vec![]);
         };
         let merged = (0..self.path.len()).map(|step| {
             let clock = Instant::now();
-            let Unsolved { dual, bounds, .. } = self.unsolved(set, at, step);
+            let problem = &self.path[step].binary.problems[at];
+            let (dual, bounds) = (problem.dual(gram), problem.bounds(&costs[step]));
             let [first, second] = [first, second].map(|solved| {
                 let Solved {
                     solution, bounds, ..
@@ -298,20 +339,24 @@ where
 
     /// The training set of a fold, or all samples.
     fn training_set(&self, fold: Option<usize>) -> Result<TrainingSet<K>> {
-        let set = fold.map_or(0, |fold| fold + 1);
-        let counts = self.context.row_counts(fold);
+        Ok(TrainingSet {
+            gram: (self.grams)(set_number(fold))?,
+            costs: self.costs(fold),
+        })
+    }
+
+    /// The C of every sample in the training set of a fold, or in all samples, by candidate.
+    fn costs(&self, fold: Option<usize>) -> Vec<Vec<f64>> {
+        let (set, counts) = (set_number(fold), self.context.row_counts(fold));
         let costs = |Prepared { candidate, binary }: &&Prepared<'_>| {
             let (examples, row_of_sample) = (self.context.examples, &binary.row_of_sample);
             candidate.sample_costs(examples, row_of_sample, set, &counts)
         };
-        Ok(TrainingSet {
-            gram: (self.grams)(set)?,
-            costs: self.path.iter().map(costs).collect(),
-        })
+        self.path.iter().map(costs).collect()
     }
 
-    /// The outcome of candidate `at`; `folds` are by fold, binary problem and candidate.
-    fn outcome(&self, at: usize, folds: &[Vec<Vec<FoldResult>>], anchors: &Anchors) -> Outcome {
+    /// The outcome of candidate `at`.
+    fn outcome(&self, at: usize, folds: &[FoldResults], anchors: &Anchors) -> Outcome {
         let held_out = folds.iter().flat_map(|fold| {
             let n_rows = fold[0][at].decision_values.len();
             (0..n_rows).map(move |row| (fold, row))
@@ -322,7 +367,7 @@ where
             let (fold, row) = held_out[position];
             fold[problem][at].decision_values[row]
         });
-        let total = |fold: &Vec<Vec<FoldResult>>| fold.iter().map(|p| p[at].iterations).sum();
+        let total = |fold: &FoldResults| fold.iter().map(|p| p[at].iterations).sum();
         let iterations: Array1<u64> = folds.iter().map(total).collect();
         let results = || folds.iter().flatten().map(|path| &path[at]);
         // Anchors that are no fold.
@@ -410,23 +455,28 @@ impl<R: Layout + Debug> CvContext<'_, R> {
         let dual = problem.dual(gram);
         let held_out = self.folds.held_out(fold);
         let mut decision_values = vec![solution.intercept; held_out.len()];
-        let mut other_classes = vec![];
-        for (value, &row) in decision_values.iter_mut().zip(held_out) {
+        // Positions and samples of other classes.
+        let mut others: Vec<(usize, usize)> = vec![];
+        for (position, &row) in held_out.iter().enumerate() {
             let sample = self.sample_of_row[row];
             match problem.variable(sample) {
-                Some(variable) => *value = solution.decision_value(&dual, variable),
-                None => other_classes.push((value, sample)),
+                Some(v) => decision_values[position] = solution.decision_value(&dual, v),
+                None => others.push((position, sample)),
             }
         }
         let mut n_read = 0;
-        if !other_classes.is_empty() {
+        if !others.is_empty() {
+            let mut sums = vec![solution.intercept; others.len()];
             let support = solution.beta.iter().enumerate().filter(|(_, b)| **b != 0.0);
             for (variable, &beta) in support {
                 let row = dual.gram().row(dual.sample(variable));
                 n_read += 1;
-                for (value, sample) in &mut other_classes {
-                    **value += beta * f64::from(row[*sample]);
+                for (sum, &(_, sample)) in sums.iter_mut().zip(&others) {
+                    *sum += beta * f64::from(row[sample]);
                 }
+            }
+            for (sum, &(position, _)) in sums.into_iter().zip(&others) {
+                decision_values[position] = sum;
             }
         }
         (decision_values, n_read)

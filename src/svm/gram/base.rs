@@ -19,7 +19,7 @@ use super::source::{Computed, KernelSource, to_f32};
 use super::{ApplyKernel, Buffers, Gram, check_panels};
 use crate::data::{HugePageBuffer, Layout};
 use crate::runtime::simd;
-use crate::svm::kernel::{Kernel, PANEL_ROWS};
+use crate::svm::kernel::{Kernel, PANEL_ROWS, Precision};
 use crate::svm::memory::Budget;
 use crate::{Monitor, Result};
 
@@ -37,7 +37,7 @@ enum BaseValues<'a> {
     Gram(Gram<'a>),
     /// Inner products.
     Products(Products),
-    /// Nothing: kernels are computed from the rows, whose number is counted.
+    /// Nothing: kernels are computed from the rows; the number of theirs is counted when they are dropped.
     Rows(Arc<AtomicU64>),
 }
 
@@ -91,8 +91,7 @@ impl<'a, R: Layout + Debug> Base<'a, R> {
             }
             BaseValues::Rows(n_computed) => {
                 let mut gram = Gram::new(self.rows, self.row_of_sample, kernel, budget, monitor)?;
-                n_computed.fetch_add(gram.rows_computed(), Ordering::Relaxed);
-                gram.rows_computed = Arc::clone(n_computed);
+                gram.total = Some(Arc::clone(n_computed));
                 Ok(gram)
             }
         }
@@ -172,9 +171,13 @@ impl KernelSource for FromProducts<'_> {
         }
     }
 
+    fn max_single_rows(&self) -> usize {
+        self.products.n
+    }
+
     fn diagonal(&self, i: usize) -> f32 {
         let mut value = [self.products.values[i * self.products.n + i]];
-        self.kernel.apply(&mut value);
+        self.kernel.apply(Precision::Single, &mut value);
         to_f32(value[0])
     }
 }

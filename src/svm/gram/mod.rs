@@ -1,15 +1,16 @@
 //! The Gram matrix: every kernel value, computed once for all folds, classes and candidates.
 //!
 //! # Method
-//! The whole matrix if it fits the memory budget: blocks of rows in parallel, stored as f32, as in
-//! LIBSVM's cache. Otherwise a cache of the most recently used rows, shared by all threads. A large
-//! matrix with few distinct values is stored as [bytes](quantized), with a cache of decoded rows.
+//! If the matrix fits the memory budget, rows are computed [when they are needed](on_demand), and all of
+//! them once many are: blocks of rows in parallel, stored as f32, as in LIBSVM's cache. Otherwise a
+//! cache of the most recently used rows, shared by all threads. A large matrix with few distinct values
+//! is stored as [bytes](quantized), with a cache of decoded rows.
 //! Memory is checked before it is allocated. Row bits do not depend on the storage: K(x, z) and
 //! K(z, x) are equal, so one triangle of an f32 matrix is computed and mirrored, except for
 //! precomputed values.
 //!
 //! Kernels that differ only in their parameters share their [base](base). Every value is that of the
-//! kernel in f64, rounded to f32, except that of RBF kernels derived from distances in f32: rounding
+//! kernel to 6e-11, rounded to f32, except that of RBF kernels derived from distances in f32: rounding
 //! a distance changes exp(−γd²) by at most 6e-8·γd²·exp(−γd²) < 2.3e-8, less than rounding a kernel
 //! value near 1.
 //!
@@ -23,6 +24,7 @@
 
 mod base;
 mod mirror;
+mod on_demand;
 mod quantized;
 mod rows;
 mod source;
@@ -36,10 +38,11 @@ use rayon::prelude::*;
 
 pub(super) use self::base::Base;
 use self::mirror::mirror;
+use self::on_demand::OnDemandRows;
 use self::quantized::{LookupKernel, QuantizedGram};
 pub(super) use self::rows::{BLOCK, KernelRows};
 use self::source::{Computed, KernelSource, Precomputed, to_f32, too_large};
-use super::kernel::{Kernel, PANEL_ROWS};
+use super::kernel::{Kernel, PANEL_ROWS, Precision};
 use super::memory::Budget;
 use super::row_cache::RowCache;
 use crate::data::{HugePageBuffer, Layout, Row as _};
@@ -50,6 +53,9 @@ use crate::{Error, Monitor, Result};
 
 /// Minimum capacity of a row cache: two rows for each of four threads.
 const MIN_CACHED_ROWS: usize = 8;
+
+/// Matrices of fewer samples are computed as a whole: that takes a millisecond or two.
+const ON_DEMAND_FROM: usize = 1000;
 
 /// Size of an f32 matrix from which bytes are preferred. Smaller matrices are read faster as f32.
 const QUANTIZE_FROM_BYTES: u64 = 1 << 30;
@@ -65,8 +71,9 @@ pub struct Gram<'a> {
     lookup: Option<Arc<LookupKernel>>,
     store: Store,
     diagonal: Vec<f32>,
-    /// Shared by the matrices of one base that are computed from rows.
-    rows_computed: Arc<AtomicU64>,
+    rows_computed: AtomicU64,
+    /// Where the number of computed rows is added at the end.
+    total: Option<Arc<AtomicU64>>,
     /// The buffers of the base, if this matrix is derived from one.
     base_buffers: Option<&'a Buffers>,
     own_buffers: Buffers,
@@ -76,6 +83,7 @@ pub struct Gram<'a> {
 #[derive(Debug, Default)]
 struct Buffers {
     matrices: BufferPool<HugePageBuffer<f32>>,
+    rows: BufferPool<Vec<f32>>,
     gathered: BufferPool<Vec<f32>>,
 }
 
@@ -85,8 +93,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for Gram<'_> {
     fn drop(&mut self) {
-        if let (Some(buffers), Store::Full(values)) = (self.base_buffers, &mut self.store) {
-            buffers.matrices.release(std::mem::take(values));
+        if let Some(total) = &self.total {
+            total.fetch_add(self.rows_computed(), Ordering::Relaxed);
+        }
+        match (self.base_buffers, &mut self.store) {
+            (Some(buffers), Store::Full(values)) => {
+                buffers.matrices.release(std::mem::take(values));
+            }
+            (Some(buffers), Store::OnDemand(rows)) => rows.recycle(&buffers.rows),
+            _ => {}
         }
     }
 }
@@ -94,6 +109,7 @@ impl Drop for Gram<'_> {
 #[derive(Debug)]
 enum Store {
     Full(HugePageBuffer<f32>),
+    OnDemand(OnDemandRows),
     Cached(Mutex<RowCache<Arc<Vec<f32>>>>),
 }
 
@@ -107,7 +123,7 @@ pub(super) fn check_panels(rows: &impl Layout) -> Result<()> {
 /// One row of a [`Gram`].
 #[derive(Debug)]
 pub enum GramRow<'a> {
-    /// A row of the whole matrix.
+    /// A row that stays in memory.
     Borrowed(&'a [f32]),
     /// A row of the cache, alive even after its eviction.
     Shared(Arc<Vec<f32>>),
@@ -242,15 +258,26 @@ impl<'a> Gram<'a> {
             source,
             lookup: None,
             store: Store::Full(HugePageBuffer::default()),
-            rows_computed: Arc::default(),
+            rows_computed: AtomicU64::new(0),
+            total: None,
             base_buffers,
             own_buffers: Buffers::default(),
         })
     }
 
-    /// Computes the whole matrix if it fits the budget, or sets up a row cache.
+    /// Sets up rows on demand or computes the whole matrix if it fits the budget, or sets up a row cache.
     fn filled(mut self, budget: Budget, monitor: &Monitor) -> Result<Self> {
         let capacity = budget.rows(self.n);
+        let max_single = self.source.max_single_rows();
+        let needed = if max_single < self.n {
+            self.n + max_single
+        } else {
+            self.n
+        };
+        if self.n >= ON_DEMAND_FROM && max_single > 0 && capacity >= needed {
+            self.store = Store::OnDemand(OnDemandRows::new(self.n, max_single));
+            return Ok(self);
+        }
         let whole = (capacity >= self.n).then(|| self.new_matrix()).flatten();
         if let Some(values) = whole {
             self.store = Store::Full(self.compute(values, monitor)?);
@@ -304,9 +331,23 @@ impl<'a> Gram<'a> {
         self.n
     }
 
-    /// Returns true if the whole matrix is in memory.
+    /// Returns true if a row, once computed, stays in memory.
     pub fn is_full(&self) -> bool {
-        matches!(self.store, Store::Full(_)) || self.lookup.is_some()
+        !matches!(self.store, Store::Cached(_)) || self.lookup.is_some()
+    }
+
+    /// Announces that the listed rows are read soon. If many rows have been or will be computed, computes
+    /// the whole matrix, in parallel.
+    pub(super) fn reserve(&self, rows: &[usize], monitor: &Monitor) -> Result<()> {
+        if let Store::OnDemand(store) = &self.store {
+            store.reserve(rows, || {
+                let values = self.new_matrix();
+                values
+                    .map(|values| self.compute(values, monitor))
+                    .transpose()
+            })?;
+        }
+        self.source.reserve(rows, monitor)
     }
 
     /// K(i, i) of every sample.
@@ -316,7 +357,10 @@ impl<'a> Gram<'a> {
 
     /// Number of rows computed so far.
     pub fn rows_computed(&self) -> u64 {
-        self.rows_computed.load(Ordering::Relaxed)
+        match &self.store {
+            Store::OnDemand(rows) => rows.n_computed() as u64,
+            _ => self.rows_computed.load(Ordering::Relaxed),
+        }
     }
 
     /// Row `i`: K(i, ·).
@@ -327,6 +371,7 @@ impl<'a> Gram<'a> {
     pub fn row(&self, i: usize) -> GramRow<'_> {
         match &self.store {
             Store::Full(values) => GramRow::Borrowed(&values[i * self.n..][..self.n]),
+            Store::OnDemand(rows) => GramRow::Borrowed(self.on_demand_row(rows, i)),
             Store::Cached(cache) => GramRow::Shared(self.cached_row(cache, i)),
         }
     }
@@ -334,6 +379,18 @@ impl<'a> Gram<'a> {
     /// The quantised rows, if decoding them is as fast as reading f32.
     pub(super) fn fast_lookup(&self) -> Option<&LookupKernel> {
         self.lookup.as_deref().filter(|lookup| lookup.is_fast())
+    }
+
+    fn on_demand_row<'s>(&self, rows: &'s OnDemandRows, i: usize) -> &'s [f32] {
+        loop {
+            if let Some(row) = rows.get(i) {
+                return row;
+            }
+            let used = self.base_buffers.and_then(|buffers| buffers.rows.acquire());
+            let mut values = used.unwrap_or_else(|| vec![0.0; self.n]);
+            self.source.fill(i..i + 1, 0, &mut values);
+            rows.insert(i, values);
+        }
     }
 
     /// A cached row. Two threads may compute the same row at the same time, with the same bits.
@@ -385,9 +442,17 @@ impl KernelSource for FromBase<'_> {
         self.base.source.is_symmetric()
     }
 
+    fn max_single_rows(&self) -> usize {
+        self.base.n
+    }
+
+    fn reserve(&self, rows: &[usize], monitor: &Monitor) -> Result<()> {
+        self.base.reserve(rows, monitor)
+    }
+
     fn diagonal(&self, i: usize) -> f32 {
         let mut value = [f64::from(self.base.diagonal[i]) * self.base.scale];
-        self.kernel.apply(&mut value);
+        self.kernel.apply(Precision::Single, &mut value);
         to_f32(value[0])
     }
 }
@@ -416,7 +481,7 @@ impl<B: Copy + Into<f64>> WithSimd for ApplyKernel<'_, B> {
         for (value, &base) in values.iter_mut().zip(base) {
             *value = base.into() * scale;
         }
-        kernel.apply(values);
+        kernel.apply(Precision::Single, values);
         for (out, &value) in out.iter_mut().zip(&*values) {
             *out = to_f32(value);
         }

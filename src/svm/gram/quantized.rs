@@ -28,7 +28,7 @@ use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::memory;
 use crate::runtime::simd::ByteTable;
-use crate::svm::kernel::Kernel;
+use crate::svm::kernel::{Kernel, Precision};
 use crate::{Monitor, Result};
 
 /// Rows per panel of i16: four 256-bit vectors.
@@ -109,7 +109,7 @@ pub(in crate::svm) struct LookupKernel {
 impl LookupKernel {
     pub(super) fn new(base: Arc<QuantizedGram>, kernel: Kernel) -> Self {
         let mut values: [f64; 256] = std::array::from_fn(|code| code as f64);
-        kernel.apply(&mut values);
+        kernel.apply(Precision::Single, &mut values);
         Self {
             table: ByteTable::new(values.map(to_f32), base.largest),
             base,

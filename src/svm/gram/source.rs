@@ -2,10 +2,20 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::data::{Layout, Row as _};
-use crate::svm::kernel::{self, Accumulator, Columns, Kernel, PANEL_ROWS, Panel};
-use crate::{Error, Result};
+use crate::svm::kernel::{self, Accumulator, Columns, Kernel, PANEL_ROWS, Panel, Precision};
+use crate::{Error, Monitor, Result};
+
+/// Size up to which all rows of X are kept as panels.
+const MAX_PANELS_BYTES: usize = 64 << 20;
+
+/// Bytes of panels of all rows that a core's cache holds.
+const CACHED_PANELS_BYTES: usize = 1 << 20;
+
+/// Rows that are not in panels cost as many times more alone than as part of the whole matrix.
+const SINGLE_ROW_COST: usize = 64;
 
 /// The source of the rows of a Gram matrix.
 pub(super) trait KernelSource: Sync + Send + Debug {
@@ -15,6 +25,18 @@ pub(super) trait KernelSource: Sync + Send + Debug {
     /// Returns true if K(i, j) and K(j, i) have the same bits.
     fn is_symmetric(&self) -> bool {
         true
+    }
+
+    /// Number of rows that may be computed one at a time before it is better to compute all; 0 if it is
+    /// better from the start.
+    fn max_single_rows(&self) -> usize {
+        0
+    }
+
+    /// Announces that the listed rows are read soon.
+    fn reserve(&self, rows: &[usize], monitor: &Monitor) -> Result<()> {
+        let _ = (rows, monitor);
+        Ok(())
     }
 
     /// K(i, i).
@@ -29,6 +51,8 @@ pub(super) struct Computed<'a, R> {
     pub(super) kernel: Kernel,
     pub(super) norms: Vec<f64>,
     pub(super) factor: f64,
+    /// All samples, for single kernel rows.
+    panels: OnceLock<Vec<Panel<f64, PANEL_ROWS>>>,
 }
 
 impl<'a, R: Layout + Debug> Computed<'a, R> {
@@ -50,6 +74,22 @@ impl<'a, R: Layout + Debug> Computed<'a, R> {
             kernel,
             norms,
             factor: scale.recip(),
+            panels: OnceLock::new(),
+        })
+    }
+
+    /// Returns true if panels of all samples are small.
+    fn has_panels(&self) -> bool {
+        let n_values = self.row_of_sample.len().checked_mul(self.rows.n_features());
+        n_values.is_some_and(|n| n <= MAX_PANELS_BYTES / size_of::<f64>())
+    }
+
+    fn panels(&self) -> &[Panel<f64, PANEL_ROWS>] {
+        self.panels.get_or_init(|| {
+            let members = self.row_of_sample.chunks(PANEL_ROWS);
+            let panels = members.zip(self.norms.chunks(PANEL_ROWS));
+            let panels = panels.map(|(members, norms)| Panel::new(self.rows, members, norms));
+            panels.collect()
         })
     }
 
@@ -69,24 +109,58 @@ impl<'a, R: Layout + Debug> Computed<'a, R> {
             norms: &self.norms[from..],
         };
         let n = self.row_of_sample.len();
-        kernel::kernel_block(kernel, &panel, columns, |first, values| {
-            for (lane, row) in out.chunks_mut(n).enumerate() {
-                for (slot, lanes) in row[from + first..].iter_mut().zip(values) {
-                    *slot = store(lanes[lane]);
+        kernel::kernel_block(
+            (kernel, Precision::Single),
+            &panel,
+            columns,
+            |first, values| {
+                for (lane, row) in out.chunks_mut(n).enumerate() {
+                    for (slot, lanes) in row[from + first..].iter_mut().zip(values) {
+                        *slot = store(lanes[lane]);
+                    }
                 }
-            }
-        });
+            },
+        );
     }
 }
 
 impl<R: Layout + Debug> KernelSource for Computed<'_, R> {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         let store = |value: f64| to_f32(value * self.factor);
-        if rows.len() == 1 {
+        if rows.len() == 1 && first == 0 && self.has_panels() {
+            let (row, norm) = (self.row_of_sample[rows.start], self.norms[rows.start]);
+            kernel::kernel_row(
+                self.kernel,
+                self.panels(),
+                (self.rows, row, norm),
+                |first, values| {
+                    for (slot, &value) in out[first..].iter_mut().zip(values) {
+                        *slot = store(value);
+                    }
+                },
+            );
+        } else if rows.len() == 1 {
             self.write::<_, 1, _>(self.kernel, (rows, first), out, store);
         } else {
             self.write::<_, PANEL_ROWS, _>(self.kernel, (rows, first), out, store);
         }
+    }
+
+    /// As many as cost what the whole matrix costs two threads, in cycles per value.
+    fn max_single_rows(&self) -> usize {
+        let n = self.row_of_sample.len();
+        if !self.has_panels() {
+            return n / SINGLE_ROW_COST;
+        }
+        let n_per_row = (self.rows.n_stored() as f64 / self.rows.n_rows().max(1) as f64).max(1.0);
+        let n_bytes = n * self.rows.n_features() * size_of::<f64>();
+        let is_cached = n_bytes <= CACHED_PANELS_BYTES;
+        // Of one triangle and of its mirror image; of a multiplication and of storing the result.
+        let whole = n_per_row / 8.0 + 2.0;
+        let single = n_per_row * if is_cached { 0.25 } else { 0.8 } + 2.0;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and n
+        let limit = (n as f64 * (whole / single / 1.5).min(1.0)) as usize;
+        limit
     }
 
     fn diagonal(&self, i: usize) -> f32 {
@@ -94,7 +168,7 @@ impl<R: Layout + Debug> KernelSource for Computed<'_, R> {
             Kernel::SquaredDistance => [0.0],
             _ => [self.norms[i]],
         };
-        self.kernel.apply(&mut value);
+        self.kernel.apply(Precision::Single, &mut value);
         to_f32(value[0])
     }
 }

@@ -141,6 +141,7 @@ impl<'a, K: KernelRows> Solver<'a, K> {
             // Computing a missing row takes longer than a poll.
             if iterations % POLL_INTERVAL == 0 || !is_full {
                 monitor.check()?;
+                self.dual.gram().reserve(&[], monitor)?;
             }
             let pair = self.select_working_set();
             if pair.gap < unshrink_at {
