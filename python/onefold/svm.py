@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,9 @@ from . import _core
 from ._data import as_weights, native_rows, with_index_type
 from ._jobs import effective_n_jobs
 from ._warnings import warn
+
+if TYPE_CHECKING:
+    from .engines._fold_scaling import FoldScaling
 
 __all__ = ["SVC", "SVR"]
 
@@ -55,6 +58,8 @@ class SvmParams:
     memory_mb: float | None = None
     class_weights: Floats | None = None
     """Weights of the classes for all samples, then for each fold; None where all are 1."""
+    scaling: FoldScaling | None = None
+    """Of the rows of each fold. Parameters with the same one share kernel values."""
     n_jobs: int = 1
 
     @classmethod

@@ -79,6 +79,15 @@ impl<'a, I: Index> Csr<'a, I> {
         })
     }
 
+    /// The same rows with other stored values.
+    ///
+    /// # Panics
+    /// When the number of values differs.
+    pub(crate) fn with_values<'s>(&'s self, values: &'s [f64]) -> Csr<'s, I> {
+        assert_eq!(values.len(), self.values.len());
+        Csr { values, ..*self }
+    }
+
     /// Copies the rows at `order`, in that order, into `buffer`.
     ///
     /// # Panics

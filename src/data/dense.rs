@@ -32,6 +32,15 @@ impl<'a> Dense<'a> {
         }
     }
 
+    /// Rows of the same shape with other values.
+    ///
+    /// # Panics
+    /// When the number of values differs.
+    pub(crate) fn with_values<'s>(&self, values: &'s [f64]) -> Dense<'s> {
+        assert_eq!(values.len(), self.values.len());
+        Dense { values, ..*self }
+    }
+
     /// Copies the rows at `order`, in that order, into `buffer`.
     ///
     /// # Panics

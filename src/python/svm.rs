@@ -1,5 +1,7 @@
 //! Support vector machines as Python sees them.
 
+use std::sync::Arc;
+
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -12,6 +14,7 @@ use crate::svm::cv::Outcome;
 use crate::svm::kernel::Kernel;
 use crate::svm::memory::Budget;
 use crate::svm::model::{self, Predictor};
+use crate::svm::scaling::Scaling;
 use crate::svm::smo::Options;
 use crate::svm::{Candidate, Seeded, multiclass};
 use crate::{Error, OutOfFold, Result};
@@ -33,7 +36,33 @@ pub(super) struct SvmParams<'py> {
     memory_mb: Option<f64>,
     /// Class weights for all samples, then for each fold; `None` if all are 1.
     class_weights: Option<PyReadonlyArray2<'py, f64>>,
+    scaling: Option<ScalingArg<'py>>,
     n_jobs: usize,
+}
+
+/// The attributes of the facade's `FoldScaling`.
+#[derive(FromPyObject)]
+struct ScalingArg<'py> {
+    shift: Option<PyReadonlyArray2<'py, f64>>,
+    scale: PyReadonlyArray2<'py, f64>,
+}
+
+/// The scalings of all candidates; those with the same array of scales are one.
+#[derive(Default)]
+struct Scalings(Vec<(*const f64, Arc<Scaling>)>);
+
+impl Scalings {
+    fn of(&mut self, scaling: &ScalingArg<'_>) -> Result<Arc<Scaling>> {
+        let scale = scaling.scale.as_array();
+        let key = scale.as_ptr();
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == key) {
+            return Ok(Arc::clone(known));
+        }
+        let shift = scaling.shift.as_ref().map(|own| own.as_array().to_owned());
+        let own = Arc::new(Scaling::new(shift, scale.to_owned())?);
+        self.0.push((key, Arc::clone(&own)));
+        Ok(own)
+    }
 }
 
 impl SvmParams<'_> {
@@ -64,10 +93,12 @@ impl SvmParams<'_> {
         }
     }
 
-    fn candidate(&self) -> Result<Candidate> {
+    fn candidate(&self, scalings: &mut Scalings) -> Result<Candidate> {
         let class_weights = self.class_weights.as_ref();
+        let scaling = self.scaling.as_ref();
         Ok(Candidate {
             kernels: self.kernels()?,
+            scaling: scaling.map(|own| scalings.of(own)).transpose()?,
             c: self.c,
             class_weights: class_weights.map(|weights| weights.as_array().to_owned()),
             epsilon: self.epsilon,
@@ -88,7 +119,7 @@ pub(super) fn svm_fit<'py>(
     examples: ExamplesArg<'_>,
     settings: SvmParams<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let candidate = settings.candidate()?;
+    let candidate = settings.candidate(&mut Scalings::default())?;
     let budget = Budget::new(settings.memory_mb)?;
     let data = examples.dataset()?;
     let model = run(py, settings.n_jobs, None, |monitor| {
@@ -160,7 +191,8 @@ pub(super) fn svm_kfold<'py>(
     found: &Bound<'py, PyList>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let candidates = candidates.iter().map(SvmParams::candidate);
+    let mut scalings = Scalings::default();
+    let candidates = candidates.iter().map(|own| own.candidate(&mut scalings));
     let candidates = candidates.collect::<Result<Vec<_>>>()?;
     let candidates: Vec<&Candidate> = candidates.iter().collect();
     let engine = Seeded {

@@ -1,8 +1,11 @@
 //! What is fitted or cross-validated: kernel, penalties and solver options.
 
+use std::sync::Arc;
+
 use ndarray::Array2;
 
 use super::kernel::Kernel;
+use super::scaling::Scaling;
 use super::smo::Options;
 use crate::data::{Examples, Layout, Targets};
 use crate::{Error, Result};
@@ -12,6 +15,9 @@ use crate::{Error, Result};
 pub struct Candidate {
     /// One kernel, or that of all samples followed by one per fold.
     pub kernels: Vec<Kernel>,
+    /// The scaling of the rows for each training set of a cross-validation, if they are scaled.
+    /// Candidates that share it share kernel values.
+    pub scaling: Option<Arc<Scaling>>,
     /// The penalty of an error, multiplied by the weights of the sample and of its class.
     pub c: f64,
     /// Class weights: one row for all samples, then one per fold; one column per class. Missing ones are
@@ -28,6 +34,7 @@ impl Default for Candidate {
     fn default() -> Self {
         Self {
             kernels: vec![Kernel::default()],
+            scaling: None,
             c: 1.0,
             class_weights: None,
             epsilon: 0.1,
@@ -62,6 +69,19 @@ impl Candidate {
             expected,
             found,
         })
+    }
+
+    /// The kernel of a training set: 0 for all samples, fold + 1 for that of a fold.
+    pub(super) fn kernel(&self, set: usize) -> Kernel {
+        match self.kernels[..] {
+            [kernel] => kernel,
+            ref kernels => kernels[set],
+        }
+    }
+
+    /// Returns true if all training sets have the same kernel values.
+    pub(super) fn has_one_matrix(&self) -> bool {
+        self.kernels.len() == 1 && self.scaling.is_none()
     }
 
     /// The C of every sample, in a training set that contains each row `counts[row]` times. `set` is 0

@@ -25,6 +25,7 @@
 //! | [`kernel`] | kernel functions and blocks of kernel values |
 //! | [`gram`] | the kernel matrix of all samples, computed once: whole, cached or quantised |
 //! | `row_cache` | LRU cache of kernel rows |
+//! | [`scaling`] | rows scaled by what was fitted to each training set |
 //! | `definite` | test of a kernel matrix for negative eigenvalues |
 //! | [`memory`] | the memory budget of kernel matrices |
 //! | [`problem`] | binary problems: one per pair of classes, or one for a regression |
@@ -52,6 +53,7 @@ pub mod model;
 pub mod multiclass;
 pub mod problem;
 mod row_cache;
+pub mod scaling;
 pub mod seeding;
 pub mod smo;
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import RepeatedKFold
 import onefold
 from onefold._folds import resolve_cv
 from onefold._scoring import resolve_scoring
-from onefold.engines import Data, Plan, Problem, Task, choose
+from onefold.engines import Candidate, Data, Problem, Task, choose
 from onefold.engines._seeded import Seeded
 from onefold.learners import Pegasos
 from onefold.search._deadline import Deadline, OutOfTime
@@ -162,12 +162,13 @@ def test_machines_that_were_finished_before_the_end_are_kept():
     easy, hard = SVC(C=0.1, gamma=0.1), SVC(C=1e7, gamma=0.2, tol=1e-9)
     problem = Problem(Data(rows, labels), folds)
     task = Task(problem, resolve_scoring(easy, None), progress=After(0.5))
-    running = Seeded().run_many([Plan(easy), Plan(hard)], task)
+    plans = [Seeded().plan(Candidate(estimator), task) for estimator in (easy, hard)]
+    running = Seeded().run_many(plans, task)
     place, outcome = next(running)
     assert place == 0
     with pytest.raises(OutOfTime):
         next(running)
-    [(_, alone)] = Seeded().run_many([Plan(easy)], replace(task, progress=False))
+    [(_, alone)] = Seeded().run_many(plans[:1], replace(task, progress=False))
     np.testing.assert_array_equal(outcome.answers["predict"], alone.answers["predict"])
 
 

@@ -150,7 +150,7 @@ def test_a_cache_of_rows_gives_the_same_model():
     np.testing.assert_array_equal(full.dual_coef_, cached.dual_coef_)
     with pytest.raises(ValueError, match=r"memory_mb must be enough for eight rows .* got 0\.001"):
         SVC(memory_mb=0.001).fit(X, y)
-    with pytest.raises(ValueError, match=r"memory_mb must be enough .* got 0\.030 for 2 of them"):
+    with pytest.raises(ValueError, match=r"memory_mb must be enough .* got 0\.030 for 3 of them"):
         onefold.cross_validate(SVC(), X, y, memory_mb=0.03)
     with pytest.raises(ValueError, match="memory_mb must be a positive number, got 'all'"):
         onefold.cross_validate(SVC(), X, y, memory_mb="all")

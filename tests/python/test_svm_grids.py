@@ -7,7 +7,7 @@ from sklearn.model_selection import ParameterGrid
 from svm_cases import noisy, regression
 
 import onefold
-from onefold.engines import Data, Plan, Problem, Task
+from onefold.engines import Candidate, Data, Problem, Task
 from onefold.engines._seeded import Seeded
 from onefold.svm import SVC, SVR
 
@@ -15,8 +15,9 @@ from onefold.svm import SVC, SVR
 def grid(template, parameters, X, y, **keywords):
     """Plans that differ in the parameters of their estimator only, and their task."""
     folds = onefold.Folds.from_labels(np.arange(len(y)) % 5, 5)
-    plans = [Plan(clone(template).set_params(**one)) for one in ParameterGrid(parameters)]
-    return plans, Task(Problem(Data(X, y), folds), {}, **keywords)
+    task = Task(Problem(Data(X, y), folds), {}, **keywords)
+    estimators = [clone(template).set_params(**one) for one in ParameterGrid(parameters)]
+    return [Seeded().plan(Candidate(estimator), task) for estimator in estimators], task
 
 
 def outcomes(plans, task):

@@ -19,6 +19,7 @@ from .._estimator_class import known_class
 from .._folds import Folds
 from .._jobs import effective_n_jobs
 from .._progress import reporter
+from .._routing import is_routing
 from ..svm import (
     KERNELS,
     SVC,
@@ -31,6 +32,7 @@ from ..svm import (
     warn_of_gap,
 )
 from ._base import Candidate, EngineBase, Outcome, Plan, fit_to_all
+from ._fold_scaling import FoldScaling, fold_scaling
 from ._options import Check, one_of, positive
 from ._sklearn_svm_fit import native_solver
 from ._task import Data, Problem, Task
@@ -72,15 +74,20 @@ class Seeded(EngineBase):
         The solutions are those of refits, to the tolerance of the estimator, but only answers are
         returned.
         """
-        estimator, name = candidate.estimator, candidate.name
+        estimator, scaler = candidate.final, candidate.scaler
+        name = type(estimator).__name__
         if known_class(estimator, MACHINES) is None:
             return f"{name} is not SVC or SVR"
         if not isinstance(estimator.kernel, str) or estimator.kernel not in KERNELS:
             return f"{name} has the kernel {estimator.kernel!r}, which is not one of {KERNELS}"
         if getattr(estimator, "probability", False) is True:
             return f"{name}(probability=True) is calibrated by folds of its own"
+        if scaler is not None and estimator.kernel == "precomputed":
+            return f"{type(scaler).__name__} scales the kernel itself"
         if task.fit_params:
             return "it has no fit to pass params to"
+        if is_routing() and task.data.weights is not None and estimator is not candidate.estimator:
+            return "weights are routed to the steps of the pipeline"
         if is_classifier(estimator):
             problem = task.problem
             reason = problem.once("missing class", lambda: _missing_class(problem))
@@ -88,29 +95,33 @@ class Seeded(EngineBase):
                 return reason
         elif (fold := task.problem.once("no weight", lambda: _no_weight(task.problem))) is not None:
             return f"the training rows of fold {fold} have no weight"
-        return Plan(estimator, task.why_not_scored)
+        scaling = None
+        if scaler is not None:
+            try:
+                scaling = fold_scaling(scaler, task.problem)
+            except ValueError as error:
+                return f"{type(scaler).__name__} cannot be fitted to every training set: {error}"
+        return SeededPlan(
+            candidate.estimator, task.why_not_scored, final=estimator, scaling=scaling
+        )
 
-    def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
-        """Solve every fold of every candidate on one set of kernel values.
+    def run_many(self, plans: Sequence[SeededPlan], task: Task) -> Iterator[tuple[int, Outcome]]:
+        """Solve every fold of every candidate on shared kernel values.
+
+        Behind a scaler, which is fitted to each training set, kernel values are shared by the
+        candidates of a fold; otherwise by all folds too.
 
         Kernels of one kind share distances or inner products. Where only C differs, a fold starts
         from its solution for the previous C or from that of another fold, whichever is nearer.
         """
         start = time.perf_counter()
-        estimators = [plan.estimator for plan in plans]
+        estimators = [plan.final for plan in plans]
         for estimator in estimators:
             estimator._validate_params()
         rows = task.data.finite_rows
         targets, classes = _targets(estimators[0], task.data)
         n_classes = 0 if classes is None else len(classes)
-        candidates = [
-            SvmParams.of(
-                estimator,
-                _gammas(estimator, task.problem),
-                class_weights=_class_weights(estimator, classes, task.problem),
-            )
-            for estimator in estimators
-        ]
+        candidates = [_params(plan, classes, task.problem) for plan in plans]
         examples = (rows, targets, n_classes, task.data.weights)
         options = SvmOptions.of(estimators[0], task)
         found: list[tuple[int, dict[str, Any]]] = []
@@ -134,6 +145,14 @@ class Seeded(EngineBase):
         options = SvmOptions.of(estimator, task)
         with native_solver(estimator, memory_mb=options.memory_mb, n_jobs=options.n_jobs):
             return fit_to_all(estimator, task)
+
+
+@dataclass(frozen=True)
+class SeededPlan(Plan):
+    """A support vector machine, alone or behind an affine scaler."""
+
+    final: Any = None
+    scaling: FoldScaling | None = None
 
 
 @dataclass(frozen=True)
@@ -238,11 +257,44 @@ def _no_weight(problem: Problem) -> int | None:
     return int(lacks.argmax()) if lacks.any() else None
 
 
-def _gammas(estimator: Any, problem: Problem) -> list[float]:
+def _params(plan: SeededPlan, classes: Any, problem: Problem) -> SvmParams:
+    return SvmParams.of(
+        plan.final,
+        _gammas(plan.final, problem, plan.scaling),
+        class_weights=_class_weights(plan.final, classes, problem),
+        scaling=plan.scaling,
+    )
+
+
+def _gammas(estimator: Any, problem: Problem, scaling: FoldScaling | None) -> list[float]:
     """One γ; or, where it depends on the training set, that of all rows and then of each fold."""
-    if estimator.gamma == "scale" and estimator.kernel not in ("linear", "precomputed"):
+    if estimator.gamma != "scale" or estimator.kernel in ("linear", "precomputed"):
+        return [gamma_of(estimator, problem.data.finite_rows)]
+    if scaling is None:
         return problem.once("gammas by scale", lambda: _gammas_by_scale(estimator, problem))
-    return [gamma_of(estimator, problem.data.finite_rows)]
+    key = ("gammas by scale", id(scaling))
+    return problem.once(key, lambda: _gammas_of_scaled(problem, scaling))
+
+
+def _gammas_of_scaled(problem: Problem, scaling: FoldScaling) -> list[float]:
+    """γ of every training set from the means and variances of its features."""
+    X, folds = problem.data.finite_rows, problem.folds
+    n_features = int(X.shape[1])
+    is_dense = isinstance(X, np.ndarray)
+    centre = X.mean(axis=0) if is_dense else np.zeros(n_features)
+    centred = X - centre if is_dense else X
+    squares = np.square(centred) if is_dense else X.multiply(X)
+
+    def gamma(line: int) -> float:
+        train = slice(None) if line == 0 else folds.train(line - 1)
+        means = np.asarray(centred[train].mean(axis=0)).ravel()
+        variances = np.asarray(squares[train].mean(axis=0)).ravel() - means**2
+        shift = 0.0 if scaling.shift is None else scaling.shift[line]
+        scaled = (means + centre - shift) * scaling.scale[line]
+        spread = np.maximum(variances, 0.0) * scaling.scale[line] ** 2
+        return gamma_of_scale(n_features, float(spread.mean() + scaled.var()))
+
+    return [gamma(line) for line in range(len(folds) + 1)]
 
 
 def _gammas_by_scale(estimator: Any, problem: Problem) -> list[float]:

@@ -3,16 +3,14 @@
 //! # Method
 //! Candidates differ in their kernel, in C, in ε and in the class weights. What they share is computed
 //! once: squared distances give the RBF matrix of every γ, inner products that of every polynomial,
-//! sigmoid and linear kernel (a *kernel family*, see [`Base`]). Candidates with the same kernel form a *C path*, and
+//! sigmoid and linear kernel (a *kernel family*). Candidates with the same kernel form a *C path*, and
 //! each training set is solved along the whole path. Several paths run at the same time if memory
 //! allows, because the anchors of one path leave threads idle.
 //!
 //! Which training sets are solved first, and from which seeds the others start, is the table of
 //! [`plan`]. [`start`] makes the seeds and chooses between them; [`path`] executes the plan.
 //!
-//! If the kernel differs between folds (scikit-learn's `gamma="scale"` depends on the training set),
-//! folds share the matrix of the family's base instead of the kernel matrix. If the kernel is not
-//! positive semidefinite, the dual has several solutions, and `auto` starts every fold cold to find
+//! Kernels and rows may differ between folds: see [`matrices`]. If the kernel is not positive semidefinite, the dual has several solutions, and `auto` starts every fold cold to find
 //! that of a fit.
 //!
 //! # Cost
@@ -20,27 +18,29 @@
 //! products, and one pass over these for each kernel.
 
 mod decision;
+mod matrices;
 mod path;
 mod plan;
 mod start;
 
-use std::fmt::Debug;
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
+use self::matrices::Matrices;
 pub use self::path::Outcome;
 use self::path::{CvContext, PathSolver, Prepared};
 use self::plan::Plan;
 use super::candidate::Candidate;
 use super::definite::is_definite;
-use super::gram::{Base, Gram};
+use super::gram::Gram;
 use super::kernel::Kernel;
 use super::memory::Budget;
 use super::problem::BinaryProblems;
+use super::scaling::{ScaledLayout, Scaling};
 use super::seeding::Seeding;
-use crate::data::{Dataset, Layout, with_layout};
+use crate::data::{Dataset, with_layout};
 use crate::engine::{Engine, OutOfFold};
 use crate::folds::Resampling;
 use crate::{Monitor, Result};
@@ -122,9 +122,10 @@ fn n_solves<'a>(
     candidates.into_iter().map(solves).sum()
 }
 
-/// Candidates whose kernels have the same base.
+/// Candidates whose kernels have the same base, over the same rows.
 struct KernelFamily<'a> {
     base: Kernel,
+    scaling: Option<&'a Arc<Scaling>>,
     paths: Vec<CPath<'a>>,
 }
 
@@ -136,11 +137,22 @@ fn families<'a>(candidates: &'a [Prepared<'a>]) -> Vec<KernelFamily<'a>> {
     for (number, prepared) in candidates.iter().enumerate() {
         let kernels = &prepared.candidate.kernels;
         let base = kernels[0].base();
-        let at = families.iter().position(|family| family.base == base);
+        let scaling = prepared.candidate.scaling.as_ref();
+        let is_same = |family: &KernelFamily<'_>| {
+            let same_rows = match (family.scaling, scaling) {
+                (Some(known), Some(own)) => Arc::ptr_eq(known, own),
+                (known, own) => known.is_none() && own.is_none(),
+            };
+            same_rows && family.base == base
+        };
+        let at = families.iter().position(is_same);
         let at = at.unwrap_or(families.len());
         if at == families.len() {
-            let paths = vec![];
-            families.push(KernelFamily { base, paths });
+            families.push(KernelFamily {
+                base,
+                scaling,
+                paths: vec![],
+            });
         }
         let paths = &mut families[at].paths;
         let same = |path: &&mut CPath<'_>| path[0].1.candidate.kernels == *kernels;
@@ -156,65 +168,56 @@ fn families<'a>(candidates: &'a [Prepared<'a>]) -> Vec<KernelFamily<'a>> {
     families
 }
 
-/// The kernels of all candidates of a path: one, or one for all samples and for each fold.
-fn kernels<'a>(path: &CPath<'a>) -> &'a [Kernel] {
-    &path[0].1.candidate.kernels
-}
-
 impl KernelFamily<'_> {
-    /// Runs all paths over the matrix of the base, or over that of the only kernel.
-    fn run<R: Layout + Debug>(
+    /// Runs all paths over their kernel matrices.
+    fn run<R: ScaledLayout>(
         &self,
         context: &CvContext<'_, R>,
         plan: &Plan,
         budget: Budget,
         finished: &mut Finished<'_>,
     ) -> Result<()> {
-        let row_of_sample = &self.paths[0][0].1.binary.row_of_sample;
-        let only = match &self.paths[..] {
-            [path] if kernels(path).len() == 1 => Some(kernels(path)[0]),
-            _ => None,
-        };
         let (rows, monitor) = (context.examples.rows(), context.monitor);
-        let finished = Mutex::new(finished);
-        let report = |path: &CPath<'_>, outcomes: Vec<Outcome>, mut computed: u64| {
+        let row_of_sample = &self.paths[0][0].1.binary.row_of_sample;
+        let firsts: Vec<&Candidate> = self.paths.iter().map(|path| path[0].1.candidate).collect();
+        let n_folds = context.folds.n_splits();
+        if let Some(scaling) = &firsts[0].scaling {
+            scaling.check(n_folds, rows)?;
+        }
+        let rows = (rows, &row_of_sample[..]);
+        let matrices = Matrices::new(rows, &firsts, n_folds, budget, monitor)?;
+        // The rows of the bases are counted for the first path, others for the first candidate that is
+        // finished after them.
+        let initial = matrices.rows_computed();
+        let finished = Mutex::new((finished, initial));
+        let report = |at: usize, outcomes: Vec<Outcome>| {
             let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
-            for ((number, _), mut outcome) in path.iter().zip(outcomes) {
+            let (finished, counted) = &mut *finished;
+            let mut computed = matrices.rows_computed() - *counted;
+            *counted += computed;
+            computed += if at == 0 { initial } else { 0 };
+            for ((number, _), mut outcome) in self.paths[at].iter().zip(outcomes) {
                 let cost = &mut outcome.out_of_fold.cost;
                 cost.kernel_rows = std::mem::take(&mut computed);
                 cost.cache_hits = cost.cache_hits.saturating_sub(cost.kernel_rows);
                 finished(*number, outcome);
             }
         };
-        if let Some(kernel) = only {
-            let gram = Gram::new(rows, row_of_sample, kernel, budget, monitor)?;
-            let outcomes = run_path(context, plan, &members(&self.paths[0]), |_| Ok(&gram))?;
-            report(&self.paths[0], outcomes, gram.rows_computed());
-            return Ok(());
-        }
-        let all: Vec<Kernel> = self.paths.iter().flat_map(kernels).copied().collect();
-        let plan_of_memory = MemoryPlan::new(&self.paths, &all, budget, row_of_sample.len());
-        let MemoryPlan {
-            share, n_parallel, ..
-        } = plan_of_memory;
-        let budgets = (share, plan_of_memory.for_products);
-        let base = Base::new(rows, row_of_sample, &all, budgets, monitor)?;
-        let derive = |kernel| base.derive(kernel, share, monitor).map(Box::new);
-        let run = |(at, path): (usize, &CPath<'_>)| -> Result<()> {
-            // The rows of the base are counted for the first path.
-            let before = if at == 0 { 0 } else { base.rows_computed() };
-            let outcomes = match kernels(path) {
-                &[kernel] => {
-                    let own = derive(kernel)?;
-                    run_path(context, plan, &members(path), |_| Ok(&*own))?
-                }
-                kernels => run_path(context, plan, &members(path), |set| derive(kernels[set]))?,
+        let run = |at: usize| -> Result<()> {
+            let path = members(&self.paths[at]);
+            let candidate = path[0].candidate;
+            let gram = |set| matrices.gram(candidate.kernel(set), set).map(Box::new);
+            let outcomes = if candidate.has_one_matrix() {
+                let own = gram(0)?;
+                run_path(context, plan, &path, |_| Ok(&*own))?
+            } else {
+                run_path(context, plan, &path, gram)?
             };
-            report(path, outcomes, base.rows_computed() - before);
+            report(at, outcomes);
             Ok(())
         };
-        let paths: Vec<_> = self.paths.iter().enumerate().collect();
-        for paths in paths.chunks(n_parallel) {
+        let paths: Vec<usize> = (0..self.paths.len()).collect();
+        for paths in paths.chunks(matrices.n_parallel) {
             paths.par_iter().copied().try_for_each(run)?;
         }
         Ok(())
@@ -227,7 +230,7 @@ fn members<'a>(path: &CPath<'a>) -> Vec<&'a Prepared<'a>> {
 
 /// Cross-validates the candidates of a path; `grams(set)` is the kernel matrix of all samples (0) or of
 /// a fold (fold + 1).
-fn run_path<'g, R: Layout + Debug, K: Deref<Target = Gram<'g>> + Sync>(
+fn run_path<'g, R: ScaledLayout, K: Deref<Target = Gram<'g>> + Sync>(
     context: &CvContext<'_, R>,
     plan: &Plan,
     path: &[&Prepared<'_>],
@@ -253,39 +256,4 @@ fn run_path<'g, R: Layout + Debug, K: Deref<Target = Gram<'g>> + Sync>(
         grams: &grams,
     };
     solver.run()
-}
-
-/// How the kernel matrices of several paths share the budget.
-struct MemoryPlan {
-    /// For each matrix of f32.
-    share: Budget,
-    /// For a base of inner products, which are f64.
-    for_products: Budget,
-    /// How many paths run at the same time: as many as fit with whole matrices beside the base.
-    n_parallel: usize,
-}
-
-impl MemoryPlan {
-    fn new(paths: &[CPath<'_>], kernels_of_all: &[Kernel], budget: Budget, n: usize) -> Self {
-        let n_matrices = |path: &CPath<'_>| match kernels(path) {
-            [_] => 1,
-            // Two while folds 0 and 1 are merged.
-            _ => rayon::current_num_threads().max(2),
-        };
-        let per_path = paths.iter().map(n_matrices).max().unwrap_or(1);
-        let n_fit = budget.rows(n) / n.max(1);
-        // Matrices of f32 that are as large as the base; kernels without a base are computed from rows.
-        let n_base = match kernels_of_all.iter().any(|k| k.amplifies_rounding()) {
-            false => 1,
-            true if n_fit >= 2 + per_path => 2,
-            true => 0,
-        };
-        let n_parallel = (n_fit.saturating_sub(n_base) / per_path).clamp(1, paths.len());
-        let n_shares = (n_base + n_parallel * per_path) as u64;
-        Self {
-            share: budget.share(n_shares),
-            for_products: budget.fraction(n_base as u64, n_shares),
-            n_parallel,
-        }
-    }
 }

@@ -25,6 +25,7 @@ use crate::svm::candidate::Candidate;
 use crate::svm::dual::Solution;
 use crate::svm::gram::Gram;
 use crate::svm::problem::{BinaryProblem, BinaryProblems};
+use crate::svm::scaling::{RowStore as _, ScaledLayout, ScaledRows};
 use crate::svm::seeding::{self, CPathSeed, SeededStart, Seeding};
 use crate::{Cost, Monitor, Result};
 
@@ -108,7 +109,7 @@ pub(super) struct PathSolver<'a, R, G> {
 
 impl<'g, R, G, K> PathSolver<'_, R, G>
 where
-    R: Layout + Debug,
+    R: ScaledLayout,
     G: Fn(usize) -> Result<K> + Sync,
     K: Deref<Target = Gram<'g>> + Sync,
 {
@@ -207,10 +208,8 @@ where
         fold: usize,
         solutions: &[PathSolutions],
     ) -> Result<Option<Array2<f64>>> {
-        let kernel = match self.path[0].candidate.kernels[..] {
-            [kernel] => kernel,
-            ref kernels => kernels[fold + 1],
-        };
+        let candidate = self.path[0].candidate;
+        let kernel = candidate.kernel(fold + 1);
         if !kernel.is_unbounded() {
             return Ok(None);
         }
@@ -236,7 +235,15 @@ where
             self.context.examples.rows(),
             self.context.folds.held_out(fold),
         );
-        decision_values(kernel, rows, test, &decisions, self.context.monitor).map(Some)
+        let monitor = self.context.monitor;
+        match &candidate.scaling {
+            None => decision_values(kernel, rows, test, &decisions, monitor),
+            Some(scaling) => {
+                let rows = ScaledRows::new(rows, scaling, fold + 1)?;
+                decision_values(kernel, &rows.view(), test, &decisions, monitor)
+            }
+        }
+        .map(Some)
     }
 
     /// Solves binary problem `at` for one candidate after the other.
@@ -247,7 +254,7 @@ where
         seeds: &[Seed],
         anchors: &Anchors,
     ) -> Result<PathSolutions> {
-        let has_same_kernel = self.path[0].candidate.kernels.len() == 1;
+        let has_same_kernel = self.path[0].candidate.has_one_matrix();
         let mut path: PathSolutions = vec![];
         for step in 0..self.path.len() {
             let unsolved = self.unsolved(set, at, step);

@@ -6,10 +6,7 @@
 //! cancel their leading digits, so inner products are kept as f64, if that matrix fits; otherwise every
 //! kernel is computed from the rows. Integers that are [quantised](super::quantized) are exact.
 
-use std::fmt::Debug;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
@@ -17,17 +14,16 @@ use super::mirror::mirror;
 use super::rows::BLOCK;
 use super::source::{Computed, KernelSource, to_f32};
 use super::{ApplyKernel, Buffers, Gram, check_panels};
-use crate::data::{HugePageBuffer, Layout};
+use crate::data::HugePageBuffer;
 use crate::runtime::simd;
 use crate::svm::kernel::{Kernel, PANEL_ROWS, Precision};
 use crate::svm::memory::Budget;
+use crate::svm::scaling::RowStore;
 use crate::{Monitor, Result};
 
 /// The base of a family of kernels over some rows.
 #[derive(Debug)]
-pub(in crate::svm) struct Base<'a, R> {
-    rows: &'a R,
-    row_of_sample: &'a [usize],
+pub(in crate::svm) struct Base<'a> {
     values: BaseValues<'a>,
 }
 
@@ -37,41 +33,36 @@ enum BaseValues<'a> {
     Gram(Gram<'a>),
     /// Inner products.
     Products(Products),
-    /// Nothing: kernels are computed from the rows; the number of theirs is counted when they are dropped.
-    Rows(Arc<AtomicU64>),
 }
 
-impl<'a, R: Layout + Debug> Base<'a, R> {
+impl<'a> Base<'a> {
     /// The base of `kernels`, which have the same [`Kernel::base`]. A matrix of inner products may take
-    /// `for_products`, any other `budget`.
-    pub(in crate::svm) fn new(
-        rows: &'a R,
+    /// `for_products`, any other `budget`. `None` if inner products do not fit: every kernel is then
+    /// computed from the rows.
+    pub(in crate::svm) fn new<S: RowStore + 'a>(
+        store: S,
         row_of_sample: &'a [usize],
         kernels: &[Kernel],
         (budget, for_products): (Budget, Budget),
         monitor: &Monitor,
-    ) -> Result<Self> {
+    ) -> Result<Option<Self>> {
         let base = kernels[0].base();
-        let amplifies = kernels.iter().any(|kernel| kernel.amplifies_rounding());
-        let values = if amplifies {
-            check_panels(rows)?;
-            let source = Computed::new(rows, row_of_sample, base)?;
-            let n = row_of_sample.len();
-            match Gram::try_quantized(&source, budget, monitor)? {
-                Some(gram) => BaseValues::Gram(gram),
-                None => match Products::allocate(n, for_products) {
-                    Some(values) => BaseValues::Products(Products::new(values, &source, monitor)?),
-                    None => BaseValues::Rows(Arc::default()),
-                },
-            }
-        } else {
-            BaseValues::Gram(Gram::new(rows, row_of_sample, base, budget, monitor)?)
-        };
-        Ok(Self {
-            rows,
-            row_of_sample,
-            values,
-        })
+        if !kernels.iter().any(|kernel| kernel.amplifies_rounding()) {
+            let gram = Gram::of_rows(store, row_of_sample, base, budget, monitor)?;
+            let values = BaseValues::Gram(gram);
+            return Ok(Some(Self { values }));
+        }
+        check_panels(&store.view())?;
+        let source = Computed::new(store, row_of_sample, base)?;
+        if let Some(gram) = Gram::try_quantized(&source, budget, monitor)? {
+            let values = BaseValues::Gram(gram);
+            return Ok(Some(Self { values }));
+        }
+        let values = Products::allocate(row_of_sample.len(), for_products);
+        let products = values.map(|values| Products::new(values, &source, monitor));
+        Ok(products.transpose()?.map(|products| Self {
+            values: BaseValues::Products(products),
+        }))
     }
 
     /// The matrix of one of the kernels.
@@ -89,20 +80,14 @@ impl<'a, R: Layout + Debug> Base<'a, R> {
                 Gram::empty(Box::new(source), products.n, Some(&products.buffers))?
                     .filled(budget, monitor)
             }
-            BaseValues::Rows(n_computed) => {
-                let mut gram = Gram::new(self.rows, self.row_of_sample, kernel, budget, monitor)?;
-                gram.total = Some(Arc::clone(n_computed));
-                Ok(gram)
-            }
         }
     }
 
-    /// Number of rows computed so far, of the base or of all kernels.
+    /// Number of rows computed so far.
     pub(in crate::svm) fn rows_computed(&self) -> u64 {
         match &self.values {
             BaseValues::Gram(gram) => gram.rows_computed(),
             BaseValues::Products(products) => products.n as u64,
-            BaseValues::Rows(n_computed) => n_computed.load(Ordering::Relaxed),
         }
     }
 }
@@ -122,9 +107,9 @@ impl Products {
         fits.then(|| HugePageBuffer::zeroed(n.checked_mul(n)?))?
     }
 
-    fn new<R: Layout + Debug>(
+    fn new<S: RowStore>(
         mut values: HugePageBuffer<f64>,
-        source: &Computed<'_, R>,
+        source: &Computed<'_, S>,
         monitor: &Monitor,
     ) -> Result<Self> {
         let n = source.row_of_sample.len();

@@ -45,6 +45,7 @@ use self::source::{Computed, KernelSource, Precomputed, to_f32, too_large};
 use super::kernel::{Kernel, PANEL_ROWS, Precision};
 use super::memory::Budget;
 use super::row_cache::RowCache;
+use super::scaling::RowStore;
 use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::simd::{self, Simd, WithSimd};
@@ -74,14 +75,14 @@ pub struct Gram<'a> {
     rows_computed: AtomicU64,
     /// Where the number of computed rows is added at the end.
     total: Option<Arc<AtomicU64>>,
-    /// The buffers of the base, if this matrix is derived from one.
-    base_buffers: Option<&'a Buffers>,
+    /// Buffers shared with other matrices, if there are any.
+    shared_buffers: Option<&'a Buffers>,
     own_buffers: Buffers,
 }
 
-/// Buffers that the kernels of one base reuse: fresh pages cost as much as filling them.
+/// Buffers that matrices of the same size reuse: fresh pages cost as much as filling them.
 #[derive(Debug, Default)]
-struct Buffers {
+pub(super) struct Buffers {
     matrices: BufferPool<HugePageBuffer<f32>>,
     rows: BufferPool<Vec<f32>>,
     gathered: BufferPool<Vec<f32>>,
@@ -96,11 +97,11 @@ impl Drop for Gram<'_> {
         if let Some(total) = &self.total {
             total.fetch_add(self.rows_computed(), Ordering::Relaxed);
         }
-        match (self.base_buffers, &mut self.store) {
+        match (self.shared_buffers, &mut self.store) {
             (Some(buffers), Store::Full(values)) => {
                 buffers.matrices.release(std::mem::take(values));
             }
-            (Some(buffers), Store::OnDemand(rows)) => rows.recycle(&buffers.rows),
+            (Some(buffers), Store::OnDemand(rows)) => rows.recycle(buffers),
             _ => {}
         }
     }
@@ -150,9 +151,8 @@ impl<'a> Gram<'a> {
         monitor: &Monitor,
     ) -> Result<Self> {
         let n = row_of_sample.len();
-        let kernel = kernel.check()?;
-        check_panels(rows)?;
         if kernel == Kernel::Precomputed {
+            check_panels(rows)?;
             if rows.n_features() != rows.n_rows() {
                 return Err(Error::Shape {
                     what: "a row of the precomputed kernel X",
@@ -178,7 +178,20 @@ impl<'a> Gram<'a> {
             };
             return Self::empty(Box::new(source), n, None)?.filled(budget, monitor);
         }
-        let source = Computed::new(rows, row_of_sample, kernel)?;
+        Self::of_rows(rows, row_of_sample, kernel, budget, monitor)
+    }
+
+    /// The same for a kernel that is not precomputed, with rows that the matrix may own.
+    pub(super) fn of_rows<S: RowStore + 'a>(
+        store: S,
+        row_of_sample: &'a [usize],
+        kernel: Kernel,
+        budget: Budget,
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        let n = row_of_sample.len();
+        check_panels(&store.view())?;
+        let source = Computed::new(store, row_of_sample, kernel.check()?)?;
         if let Some(gram) = Self::try_quantized(&source, budget, monitor)? {
             return Ok(gram);
         }
@@ -189,8 +202,8 @@ impl<'a> Gram<'a> {
     }
 
     /// A quantised matrix, if it is possible and better than f32.
-    fn try_quantized<R: Layout + Debug>(
-        source: &Computed<'_, R>,
+    fn try_quantized<S: RowStore>(
+        source: &Computed<'_, S>,
         budget: Budget,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
@@ -244,7 +257,7 @@ impl<'a> Gram<'a> {
     fn empty(
         source: Box<dyn KernelSource + 'a>,
         n: usize,
-        base_buffers: Option<&'a Buffers>,
+        shared_buffers: Option<&'a Buffers>,
     ) -> Result<Self> {
         let diagonal: Vec<f32> = (0..n).map(|i| source.diagonal(i)).collect();
         // If a computed kernel overflows, it does so on the diagonal.
@@ -260,7 +273,7 @@ impl<'a> Gram<'a> {
             store: Store::Full(HugePageBuffer::default()),
             rows_computed: AtomicU64::new(0),
             total: None,
-            base_buffers,
+            shared_buffers,
             own_buffers: Buffers::default(),
         })
     }
@@ -297,7 +310,7 @@ impl<'a> Gram<'a> {
 
     /// Memory for the whole matrix, if there is enough.
     fn new_matrix(&self) -> Option<HugePageBuffer<f32>> {
-        let used = self.base_buffers.and_then(|pool| pool.matrices.acquire());
+        let used = self.shared_buffers.and_then(|pool| pool.matrices.acquire());
         used.or_else(|| HugePageBuffer::zeroed(self.n.checked_mul(self.n)?))
     }
 
@@ -323,6 +336,13 @@ impl<'a> Gram<'a> {
         }
         self.rows_computed.fetch_add(n as u64, Ordering::Relaxed);
         Ok(values)
+    }
+
+    /// Reuses buffers, and adds the number of computed rows to `total` at the end.
+    pub(super) fn sharing(mut self, buffers: &'a Buffers, total: &Arc<AtomicU64>) -> Self {
+        self.shared_buffers = Some(buffers);
+        self.total = Some(Arc::clone(total));
+        self
     }
 
     /// Number of samples.
@@ -386,7 +406,9 @@ impl<'a> Gram<'a> {
             if let Some(row) = rows.get(i) {
                 return row;
             }
-            let used = self.base_buffers.and_then(|buffers| buffers.rows.acquire());
+            let used = self
+                .shared_buffers
+                .and_then(|buffers| buffers.rows.acquire());
             let mut values = used.unwrap_or_else(|| vec![0.0; self.n]);
             self.source.fill(i..i + 1, 0, &mut values);
             rows.insert(i, values);
@@ -514,7 +536,7 @@ impl<'a> KernelRows for &'a Gram<'a> {
     }
 
     fn buffers(&self) -> &BufferPool<Vec<f32>> {
-        &self.base_buffers.unwrap_or(&self.own_buffers).gathered
+        &self.shared_buffers.unwrap_or(&self.own_buffers).gathered
     }
 }
 

@@ -13,9 +13,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, TryLockError};
 
+use super::Buffers;
 use crate::Result;
 use crate::data::HugePageBuffer;
-use crate::runtime::buffers::BufferPool;
 
 /// Rows of `n` values, each computed once.
 #[derive(Debug)]
@@ -97,12 +97,13 @@ impl OnDemandRows {
         Ok(())
     }
 
-    /// Returns the memory of all rows to a pool.
-    pub(super) fn recycle(&mut self, pool: &BufferPool<Vec<f32>>) {
-        for row in &mut self.rows {
-            if let Some(values) = row.take() {
-                pool.release(values);
-            }
+    /// Returns the memory of all rows to pools.
+    pub(super) fn recycle(&mut self, buffers: &Buffers) {
+        for values in self.rows.iter_mut().filter_map(OnceLock::take) {
+            buffers.rows.release(values);
+        }
+        if let Some(values) = self.whole.take() {
+            buffers.matrices.release(values);
         }
     }
 }

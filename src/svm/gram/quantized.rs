@@ -29,6 +29,7 @@ use crate::runtime::buffers::BufferPool;
 use crate::runtime::memory;
 use crate::runtime::simd::ByteTable;
 use crate::svm::kernel::{Kernel, Precision};
+use crate::svm::scaling::RowStore;
 use crate::{Monitor, Result};
 
 /// Rows per panel of i16: four 256-bit vectors.
@@ -45,14 +46,15 @@ pub(super) struct QuantizedGram {
 impl QuantizedGram {
     /// An upper bound on the base values of `computed`, if they are integers that fit a byte.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // integer, in 0..=255
-    pub(super) fn bound<R: Layout>(computed: &Computed<'_, R>) -> Option<u8> {
+    pub(super) fn bound<S: RowStore>(computed: &Computed<'_, S>) -> Option<u8> {
         let max_byte = f64::from(u8::MAX);
         let max_norm = computed.norms.iter().copied().fold(0.0, f64::max);
         if max_norm > max_byte {
             return None;
         }
-        let rows = computed.row_of_sample.iter();
-        let mut values = rows.flat_map(|&row| computed.rows.row(row).entries());
+        let rows = computed.rows();
+        let order = computed.row_of_sample.iter();
+        let mut values = order.flat_map(|&row| rows.row(row).entries());
         let mut has_negative = false;
         let are_integers = values.all(|(_, value)| {
             has_negative |= value < 0.0;
@@ -68,8 +70,8 @@ impl QuantizedGram {
     }
 
     /// The base matrix of `computed`, with values of at most `largest`.
-    pub(super) fn new<R: Layout + Debug>(
-        computed: &Computed<'_, R>,
+    pub(super) fn new<S: RowStore>(
+        computed: &Computed<'_, S>,
         largest: u8,
         monitor: &Monitor,
     ) -> Result<Self> {

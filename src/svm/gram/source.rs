@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use crate::data::{Layout, Row as _};
 use crate::svm::kernel::{self, Accumulator, Columns, Kernel, PANEL_ROWS, Panel, Precision};
+use crate::svm::scaling::RowStore;
 use crate::{Error, Monitor, Result};
 
 /// Size up to which all rows of X are kept as panels.
@@ -45,8 +46,8 @@ pub(super) trait KernelSource: Sync + Send + Debug {
 
 /// A kernel computed from rows of X.
 #[derive(Debug)]
-pub(super) struct Computed<'a, R> {
-    pub(super) rows: &'a R,
+pub(super) struct Computed<'a, S> {
+    store: S,
     pub(super) row_of_sample: &'a [usize],
     pub(super) kernel: Kernel,
     pub(super) norms: Vec<f64>,
@@ -55,10 +56,10 @@ pub(super) struct Computed<'a, R> {
     panels: OnceLock<Vec<Panel<f64, PANEL_ROWS>>>,
 }
 
-impl<'a, R: Layout + Debug> Computed<'a, R> {
+impl<'a, S: RowStore> Computed<'a, S> {
     /// A kernel that is not precomputed; an error if norms overflow.
-    pub(super) fn new(rows: &'a R, row_of_sample: &'a [usize], kernel: Kernel) -> Result<Self> {
-        let norms = kernel::squared_norms(rows, row_of_sample);
+    pub(super) fn new(store: S, row_of_sample: &'a [usize], kernel: Kernel) -> Result<Self> {
+        let norms = kernel::squared_norms(&store.view(), row_of_sample);
         let largest = norms.iter().copied().fold(0.0, f64::max);
         // Twice a norm is added to another.
         if !(4.0 * largest).is_finite() {
@@ -69,7 +70,7 @@ impl<'a, R: Layout + Debug> Computed<'a, R> {
             _ => 1.0,
         };
         Ok(Self {
-            rows,
+            store,
             row_of_sample,
             kernel,
             norms,
@@ -78,17 +79,24 @@ impl<'a, R: Layout + Debug> Computed<'a, R> {
         })
     }
 
+    /// The rows in their layout.
+    pub(super) fn rows(&self) -> S::View<'_> {
+        self.store.view()
+    }
+
     /// Returns true if panels of all samples are small.
     fn has_panels(&self) -> bool {
-        let n_values = self.row_of_sample.len().checked_mul(self.rows.n_features());
+        let n_features = self.rows().n_features();
+        let n_values = self.row_of_sample.len().checked_mul(n_features);
         n_values.is_some_and(|n| n <= MAX_PANELS_BYTES / size_of::<f64>())
     }
 
     fn panels(&self) -> &[Panel<f64, PANEL_ROWS>] {
         self.panels.get_or_init(|| {
+            let rows = self.rows();
             let members = self.row_of_sample.chunks(PANEL_ROWS);
             let panels = members.zip(self.norms.chunks(PANEL_ROWS));
-            let panels = panels.map(|(members, norms)| Panel::new(self.rows, members, norms));
+            let panels = panels.map(|(members, norms)| Panel::new(&rows, members, norms));
             panels.collect()
         })
     }
@@ -102,9 +110,10 @@ impl<'a, R: Layout + Debug> Computed<'a, R> {
         store: impl Fn(T) -> V,
     ) {
         let members = &self.row_of_sample[rows.clone()];
-        let panel = Panel::<T, W>::new(self.rows, members, &self.norms[rows]);
+        let view = self.rows();
+        let panel = Panel::<T, W>::new(&view, members, &self.norms[rows]);
         let columns = Columns {
-            rows: self.rows,
+            rows: &view,
             members: &self.row_of_sample[from..],
             norms: &self.norms[from..],
         };
@@ -124,7 +133,7 @@ impl<'a, R: Layout + Debug> Computed<'a, R> {
     }
 }
 
-impl<R: Layout + Debug> KernelSource for Computed<'_, R> {
+impl<S: RowStore> KernelSource for Computed<'_, S> {
     fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
         let store = |value: f64| to_f32(value * self.factor);
         if rows.len() == 1 && first == 0 && self.has_panels() {
@@ -132,7 +141,7 @@ impl<R: Layout + Debug> KernelSource for Computed<'_, R> {
             kernel::kernel_row(
                 self.kernel,
                 self.panels(),
-                (self.rows, row, norm),
+                (&self.rows(), row, norm),
                 |first, values| {
                     for (slot, &value) in out[first..].iter_mut().zip(values) {
                         *slot = store(value);
@@ -152,8 +161,9 @@ impl<R: Layout + Debug> KernelSource for Computed<'_, R> {
         if !self.has_panels() {
             return n / SINGLE_ROW_COST;
         }
-        let n_per_row = (self.rows.n_stored() as f64 / self.rows.n_rows().max(1) as f64).max(1.0);
-        let n_bytes = n * self.rows.n_features() * size_of::<f64>();
+        let rows = self.rows();
+        let n_per_row = (rows.n_stored() as f64 / rows.n_rows().max(1) as f64).max(1.0);
+        let n_bytes = n * rows.n_features() * size_of::<f64>();
         let is_cached = n_bytes <= CACHED_PANELS_BYTES;
         // Of one triangle and of its mirror image; of a multiplication and of storing the result.
         let whole = n_per_row / 8.0 + 2.0;
