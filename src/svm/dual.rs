@@ -289,13 +289,27 @@ impl Solution {
         monitor: &Monitor,
     ) -> Result<Self> {
         let (gradient, rows_read) = dual.gradient(&self.beta, monitor)?;
+        let converted = self.with_gradient(gradient, dual, bounds);
         Ok(Self {
+            rows_read,
+            ..converted
+        })
+    }
+
+    /// The same β with the gradient that it has over another kernel matrix.
+    pub(super) fn with_gradient(
+        &self,
+        gradient: Vec<f64>,
+        dual: &Dual<'_>,
+        bounds: &Bounds,
+    ) -> Self {
+        Self {
             intercept: intercept(&self.beta, &gradient, bounds),
             objective: dual.objective(&self.beta, &gradient),
             gradient,
-            rows_read,
+            rows_read: 0,
             ..self.clone()
-        })
+        }
     }
 }
 

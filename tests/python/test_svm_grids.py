@@ -1,5 +1,7 @@
 """Whole grids of support vector machines: candidates that share kernel values and solutions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -93,3 +95,34 @@ def test_neither_memory_nor_jobs_change_what_a_grid_finds(gammas):
             assert ours.cost["smo_iterations"] == first.cost["smo_iterations"]
     assert [one.cost for one in runs[1]] == [one.cost for one in runs[0]]
     assert runs[2][0].cost["kernel_rows"] >= runs[0][0].cost["kernel_rows"] == len(y)
+
+
+class StopError(Exception):
+    """Ends a run from its progress callback."""
+
+
+def stop_at_a_tenth(done, total):
+    if done >= total / 10:
+        raise StopError
+
+
+def test_what_is_finished_early_covers_a_large_grid():
+    X, y = noisy(700)
+    gammas, costs = np.logspace(-3, 1, 10), np.logspace(-1, 3, 10)
+    plans, task = grid(SVC(), {"gamma": gammas, "C": costs}, X, y, progress=stop_at_a_tenth)
+    early = {}
+    with pytest.raises(StopError):
+        early.update(one for one in Seeded().run_many(plans, task))
+    finals = [plans[place].final for place in early]
+    assert len(finals) >= 5
+    for values, found in (
+        (gammas, [one.gamma for one in finals]),
+        (costs, [one.C for one in finals]),
+    ):
+        steps = np.searchsorted(values, found)
+        assert np.ptp(steps) >= 5
+    # What is finished does not depend on the interruption.
+    place, outcome = next(iter(early.items()))
+    whole = dict(Seeded().run_many(plans, replace(task, progress=False)))
+    for name, answers in outcome.answers.items():
+        np.testing.assert_array_equal(whole[place].answers[name], answers)

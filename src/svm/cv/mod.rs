@@ -5,7 +5,7 @@
 //! once: squared distances give the RBF matrix of every γ, inner products that of every polynomial,
 //! sigmoid and linear kernel (a *kernel family*). Candidates with the same kernel form a *C path*, and
 //! each training set is solved along the whole path. Several paths run at the same time if memory
-//! allows, because the anchors of one path leave threads idle.
+//! allows, because the anchors of one path leave threads idle. See [`order`] for their order.
 //!
 //! Which training sets are solved first, and from which seeds the others start, is the table of
 //! [`plan`]. [`start`] makes the seeds and chooses between them; [`path`] executes the plan.
@@ -18,7 +18,9 @@
 //! products, and one pass over these for each kernel.
 
 mod decision;
+mod fold_result;
 mod matrices;
+mod order;
 mod path;
 mod plan;
 mod start;
@@ -28,9 +30,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
+use self::fold_result::CvContext;
 use self::matrices::Matrices;
+use self::order::stages;
 pub use self::path::Outcome;
-use self::path::{CvContext, PathSolver, Prepared};
+use self::path::{PathSolver, Prepared};
 use self::plan::Plan;
 use super::candidate::Candidate;
 use super::definite::is_definite;
@@ -74,8 +78,8 @@ impl Engine<Candidate> for Seeded {
 pub type Finished<'a> = dyn FnMut(usize, Outcome) + Send + 'a;
 
 impl Seeded {
-    /// [`Engine::out_of_fold`] with diagnostics, reported as candidates finish; those of one kernel
-    /// finish together.
+    /// [`Engine::out_of_fold`] with diagnostics, reported as candidates finish, from coarse to fine. Those
+    /// of one kernel finish together, except a few that come first in a large grid.
     pub fn run(
         &self,
         candidates: &[&Candidate],
@@ -190,35 +194,39 @@ impl KernelFamily<'_> {
         // finished after them.
         let initial = matrices.rows_computed();
         let finished = Mutex::new((finished, initial));
-        let report = |at: usize, outcomes: Vec<Outcome>| {
+        let report = |is_first: bool, path: &CPath<'_>, outcomes: Vec<Outcome>| {
             let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
             let (finished, counted) = &mut *finished;
             let mut computed = matrices.rows_computed() - *counted;
             *counted += computed;
-            computed += if at == 0 { initial } else { 0 };
-            for ((number, _), mut outcome) in self.paths[at].iter().zip(outcomes) {
+            computed += if is_first { initial } else { 0 };
+            for ((number, _), mut outcome) in path.iter().zip(outcomes) {
                 let cost = &mut outcome.out_of_fold.cost;
                 cost.kernel_rows = std::mem::take(&mut computed);
                 cost.cache_hits = cost.cache_hits.saturating_sub(cost.kernel_rows);
                 finished(*number, outcome);
             }
         };
-        let run = |at: usize| -> Result<()> {
-            let path = members(&self.paths[at]);
-            let candidate = path[0].candidate;
+        let run = |(is_first, path): (bool, &CPath<'_>)| -> Result<()> {
+            let members = members(path);
+            let candidate = members[0].candidate;
             let gram = |set| matrices.gram(candidate.kernel(set), set).map(Box::new);
             let outcomes = if candidate.has_one_matrix() {
                 let own = gram(0)?;
-                run_path(context, plan, &path, |_| Ok(&*own))?
+                run_path(context, plan, &members, |_| Ok(&*own))?
             } else {
-                run_path(context, plan, &path, gram)?
+                run_path(context, plan, &members, gram)?
             };
-            report(at, outcomes);
+            report(is_first, path, outcomes);
             Ok(())
         };
-        let paths: Vec<usize> = (0..self.paths.len()).collect();
-        for paths in paths.chunks(matrices.n_parallel) {
-            paths.par_iter().copied().try_for_each(run)?;
+        let mut is_first = true;
+        for stage in stages(self.paths.clone()) {
+            for visits in stage.chunks(matrices.n_parallel) {
+                let first = std::mem::take(&mut is_first);
+                let visits = visits.par_iter().enumerate();
+                visits.try_for_each(|(at, path)| run((first && at == 0, path)))?;
+            }
         }
         Ok(())
     }

@@ -16,18 +16,17 @@ use ndarray::{Array1, Array2};
 use rayon::prelude::*;
 
 use super::decision::{Decision, decision_values};
+use super::fold_result::{CvContext, FoldResult};
 use super::plan::{Anchor, Plan, Seed};
 use super::start::{Solved, Unsolved};
-use crate::data::{Examples, Layout};
 use crate::engine::OutOfFold;
-use crate::folds::Resampling;
 use crate::svm::candidate::Candidate;
 use crate::svm::dual::Solution;
 use crate::svm::gram::Gram;
-use crate::svm::problem::{BinaryProblem, BinaryProblems};
+use crate::svm::problem::BinaryProblems;
 use crate::svm::scaling::{RowStore as _, ScaledLayout, ScaledRows};
-use crate::svm::seeding::{self, CPathSeed, SeededStart, Seeding};
-use crate::{Cost, Monitor, Result};
+use crate::svm::seeding::{self, CPathSeed, GammaSeries, SeededStart, Seeding};
+use crate::{Cost, Result};
 
 /// The result of one candidate, with diagnostics of the solver.
 #[derive(Debug)]
@@ -54,16 +53,10 @@ pub(super) struct Prepared<'a> {
     pub(super) binary: BinaryProblems,
 }
 
-/// What all candidates have in common.
-pub(super) struct CvContext<'a, R> {
-    pub(super) examples: &'a Examples<'a, R>,
-    pub(super) folds: &'a dyn Resampling,
-    pub(super) sample_of_row: &'a [usize],
-    pub(super) monitor: &'a Monitor,
-}
-
 /// A training set: its kernel matrix, and the C of every sample for each candidate of the path.
 struct TrainingSet<K> {
+    /// 0 for all samples, fold + 1 for that of a fold.
+    number: usize,
     gram: K,
     costs: Vec<Vec<f64>>,
 }
@@ -86,16 +79,6 @@ type Anchors = Vec<(Anchor, Vec<PathSolutions>)>;
 fn find(anchors: &Anchors, wanted: Anchor) -> Option<&Vec<PathSolutions>> {
     let found = anchors.iter().find(|(anchor, _)| *anchor == wanted);
     found.map(|(_, solutions)| solutions)
-}
-
-/// One binary problem of one candidate in one fold.
-#[derive(Debug)]
-struct FoldResult {
-    decision_values: Vec<f64>,
-    iterations: u64,
-    rows_read: u64,
-    gap: f64,
-    seeding_time: Duration,
 }
 
 /// Solves a C path. `grams(set)` is the kernel matrix of all samples (0) or of a fold (fold + 1), shared
@@ -144,22 +127,59 @@ where
                     first_gram.get_or_insert(set.gram);
                     solutions
                 }
-                Anchor::AllSamples => self.solve_set(&self.training_set(None)?, seeds, &anchors)?,
+                Anchor::AllSamples => {
+                    let set = self.training_set(None)?;
+                    let mut solutions = self.solve_set(&set, seeds, &anchors)?;
+                    self.add_series(&set.gram, 0, &mut solutions)?;
+                    solutions
+                }
                 Anchor::Merged => {
-                    // Any of the kernel matrices, if folds have different ones.
-                    let gram = match first_gram.take() {
-                        Some(gram) => gram,
-                        None => (self.grams)(0)?,
+                    // That of fold 0, whose gradient is the one that changes, if folds have different ones.
+                    let (set, gram) = match first_gram.take() {
+                        Some(gram) => (1, gram),
+                        None => (0, (self.grams)(0)?),
                     };
                     let costs = self.costs(None);
                     let problems = (0..self.n_problems()).into_par_iter();
                     let merged = problems.map(|at| self.merge(&gram, &costs, at, &anchors));
-                    merged.collect::<Result<_>>()?
+                    let mut merged = merged.collect::<Result<Vec<_>>>()?;
+                    self.add_series(&gram, set, &mut merged)?;
+                    merged
                 }
             };
             anchors.push((anchor, solutions));
         }
         Ok(anchors)
+    }
+
+    /// Prepares solutions for starts of training sets whose kernel has nearly the same γ. `set` is the
+    /// training set of `gram`.
+    fn add_series(
+        &self,
+        gram: &Gram<'g>,
+        set: usize,
+        solutions: &mut [PathSolutions],
+    ) -> Result<()> {
+        let candidate = self.path[0].candidate;
+        if candidate.has_one_matrix() || candidate.scaling.is_some() {
+            return Ok(());
+        }
+        let (kernel, kernels) = (candidate.kernel(set), &candidate.kernels);
+        let solutions = solutions.par_iter_mut().enumerate();
+        solutions.try_for_each(|(at, path)| {
+            for (solved, prepared) in path.iter_mut().zip(self.path) {
+                let clock = Instant::now();
+                let dual = prepared.binary.problems[at].dual(gram);
+                let (beta, monitor) = (&solved.solution.beta, self.context.monitor);
+                let found = GammaSeries::new(&dual, beta, kernel, kernels, monitor)?;
+                if let Some((series, n_read)) = found {
+                    solved.series = Some(series);
+                    solved.solution.rows_read += n_read;
+                }
+                solved.seeding_time += clock.elapsed();
+            }
+            Ok(())
+        })
     }
 
     /// All binary problems of a training set.
@@ -182,7 +202,10 @@ where
         anchors: &Anchors,
     ) -> Result<(TrainingSet<K>, Vec<PathSolutions>, FoldResults)> {
         let set = self.training_set(Some(fold))?;
-        let solutions = self.solve_set(&set, seeds, anchors)?;
+        let mut solutions = self.solve_set(&set, seeds, anchors)?;
+        if self.plan.has_seed_from(Anchor::Fold(fold)) {
+            self.add_series(&set.gram, fold + 1, &mut solutions)?;
+        }
         let exact = self.exact_decision_values(&set, fold, &solutions)?;
         let problems = (0..self.n_problems()).into_par_iter();
         let results = problems.map(|at| {
@@ -254,7 +277,8 @@ where
         seeds: &[Seed],
         anchors: &Anchors,
     ) -> Result<PathSolutions> {
-        let has_same_kernel = self.path[0].candidate.has_one_matrix();
+        let candidate = self.path[0].candidate;
+        let kernel = (!candidate.has_one_matrix()).then(|| candidate.kernel(set.number));
         let mut path: PathSolutions = vec![];
         for step in 0..self.path.len() {
             let unsolved = self.unsolved(set, at, step);
@@ -266,7 +290,7 @@ where
                 };
                 from.map_or_else(
                     || Ok(SeededStart::cold(&unsolved.dual)),
-                    |(solved, rule)| unsolved.seed(rule, &solved[at][step], has_same_kernel),
+                    |(solved, rule)| unsolved.seed(rule, &solved[at][step], kernel),
                 )
             };
             let previous = path.last().filter(|_| self.plan.follows_c_path());
@@ -289,6 +313,7 @@ where
             path.push(Solved {
                 solution,
                 bounds: unsolved.bounds,
+                series: None,
                 seeding_time,
             });
         }
@@ -320,6 +345,7 @@ where
             Ok(Solved {
                 solution: seeding::merge(&dual, first, second, self.context.monitor)?,
                 bounds,
+                series: None,
                 seeding_time: clock.elapsed(),
             })
         });
@@ -347,6 +373,7 @@ where
     /// The training set of a fold, or all samples.
     fn training_set(&self, fold: Option<usize>) -> Result<TrainingSet<K>> {
         Ok(TrainingSet {
+            number: set_number(fold),
             gram: (self.grams)(set_number(fold))?,
             costs: self.costs(fold),
         })
@@ -409,83 +436,5 @@ where
                 + extras().map(|s| s.seeding_time).sum::<Duration>(),
             rule: self.plan.rule,
         }
-    }
-}
-
-impl<R: Layout + Debug> CvContext<'_, R> {
-    /// How often each row occurs in a training set.
-    fn row_counts(&self, fold: Option<usize>) -> Vec<f64> {
-        let Some(fold) = fold else {
-            return vec![1.0; self.folds.n_samples()];
-        };
-        let mut counts = vec![0.0; self.folds.n_samples()];
-        for &row in self.folds.training(fold).into_iter().flatten() {
-            counts[row] += 1.0;
-        }
-        counts
-    }
-
-    /// Decision values of a fold's test samples, unless they are known in f64.
-    fn fold_result(
-        &self,
-        gram: &Gram<'_>,
-        problem: &BinaryProblem,
-        Solved {
-            solution,
-            seeding_time,
-            ..
-        }: &Solved,
-        fold: usize,
-        exact: Option<Vec<f64>>,
-    ) -> FoldResult {
-        let (decision_values, n_read) = match exact {
-            Some(values) => (values, 0),
-            None => self.decision_values(gram, problem, solution, fold),
-        };
-        FoldResult {
-            decision_values,
-            iterations: solution.iterations,
-            rows_read: solution.rows_read + n_read,
-            gap: solution.gap,
-            seeding_time: *seeding_time,
-        }
-    }
-
-    /// Decision values of a fold's test samples from the gradient, and the number of kernel rows read.
-    fn decision_values(
-        &self,
-        gram: &Gram<'_>,
-        problem: &BinaryProblem,
-        solution: &Solution,
-        fold: usize,
-    ) -> (Vec<f64>, u64) {
-        let dual = problem.dual(gram);
-        let held_out = self.folds.held_out(fold);
-        let mut decision_values = vec![solution.intercept; held_out.len()];
-        // Positions and samples of other classes.
-        let mut others: Vec<(usize, usize)> = vec![];
-        for (position, &row) in held_out.iter().enumerate() {
-            let sample = self.sample_of_row[row];
-            match problem.variable(sample) {
-                Some(v) => decision_values[position] = solution.decision_value(&dual, v),
-                None => others.push((position, sample)),
-            }
-        }
-        let mut n_read = 0;
-        if !others.is_empty() {
-            let mut sums = vec![solution.intercept; others.len()];
-            let support = solution.beta.iter().enumerate().filter(|(_, b)| **b != 0.0);
-            for (variable, &beta) in support {
-                let row = dual.gram().row(dual.sample(variable));
-                n_read += 1;
-                for (sum, &(_, sample)) in sums.iter_mut().zip(&others) {
-                    *sum += beta * f64::from(row[sample]);
-                }
-            }
-            for (sum, &(position, _)) in sums.into_iter().zip(&others) {
-                decision_values[position] = sum;
-            }
-        }
-        (decision_values, n_read)
     }
 }

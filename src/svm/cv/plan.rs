@@ -87,6 +87,13 @@ impl Plan {
         n_folds + self.anchors.iter().filter(is_extra).count()
     }
 
+    /// Returns true if other training sets start from the solution of an anchor.
+    pub(super) fn has_seed_from(&self, anchor: Anchor) -> bool {
+        let is_from = |seed: &Seed| matches!(seed, Seed::From(from, _) if *from == anchor);
+        let of_anchors = self.anchors.iter().flat_map(|(_, seeds)| *seeds);
+        of_anchors.chain(self.seeds).any(is_from)
+    }
+
     /// Returns true if the solution for the previous C is tried.
     pub(super) fn follows_c_path(&self) -> bool {
         self.rule != Seeding::Cold

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use crate::svm::dual::{Bounds, Dual, Solution, Start, rounding_error};
-use crate::svm::seeding::{self, CPathSeed, SeededStart, Seeding, Transition};
+use crate::svm::kernel::Kernel;
+use crate::svm::seeding::{self, CPathSeed, GammaSeries, SeededStart, Seeding, Transition};
 use crate::svm::smo::{self, Options};
 use crate::{Monitor, Result};
 
@@ -22,22 +23,33 @@ pub(super) struct Unsolved<'a> {
 pub(super) struct Solved {
     pub(super) solution: Solution,
     pub(super) bounds: Bounds,
+    /// Its gradient for other kernels, if training sets with nearly the same γ start from it.
+    pub(super) series: Option<GammaSeries>,
     /// Time spent on its start.
     pub(super) seeding_time: Duration,
 }
 
 impl Unsolved<'_> {
-    /// The start that a rule makes from the solution of another training set. If that has another
-    /// kernel, its gradient is computed anew.
+    /// The start that a rule makes from the solution of another training set. `kernel` is that of this
+    /// training set if kernel values differ between them: the gradient is then converted.
     pub(super) fn seed(
         &self,
         rule: Seeding,
         from: &Solved,
-        has_same_kernel: bool,
+        kernel: Option<Kernel>,
     ) -> Result<SeededStart> {
         let (dual, monitor) = (&self.dual, self.monitor);
-        let converted = || from.solution.with_kernel_of(dual, &from.bounds, monitor);
-        let converted = (!has_same_kernel).then(converted).transpose()?;
+        let Solved {
+            solution, bounds, ..
+        } = from;
+        let converted = match (kernel, &from.series) {
+            (None, _) => None,
+            (Some(Kernel::Rbf { gamma }), Some(series)) => {
+                let gradient = series.gradient(&solution.gradient, gamma);
+                Some(solution.with_gradient(gradient, dual, bounds))
+            }
+            (Some(_), _) => Some(solution.with_kernel_of(dual, bounds, monitor)?),
+        };
         let change = Transition {
             dual,
             previous: converted.as_ref().unwrap_or(&from.solution),

@@ -10,10 +10,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::derived::ApplyKernel;
 use super::mirror::mirror;
 use super::rows::BLOCK;
 use super::source::{Computed, KernelSource, to_f32};
-use super::{ApplyKernel, Buffers, Gram, check_panels};
+use super::{Buffers, Gram, check_panels};
 use crate::data::HugePageBuffer;
 use crate::runtime::simd;
 use crate::svm::kernel::{Kernel, PANEL_ROWS, Precision};
@@ -124,7 +125,7 @@ impl Products {
                 source.write::<_, PANEL_ROWS, _>(Kernel::Linear, (rows, first), chunk, identity);
                 Ok(())
             })?;
-        mirror::<_, PANEL_ROWS>(&mut values, 0, n, monitor)?;
+        mirror::<_, PANEL_ROWS>(&mut values, 0, n, false, monitor)?;
         Ok(Self {
             n,
             values,

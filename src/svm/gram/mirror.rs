@@ -5,11 +5,13 @@ use rayon::prelude::*;
 use crate::{Monitor, Result};
 
 /// Writes the lower triangle of a symmetric matrix of `n` columns. `rows` holds the rows from `first`
-/// on; in each block of `BLOCK` rows the columns from the block's first row on are known.
+/// on; in each block of `BLOCK` rows the columns from the block's first row on are known. A serial run
+/// stays on its thread.
 pub(super) fn mirror<T: Copy + Send + Sync, const BLOCK: usize>(
     rows: &mut [T],
     first: usize,
     n: usize,
+    is_serial: bool,
     monitor: &Monitor,
 ) -> Result<()> {
     let n_blocks = (rows.len() / n.max(1)).div_ceil(BLOCK);
@@ -21,6 +23,7 @@ pub(super) fn mirror<T: Copy + Send + Sync, const BLOCK: usize>(
     let known = &*upper;
     lower
         .par_chunks_mut(BLOCK * n)
+        .with_min_len(if is_serial { usize::MAX } else { 1 })
         .enumerate()
         .try_for_each(|(index, block)| {
             monitor.check()?;
@@ -36,9 +39,11 @@ pub(super) fn mirror<T: Copy + Send + Sync, const BLOCK: usize>(
             }
             Ok(())
         })?;
-    let (upper, lower) = rayon::join(
-        || mirror::<T, BLOCK>(upper, first, n, monitor),
-        || mirror::<T, BLOCK>(lower, first + above, n, monitor),
-    );
+    let mut upper = || mirror::<T, BLOCK>(upper, first, n, is_serial, monitor);
+    let mut lower = || mirror::<T, BLOCK>(lower, first + above, n, is_serial, monitor);
+    if is_serial {
+        return upper().and_then(|()| lower());
+    }
+    let (upper, lower) = rayon::join(upper, lower);
     upper.and(lower)
 }

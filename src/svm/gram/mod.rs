@@ -10,7 +10,7 @@
 //! precomputed values.
 //!
 //! Kernels that differ only in their parameters share their [base](base). Every value is that of the
-//! kernel to 6e-11, rounded to f32, except that of RBF kernels derived from distances in f32: rounding
+//! kernel to 5e-14, rounded to f32, except that of RBF kernels derived from distances in f32: rounding
 //! a distance changes exp(−γd²) by at most 6e-8·γd²·exp(−γd²) < 2.3e-8, less than rounding a kernel
 //! value near 1.
 //!
@@ -23,6 +23,7 @@
 //! | quantised matrix | n · (stored values of X) multiply-adds of 16 bits | n² bytes |
 
 mod base;
+mod derived;
 mod mirror;
 mod on_demand;
 mod quantized;
@@ -30,25 +31,25 @@ mod rows;
 mod source;
 
 use std::fmt::Debug;
-use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
 pub(super) use self::base::Base;
+use self::derived::FromBase;
 use self::mirror::mirror;
 use self::on_demand::OnDemandRows;
 use self::quantized::{LookupKernel, QuantizedGram};
 pub(super) use self::rows::{BLOCK, KernelRows};
-use self::source::{Computed, KernelSource, Precomputed, to_f32, too_large};
-use super::kernel::{Kernel, PANEL_ROWS, Precision};
+use self::source::{Computed, KernelSource, Precomputed, too_large};
+use super::kernel::{Kernel, PANEL_ROWS};
 use super::memory::Budget;
 use super::row_cache::RowCache;
 use super::scaling::RowStore;
 use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::runtime::buffers::BufferPool;
-use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::runtime::{cache, memory};
 use crate::{Error, Monitor, Result};
 
@@ -86,6 +87,14 @@ pub(super) struct Buffers {
     matrices: BufferPool<HugePageBuffer<f32>>,
     rows: BufferPool<Vec<f32>>,
     gathered: BufferPool<Vec<f32>>,
+    /// Number of matrices that [share](Gram::sharing) the buffers.
+    n_users: AtomicUsize,
+}
+
+impl Buffers {
+    fn n_users(&self) -> usize {
+        self.n_users.load(Ordering::Relaxed)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -94,8 +103,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Drop for Gram<'_> {
     fn drop(&mut self) {
-        if let Some(total) = &self.total {
+        if let Some((total, buffers)) = self.total.as_ref().zip(self.shared_buffers) {
             total.fetch_add(self.rows_computed(), Ordering::Relaxed);
+            buffers.n_users.fetch_sub(1, Ordering::Relaxed);
         }
         match (self.shared_buffers, &mut self.store) {
             (Some(buffers), Store::Full(values)) => {
@@ -320,8 +330,12 @@ impl<'a> Gram<'a> {
         monitor: &Monitor,
     ) -> Result<HugePageBuffer<f32>> {
         let (n, is_symmetric) = (self.n, self.source.is_symmetric());
+        // A thread that waits for others would start another training set, with a matrix of its own.
+        let n_users = self.shared_buffers.map_or(0, Buffers::n_users);
+        let is_serial = n_users > rayon::current_num_threads();
         values
             .par_chunks_mut((PANEL_ROWS * n).max(1))
+            .with_min_len(if is_serial { usize::MAX } else { 1 })
             .enumerate()
             .try_for_each(|(index, chunk)| {
                 monitor.check()?;
@@ -332,7 +346,7 @@ impl<'a> Gram<'a> {
                 Ok(())
             })?;
         if is_symmetric {
-            mirror::<_, PANEL_ROWS>(&mut values, 0, n, monitor)?;
+            mirror::<_, PANEL_ROWS>(&mut values, 0, n, is_serial, monitor)?;
         }
         self.rows_computed.fetch_add(n as u64, Ordering::Relaxed);
         Ok(values)
@@ -340,6 +354,7 @@ impl<'a> Gram<'a> {
 
     /// Reuses buffers, and adds the number of computed rows to `total` at the end.
     pub(super) fn sharing(mut self, buffers: &'a Buffers, total: &Arc<AtomicU64>) -> Self {
+        buffers.n_users.fetch_add(1, Ordering::Relaxed);
         self.shared_buffers = Some(buffers);
         self.total = Some(Arc::clone(total));
         self
@@ -396,6 +411,13 @@ impl<'a> Gram<'a> {
         }
     }
 
+    /// Squared distances of sample `i` divided by a number, and that number, if the kernel is derived from
+    /// them.
+    pub(super) fn distances(&self, i: usize) -> Option<(GramRow<'_>, f64)> {
+        let base = self.source.distances()?;
+        Some((base.row(i), base.scale))
+    }
+
     /// The quantised rows, if decoding them is as fast as reading f32.
     pub(super) fn fast_lookup(&self) -> Option<&LookupKernel> {
         self.lookup.as_deref().filter(|lookup| lookup.is_fast())
@@ -434,79 +456,6 @@ impl<'a> Gram<'a> {
         let row = Arc::new(values);
         lock(cache).insert(i, Arc::clone(&row));
         row
-    }
-}
-
-/// A kernel computed from the matrix of its base.
-#[derive(Debug)]
-pub(super) struct FromBase<'a> {
-    pub(super) base: &'a Gram<'a>,
-    pub(super) kernel: Kernel,
-}
-
-impl KernelSource for FromBase<'_> {
-    fn fill(&self, rows: Range<usize>, first: usize, out: &mut [f32]) {
-        for (row, out) in rows.zip(out.chunks_mut(self.base.n)) {
-            let base = self.base.row(row);
-            let (out, base) = (&mut out[first..], &base[first..]);
-            for (out, base) in out.chunks_mut(BLOCK).zip(base.chunks(BLOCK)) {
-                simd::dispatch(ApplyKernel {
-                    kernel: self.kernel,
-                    scale: self.base.scale,
-                    base,
-                    out,
-                });
-            }
-        }
-    }
-
-    fn is_symmetric(&self) -> bool {
-        self.base.source.is_symmetric()
-    }
-
-    fn max_single_rows(&self) -> usize {
-        self.base.n
-    }
-
-    fn reserve(&self, rows: &[usize], monitor: &Monitor) -> Result<()> {
-        self.base.reserve(rows, monitor)
-    }
-
-    fn diagonal(&self, i: usize) -> f32 {
-        let mut value = [f64::from(self.base.diagonal[i]) * self.base.scale];
-        self.kernel.apply(Precision::Single, &mut value);
-        to_f32(value[0])
-    }
-}
-
-/// Computes kernel values from base values divided by `scale`.
-struct ApplyKernel<'a, B> {
-    kernel: Kernel,
-    scale: f64,
-    base: &'a [B],
-    out: &'a mut [f32],
-}
-
-impl<B: Copy + Into<f64>> WithSimd for ApplyKernel<'_, B> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self {
-            kernel,
-            scale,
-            base,
-            out,
-        } = self;
-        let mut values = [0.0; BLOCK];
-        let values = &mut values[..base.len()];
-        for (value, &base) in values.iter_mut().zip(base) {
-            *value = base.into() * scale;
-        }
-        kernel.apply(Precision::Single, values);
-        for (out, &value) in out.iter_mut().zip(&*values) {
-            *out = to_f32(value);
-        }
     }
 }
 

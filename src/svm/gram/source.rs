@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use super::Gram;
 use crate::data::{Layout, Row as _};
 use crate::svm::kernel::{self, Accumulator, Columns, Kernel, PANEL_ROWS, Panel, Precision};
 use crate::svm::scaling::RowStore;
@@ -38,6 +39,11 @@ pub(super) trait KernelSource: Sync + Send + Debug {
     fn reserve(&self, rows: &[usize], monitor: &Monitor) -> Result<()> {
         let _ = (rows, monitor);
         Ok(())
+    }
+
+    /// The matrix of squared distances that the kernel is derived from, if there is one.
+    fn distances(&self) -> Option<&Gram<'_>> {
+        None
     }
 
     /// K(i, i).
@@ -165,11 +171,11 @@ impl<S: RowStore> KernelSource for Computed<'_, S> {
         let n_per_row = (rows.n_stored() as f64 / rows.n_rows().max(1) as f64).max(1.0);
         let n_bytes = n * rows.n_features() * size_of::<f64>();
         let is_cached = n_bytes <= CACHED_PANELS_BYTES;
-        // Of one triangle and of its mirror image; of a multiplication and of storing the result.
-        let whole = n_per_row / 8.0 + 2.0;
+        // Of one triangle and of its mirror image; of multiplications and of storing the result.
+        let whole = (n_per_row / 8.0 + 2.0) / 2.0;
         let single = n_per_row * if is_cached { 0.25 } else { 0.8 } + 2.0;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and n
-        let limit = (n as f64 * (whole / single / 1.5).min(1.0)) as usize;
+        let limit = (n as f64 * (whole / single).min(1.0)) as usize;
         limit
     }
 

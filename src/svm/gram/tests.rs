@@ -1,4 +1,4 @@
-//! Quantised matrices and reused buffers.
+//! Rows on demand, quantised matrices and reused buffers.
 
 use ndarray::ArrayView2;
 
@@ -92,7 +92,7 @@ fn a_reused_buffer_leaves_no_trace() {
     assert!((0..N).all(|i| *fresh.row(i) == *used.row(i)));
 }
 
-/// Inner products kept as f64, or kernels computed from the rows if these do not fit.
+/// Inner products kept as f64, or no base if these do not fit.
 #[test]
 fn kernels_that_amplify_rounding_have_the_bits_of_direct_ones() {
     // Norms of some thousand, of which a cube has three times the relative error.
@@ -115,6 +115,8 @@ fn kernels_that_amplify_rounding_have_the_bits_of_direct_ones() {
     for for_products in [budget(2 * N), budget(N)] {
         let budgets = (budget(N), for_products);
         let base = Base::new(&rows, &order, &kernels, budgets, &monitor).expect("fits");
+        assert_eq!(base.is_some(), budgets.1.rows(N) >= 2 * N);
+        let Some(base) = base else { continue };
         for kernel in kernels {
             let derived = base.derive(kernel, budget(N), &monitor).expect("fits");
             let direct = Gram::new(&rows, &order, kernel, budget(N), &monitor).expect("fits");
@@ -125,5 +127,54 @@ fn kernels_that_amplify_rounding_have_the_bits_of_direct_ones() {
             );
         }
         assert!(base.rows_computed() >= N as u64);
+    }
+}
+
+/// Rows computed one at a time, then all at once, against a matrix that is computed as a whole.
+#[test]
+fn rows_on_demand_have_the_bits_of_a_whole_matrix() {
+    const MANY: usize = ON_DEMAND_FROM + 7;
+    let values = numbers(MANY * 5);
+    let zeros: Vec<f64> = values
+        .iter()
+        .map(|v| if *v > 0.2 { *v } else { 0.0 })
+        .collect();
+    let order: Vec<usize> = (0..MANY).rev().collect();
+    let monitor = Monitor::new();
+    let megabytes = |rows: usize| Budget::new(Some((4 * MANY * rows) as f64 / 1_048_576.0 + 1e-5));
+    for (values, kernel) in [&values, &zeros].into_iter().zip(KERNELS) {
+        let view = ArrayView2::from_shape((MANY, 5), values).expect("shape");
+        let rows = Dense::new(view).expect("contiguous");
+        let make = |n_rows| {
+            let budget = megabytes(n_rows).expect("positive");
+            Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits")
+        };
+        let (whole, single) = (make(MANY), make(2 * MANY));
+        assert!(matches!(whole.store, Store::Full(_)));
+        let Store::OnDemand(store) = &single.store else {
+            panic!("rows on demand");
+        };
+        assert_eq!(
+            (whole.rows_computed(), single.rows_computed()),
+            (MANY as u64, 0)
+        );
+        for i in [0, 500, MANY - 1, 500] {
+            assert_eq!(*whole.row(i), *single.row(i), "{kernel:?}, row {i}");
+        }
+        single.reserve(&[0, 1, 2], &monitor).expect("not stopped");
+        assert_eq!(single.rows_computed(), 3);
+        let all: Vec<usize> = (0..MANY).collect();
+        single.reserve(&all, &monitor).expect("not stopped");
+        assert_eq!(single.rows_computed(), MANY as u64);
+        assert!((0..MANY).all(|i| *whole.row(i) == *single.row(i) && store.get(i).is_some()));
+        if kernel == Kernel::SquaredDistance {
+            let budget = megabytes(MANY).expect("positive");
+            let rbf = Kernel::Rbf { gamma: 0.3 };
+            let [from_whole, from_single] = [&whole, &single].map(|base| {
+                let derived = Gram::derive(base, rbf, budget, &monitor).expect("fits");
+                derived.row(77).to_vec()
+            });
+            assert_eq!(from_whole, from_single);
+        }
     }
 }

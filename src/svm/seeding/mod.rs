@@ -29,6 +29,7 @@ mod ato;
 mod avg;
 mod c_path;
 mod feasible;
+mod gamma_series;
 mod least_squares;
 mod merge;
 mod mir;
@@ -40,6 +41,7 @@ mod withdraw;
 use std::str::FromStr;
 
 pub(super) use self::c_path::CPathSeed;
+pub(super) use self::gamma_series::GammaSeries;
 pub(super) use self::merge::merge;
 pub use self::transition::{SeededStart, Transition};
 use crate::{Error, Result};
