@@ -438,7 +438,7 @@ def subset_fits(estimator: Any, plan: Any, task: Task) -> SubsetFits | None:
     metric = ColumnMetric.of(estimator, task)
     if not isinstance(plan, LinearPlan) or metric is None or np.ndim(task.data.y) != 1:
         return None
-    linear = LinearProblem.of(plan.spec, task.data)
+    linear = LinearProblem.of(plan.spec, task.data, plan.weights.final)
     if linear.targets.shape[1] != 1 or linear.weights is not task.data.weights:
         return None
     moments = FoldMoments.of(plan.spec, task.problem)
