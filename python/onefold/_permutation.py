@@ -280,8 +280,7 @@ class _Columns:
             weighs = getattr(plan.spec.final, "class_weight", None) is not None
             if not is_accuracy or weighs or not isinstance(task.folds, Folds):
                 return None
-        linear = LinearProblem.of(plan.spec, task.data, plan.weights.final)
-        linear = linear.scaled(task.problem, plan.weights.scaler)
+        linear = plan.prepare(task)
         if metric is None or not metric.is_of_squares:
             return cls(estimator, task, linear, metric, None)
         moments = FoldMoments.of(plan.spec, task.problem)

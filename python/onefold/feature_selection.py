@@ -25,7 +25,7 @@ from ._routing import is_routing
 from ._subset_fits import Scores, SubsetFits
 from ._warnings import warn
 from .engines import Data, Problem, Task, choose, warn_of_refits
-from .engines._virtual import LinearPlan, LinearProblem
+from .engines._virtual import LinearPlan
 from .model_selection import make_task, mean_score
 
 __all__ = ["RFECV", "SequentialFeatureSelector"]
@@ -438,7 +438,7 @@ def subset_fits(estimator: Any, plan: Any, task: Task) -> SubsetFits | None:
     metric = ColumnMetric.of(estimator, task)
     if not isinstance(plan, LinearPlan) or metric is None or np.ndim(task.data.y) != 1:
         return None
-    linear = LinearProblem.of(plan.spec, task.data, plan.weights.final)
+    linear = plan.prepare(task)
     if linear.targets.shape[1] != 1 or linear.weights is not task.data.weights:
         return None
     moments = FoldMoments.of(plan.spec, task.problem)

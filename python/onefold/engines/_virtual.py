@@ -348,6 +348,11 @@ class LinearPlan(Plan):
     spec: LinearSpec
     weights: StepWeights
 
+    def prepare(self, task: Task) -> LinearProblem:
+        """Convert the data of a task, and scale every fold."""
+        linear = LinearProblem.of(self.spec, task.data, self.weights.final)
+        return linear.scaled(task.problem, self.weights.scaler)
+
 
 MAX_PREDICTIONS_HELD = 2**27
 """Predictions of all candidates in memory at a time: 1 GB of float64, twice for a moment."""
@@ -368,9 +373,7 @@ def _families(plans: Sequence[LinearPlan], task: Task) -> Iterator[list[int]]:
 def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) -> Iterator[Outcome]:
     start = time.perf_counter()
     specs = [plan.spec for plan in plans]
-    weights = plans[0].weights
-    linear = LinearProblem.of(specs[0], task.data, weights.final)
-    linear = linear.scaled(task.problem, weights.scaler)
+    linear = plans[0].prepare(task)
     each = np.stack([linear.alphas(spec) for spec in specs])
     alphas, which = np.unique(each, return_inverse=True)
     predicted, coefficients, undetermined = linear.predict(
