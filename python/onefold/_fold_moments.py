@@ -7,7 +7,8 @@ Of fold f, with training rows of weight w, their mean m and the mean ȳ of their
 
 The fit is θ = (A + αI)⁻¹ b, on any subset of the features the same with rows and columns of that
 subset, and its squared errors on the test rows add up to s − 2θᵀh + θᵀTθ. The sums of the training
-rows are those of all rows minus those of the test rows. Without an intercept, m = 0 and ȳ = 0.
+rows are those of all rows minus those of the test rows. Without an intercept, m = 0 and ȳ = 0. A
+scaler before the model multiplies the rows and columns of A, T, b and h by the fold's factors.
 
 Cost: O(n·p²) for A and T of all folds, O(n·p) for the b and h of one column of targets. Sums are
 taken about the mean of all rows, and `is_accurate` says where the normal equations are safe.
@@ -23,9 +24,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ._folds import Folds
-from .engines import Problem
-from .engines._virtual import LinearSpec
+from ._folds import Folds, Splits
+from .engines._virtual import LinearProblem, LinearSpec
 
 __all__ = ["FoldMoments", "TargetMoments"]
 
@@ -66,30 +66,30 @@ class FoldMoments:
     """In test order."""
     starts: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, spec: LinearSpec, problem: Problem) -> FoldMoments | str:
-        """Moments of bare `LinearRegression`, `Ridge` or `RidgeClassifier`, or why there are none.
+    scale: Floats | None
+    """Factors of the features by a scaler before the model: fold × feature."""
 
-        Parameters
-        ----------
-        spec : LinearSpec
-        problem : Problem
-        """
-        data, folds = problem.data, problem.folds
-        rows = data.finite_rows
-        if spec.scaler is not None or hasattr(spec.final, "kernel"):
-            return "the rows of every fold are transformed"
+    @classmethod
+    def of(cls, linear: LinearProblem, folds: Folds | Splits) -> FoldMoments | str:
+        """Moments of linear least squares, or why there are none."""
+        spec, rows, scaling = linear.spec, linear.rows, linear.scaling
+        if hasattr(spec.final, "kernel"):
+            return "a kernel has no features"
         if np.size(spec.alpha) != 1:
             return "every output has a penalty of its own"
         if not isinstance(folds, Folds) or not isinstance(rows, np.ndarray):
             return "the rows are sparse or the test sets are no partition"
+        if scaling is not None and scaling.shift is not None and not spec.intercept:
+            return "rows of every fold are shifted, and there is no intercept"
         if 2 * len(folds) * rows.shape[1] ** 2 > MAX_VALUES_HELD:
             return "the matrices of all folds are too large"
         ordered = rows[folds.rows]
         if spec.intercept:
             ordered -= ordered.mean(axis=0)
-        weights = None if data.weights is None else data.weights[folds.rows]
-        return cls(spec, float(np.asarray(spec.alpha).item()), ordered, weights, folds.starts)
+        weights = None if linear.weights is None else linear.weights[folds.rows]
+        scale = None if scaling is None else scaling.scale[1:]
+        alpha = float(np.asarray(spec.alpha).item())
+        return cls(spec, alpha, ordered, weights, folds.starts, scale)
 
     @property
     def n_folds(self) -> int:
@@ -144,13 +144,26 @@ class FoldMoments:
         means = self._means
         found = grams.sum(axis=0) - grams
         found -= self._weight[:, None, None] * means[:, :, None] * means[:, None, :]
+        found = self._scaled(found, 1, 2)
         diagonal = np.arange(means.shape[1])
         found[:, diagonal, diagonal] += self.alpha
-        return np.asarray(found)
+        return found
+
+    def _scaled(self, values: Floats, *axes: int) -> Floats:
+        """Multiply axes of features by the factors of the scaler."""
+        if self.scale is not None:
+            for axis in axes:
+                others = tuple(own for own in range(1, values.ndim) if own != axis)
+                values = values * np.expand_dims(self.scale, others)
+        return values
+
+    def unscaled(self, theta: Floats) -> Floats:
+        """Coefficients of the rows as they are: fold × feature × column."""
+        return self._scaled(theta, 1)
 
     @property
     def whole_normal(self) -> Floats:
-        """A + αI of all rows, where these have no weights: feature × feature."""
+        """A + αI of all rows, without weights and without a scaler: feature × feature."""
         found = self._test_grams.sum(axis=0)
         found[np.diag_indices_from(found)] += self.alpha
         return np.asarray(found)
@@ -162,7 +175,8 @@ class FoldMoments:
         sizes = np.diff(self.starts)[:, None, None]
         cross = means[:, :, None] * sums[:, None, :]
         found = self._test_grams - cross - cross.swapaxes(1, 2)
-        return np.asarray(found + sizes * means[:, :, None] * means[:, None, :])
+        found += sizes * means[:, :, None] * means[:, None, :]
+        return self._scaled(found, 1, 2)
 
     def targets(self, y: Floats) -> TargetMoments:
         """Moments of columns of targets: column × test row.
@@ -178,14 +192,15 @@ class FoldMoments:
         sizes = np.diff(self.starts)[:, None, None]
         spread = squares - np.square(sums) / sizes[:, 0]
         if not self.spec.intercept:
-            return TargetMoments(b, test, squares, spread, np.zeros_like(sums))
+            b, h = self._scaled(b, 1), self._scaled(test, 1)
+            return TargetMoments(b, h, squares, spread, np.zeros_like(sums))
         means = self._means[:, :, None]
         level = ((own_sums.sum(axis=0) - own_sums) / self._weight[:, None])[:, None, :]
         b -= self._weight[:, None, None] * means * level
         h = test - means * sums[:, None, :] - self._test_sums[:, :, None] * level
         h += sizes * means * level
         s = squares - level[:, 0] * (2.0 * sums - sizes[:, 0] * level[:, 0])
-        return TargetMoments(b, h, s, spread, level[:, 0])
+        return TargetMoments(self._scaled(b, 1), self._scaled(h, 1), s, spread, level[:, 0])
 
     def _sums(self, y: Floats) -> Floats:
         """Σ y of the test rows: fold × column."""
@@ -248,9 +263,9 @@ class FoldMoments:
         cutoff = self.spec.cutoff(n_train, self.rows)
         return None if cutoff is None else cutoff[0]
 
-    def intercepts(self, level: Floats, theta: Floats) -> Floats:
-        """What is added to ``rows @ theta``: fold × column. ``level`` is ȳ of every fold."""
-        return np.asarray(level[:, None] - np.einsum("fi,fij->fj", self._means, theta))
+    def intercepts(self, level: Floats, coefficients: Floats) -> Floats:
+        """What is added to ``rows @ coefficients``: fold × column. ``level`` is ȳ of every fold."""
+        return np.asarray(level[:, None] - np.einsum("fi,fij->fj", self._means, coefficients))
 
     def squares(self, targets: TargetMoments, theta: Floats) -> Floats:
         """Sums of the squared errors of every test set: fold × column."""

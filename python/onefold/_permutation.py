@@ -283,7 +283,7 @@ class _Columns:
         linear = plan.prepare(task)
         if metric is None or not metric.is_of_squares:
             return cls(estimator, task, linear, metric, None)
-        moments = FoldMoments.of(plan.spec, task.problem)
+        moments = FoldMoments.of(linear, task.folds)
         if isinstance(moments, str) or moments.inverse is None:
             return cls(estimator, task, linear, metric, None)
         return cls(estimator, task, linear, metric, moments)

@@ -158,8 +158,9 @@ class SubsetFits:
         )
         return Scores(values, np.maximum(best - values, values - worst))
 
-    def _from_predictions(self, coefficients: Floats, good: Any) -> Scores:
+    def _from_predictions(self, theta: Floats, good: Any) -> Scores:
         moments = self.moments
+        coefficients = moments.unscaled(theta)
         shift = moments.intercepts(self.targets.level[:, 0] + self._origin, coefficients)
         n_sets = coefficients.shape[2]
         size = max(1, MAX_PREDICTIONS_HELD // len(self.y))

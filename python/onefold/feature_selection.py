@@ -265,10 +265,11 @@ class SequentialFeatureSelector(sklearn.feature_selection.SequentialFeatureSelec
     """Add or remove one feature after the other, by the best cross-validated score.
 
     The same features as scikit-learn's class of that name selects. `LinearRegression`, `Ridge` and
-    `RidgeClassifier` with two classes are fitted to all candidate sets on moments that are computed
-    once: no candidate reads the rows, except for metrics of predictions. Sets that are collinear,
-    or whose scores are tied, are cross-validated one by one, as are all sets of other estimators,
-    by the best engine. A splitter is asked for its folds once, so that all sets have the same.
+    `RidgeClassifier` with two classes, also behind an affine scaler, are fitted to all candidate
+    sets on moments that are computed once: no candidate reads the rows, except for metrics of
+    predictions. Sets that are collinear, or whose scores are tied, are cross-validated one by one,
+    as are all sets of other estimators, by the best engine. A splitter is asked for its folds once,
+    so that all sets have the same.
 
     Parameters
     ----------
@@ -439,9 +440,9 @@ def subset_fits(estimator: Any, plan: Any, task: Task) -> SubsetFits | None:
     if not isinstance(plan, LinearPlan) or metric is None or np.ndim(task.data.y) != 1:
         return None
     linear = plan.prepare(task)
-    if linear.targets.shape[1] != 1 or linear.weights is not task.data.weights:
+    if linear.targets.shape[1] != 1:
         return None
-    moments = FoldMoments.of(plan.spec, task.problem)
+    moments = FoldMoments.of(linear, task.folds)
     if isinstance(moments, str):
         return None
     y = linear.targets[task.folds.rows, 0]

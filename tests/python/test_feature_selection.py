@@ -11,7 +11,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVR
 
 import onefold
@@ -93,8 +93,19 @@ def test_sequential_by_the_best_engine(estimator):
     sequential(estimator, rows, labels, n_features_to_select=2, cv=3)
 
 
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()], ids=str)
+def test_scalers(scaler, scoring, direction):
+    keywords = {"direction": direction, "scoring": scoring, "n_features_to_select": 3, "cv": 3}
+    sequential(make_pipeline(scaler, Ridge(10.0)), MIXED, Y, **keywords)
+
+
 def test_pipelines_and_sparse_rows():
-    sequential(make_pipeline(StandardScaler(), Ridge(10)), MIXED, Y, n_features_to_select=2, cv=3)
+    plain = make_pipeline(StandardScaler(), Ridge(10, fit_intercept=False))
+    sequential(plain, MIXED, Y, n_features_to_select=2, cv=3)
+    weighted = RidgeClassifier(class_weight={"no": 1.0, "yes": 5.0})
+    sequential(weighted, MIXED, LABELS, n_features_to_select=3, cv=3)
     sparse = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
     sequential(Ridge(solver="sparse_cg", tol=1e-10), sparse, Y, n_features_to_select=2, cv=3)
 
@@ -131,7 +142,8 @@ def test_exact_targets_are_tied():
 
 def test_least_squares_needs_no_fit_per_set(monkeypatch):
     monkeypatch.delattr(feature_selection, "mean_score")
-    onefold.SequentialFeatureSelector(LinearRegression(), n_features_to_select=5).fit(MIXED, Y)
+    for estimator in (LinearRegression(), make_pipeline(StandardScaler(), Ridge())):
+        onefold.SequentialFeatureSelector(estimator, n_features_to_select=5).fit(MIXED, Y)
     monkeypatch.setattr(feature_selection._Eliminations, "_fit", None)
     onefold.RFECV(Ridge()).fit(MIXED, Y)
 

@@ -21,7 +21,7 @@ from sklearn.model_selection import (
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
@@ -67,9 +67,18 @@ def same(estimator, y, *, tol=1e-9, **keywords):
         LinearRegression(),
         KernelRidge(alpha=0.5, kernel="rbf", gamma=0.1),
         make_pipeline(StandardScaler(), Ridge(3.0)),
+        make_pipeline(MinMaxScaler(), Ridge(3.0, fit_intercept=False)),
         make_pipeline(PolynomialFeatures(), Ridge(100.0)),
     ],
-    ids=["ridge", "no intercept", "linear", "kernel", "scaled", "polynomial"],
+    ids=[
+        "ridge",
+        "no intercept",
+        "linear",
+        "kernel",
+        "scaled",
+        "scaled without intercept",
+        "polynomial",
+    ],
 )
 def test_regressions(estimator, scoring):
     same(estimator, Y, scoring=scoring, cv=4)
