@@ -11,6 +11,7 @@ import numpy as np
 import sklearn.model_selection as theirs
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _check_response_method
 
 from .._scoring import HeldOut
@@ -142,12 +143,16 @@ class _AllSplits:
             fit_params=first.keywords["fit_params"],
         )
         classes = np.unique(y) if outcome.classes is None else outcome.classes
-        curves = []
-        for part in np.split(np.arange(len(folds.rows)), folds.starts[1:-1]):
-            rows = folds.rows[part]
-            held = HeldOut(classifier, {method: outcome.answers[method][part]}, classes)
-            params = _check_method_params(X, first.keywords["score_params"], indices=rows)
-            curves.append(
-                first.keywords["curve_scorer"](held, None, _safe_indexing(y, rows), **params)
+        scorer, own = first.keywords["curve_scorer"], clone(classifier)
+        parts = np.split(np.arange(len(folds.rows)), folds.starts[1:-1])
+        params = first.keywords["score_params"]
+        found: list[Any] = Parallel(n_jobs=self._n_jobs)(
+            delayed(scorer)(
+                HeldOut(own, {method: outcome.answers[method][part]}, classes),
+                None,
+                _safe_indexing(y, folds.rows[part]),
+                **_check_method_params(X, params, indices=folds.rows[part]),
             )
-        return curves
+            for part in parts
+        )
+        return found
