@@ -249,6 +249,6 @@ def test_bad_arguments():
 def test_progress():
     seen = []
     onefold.permutation_test_score(
-        Ridge(), X, Y, n_permutations=40, progress=lambda done, total: seen.append((done, total))
+        Ridge(), X, Y, n_permutations=70, progress=lambda done, total: seen.append((done, total))
     )
-    assert seen == [(32, 40), (40, 40)]
+    assert seen == [(64, 70), (70, 70)]
