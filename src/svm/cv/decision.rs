@@ -55,7 +55,7 @@ pub(super) fn decision_values<R: Layout>(
             let panel = Panel::<f64, PANEL_ROWS>::new(rows, members, &norms);
             let mut values = Vec::with_capacity(support.len());
             kernel::kernel_block((kernel, Precision::Double), &panel, columns, |_, tile| {
-                values.extend(tile)
+                values.extend(tile);
             });
             for (at, decision) in decisions.iter().enumerate() {
                 let mut sums = [decision.intercept; PANEL_ROWS];

@@ -27,7 +27,7 @@ const COARSE: (usize, usize) = (4, 2);
 
 /// The stages of a family, each a list of visits that may run at the same time. A visit solves some
 /// candidates of one path, by increasing C.
-pub(super) fn stages<'a>(mut paths: Vec<CPath<'a>>) -> Vec<Vec<CPath<'a>>> {
+pub(super) fn stages(mut paths: Vec<CPath<'_>>) -> Vec<Vec<CPath<'_>>> {
     let gamma = |path: &CPath<'_>| gamma(path[0].1.candidate.kernels[0]);
     paths.sort_by(|a, b| gamma(a).total_cmp(&gamma(b)));
     let mut paths = permuted(paths);
@@ -68,7 +68,7 @@ fn permuted<T>(items: Vec<T>) -> Vec<T> {
     // Numbers of a power of two, scaled to those of the items: equal ones are dropped.
     let mut is_taken = vec![false; n];
     for number in &mut order {
-        *number = *number * n >> bits;
+        *number = (*number * n) >> bits;
     }
     order.retain(|&number| !std::mem::replace(&mut is_taken[number], true));
     let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();

@@ -172,7 +172,7 @@ impl<S: RowStore> KernelSource for Computed<'_, S> {
         let n_bytes = n * rows.n_features() * size_of::<f64>();
         let is_cached = n_bytes <= CACHED_PANELS_BYTES;
         // Of one triangle and of its mirror image; of multiplications and of storing the result.
-        let whole = (n_per_row / 8.0 + 2.0) / 2.0;
+        let whole = n_per_row / 16.0 + 1.0;
         let single = n_per_row * if is_cached { 0.25 } else { 0.8 } + 2.0;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and n
         let limit = (n as f64 * (whole / single).min(1.0)) as usize;

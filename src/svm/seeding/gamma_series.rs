@@ -178,7 +178,7 @@ mod tests {
             }
         }
         let gram = derive(1.5);
-        let dual = Dual::new(&gram, vec![0..60], vec![0.0; 60]);
+        let dual = Dual::new(&gram, vec![0..30, 30..60], vec![0.0; 60]);
         for others in [[rbf(1.5), rbf(1.7)], [rbf(1.5), Kernel::Linear]] {
             let series = GammaSeries::new(&dual, &beta, rbf(1.5), &others, &monitor);
             assert!(series.expect("not stopped").is_none());
