@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayView2};
 
 use super::Scaling;
-use crate::data::{Csr, Dataset, Dense, Layout, Row, Rows, with_layout};
+use crate::data::{Csr, Dataset, Dense, Index as _, Layout, Row, Rows, with_layout};
 use crate::{Error, Result};
 
 /// Some rows, scaled. Sparse rows stay sparse if there is no shift.
@@ -45,10 +45,10 @@ impl ScaledRows {
         let (mut starts, mut features) = (vec![0], vec![]);
         for &row in rows {
             for (j, v) in data.row(row).entries() {
-                features.push(j as i64);
+                features.push(i64::from_offset(j));
                 values.push(scaling.apply(j, v));
             }
-            starts.push(values.len() as i64);
+            starts.push(i64::from_offset(values.len()));
         }
         Self {
             n_features,

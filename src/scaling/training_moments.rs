@@ -273,7 +273,7 @@ impl FoldSums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Csr, Rows};
+    use crate::data::{Csr, Index as _, Rows};
 
     /// Mean and variance of a column of the rows outside `fold`, in two passes.
     fn plain(x: &Array2<f64>, w: &Array1<f64>, folds: &Folds, line: usize, j: usize) -> [f64; 3] {
@@ -299,15 +299,15 @@ mod tests {
             4 => 5.0 + 1e9 * f64::from(i == 8), // constant elsewhere
             _ => wave(i, j) * f64::from(i % 9 == 0),
         });
-        let weights = Array1::from_shape_fn(n, |i| 0.25 + f64::from(i as u32 % 5));
+        let weights = Array1::from_shape_fn(n, |i| 0.25 + (i % 5) as f64);
         let mut ends = vec![0_i64];
         let (mut indices, mut values) = (vec![], vec![]);
         for row in x.rows() {
             for (j, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-                indices.push(j as i64);
+                indices.push(i64::from_offset(j));
                 values.push(v);
             }
-            ends.push(indices.len() as i64);
+            ends.push(i64::from_offset(indices.len()));
         }
         let (ends, indices, values) = (
             Array1::from(ends),

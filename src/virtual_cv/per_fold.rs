@@ -83,13 +83,12 @@ impl<'a, R: Layout> PerFold<'a, R> {
         let (width, p) = (self.problem.width(), self.problem.rows.n_features());
         memory::check_shape::<f64>(format_args!("fold {fold}"), &[6, width, width])?;
         let own;
-        let removed = match self.moments.folds.get(fold) {
-            Some(moments) => moments,
-            None => {
-                let (frame, rows) = (&self.moments.frame, &held_out.removed);
-                own = self.problem.second_moments(frame, rows, monitor)?;
-                &own
-            }
+        let removed = if let Some(moments) = self.moments.folds.get(fold) {
+            moments
+        } else {
+            let (frame, rows) = (&self.moments.frame, &held_out.removed);
+            own = self.problem.second_moments(frame, rows, monitor)?;
+            &own
         };
         let train = &self.moments.all - removed;
         let is_safe = |j: usize| train[(j, j)] >= MIN_KEPT_FRACTION * self.moments.all[(j, j)];
@@ -122,9 +121,12 @@ impl<'a, R: Layout> PerFold<'a, R> {
         // Centre and factor are in the frame's units: x − shift, times a power of two.
         let mean = |j: usize| train[(last, j)] / weight;
         let centre: Vec<f64> = (0..p)
-            .map(|j| match path.fit_intercept {
-                true => mean(j),
-                false => (scaling.map_or(0.0, |s| s.shift(j)) - frame.shift[j]) * frame.scale[j],
+            .map(|j| {
+                if path.fit_intercept {
+                    mean(j)
+                } else {
+                    (scaling.map_or(0.0, |s| s.shift(j)) - frame.shift[j]) * frame.scale[j]
+                }
             })
             .collect();
         let factor: Vec<f64> = (0..p)
