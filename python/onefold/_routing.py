@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics._scorer import _MultimetricScorer
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params
 
@@ -29,6 +30,8 @@ __all__ = [
     "route",
     "scorer_params",
     "shared_weights",
+    "take_weights",
+    "weight_keyword",
 ]
 
 Floats = NDArray[np.float64]
@@ -102,6 +105,36 @@ def route(
         ) from None
     fit = dict(getattr(routed.estimator, fit_method))
     return Routed(fit, dict(routed.splitter.split), routed.scorer.score)
+
+
+def weight_keyword(estimator: Any) -> str:
+    """The keyword by which ``fit`` takes the weights of an estimator, or of a pipeline's last step.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from onefold._routing import weight_keyword
+    >>> weight_keyword(make_pipeline(make_pipeline("passthrough", Ridge())))
+    'pipeline__ridge__sample_weight'
+    """
+    name = "sample_weight"
+    if is_routing():
+        return name  # the steps of a pipeline request the weights themselves
+    path = []
+    while isinstance(estimator, Pipeline):
+        step, estimator = estimator.steps[-1]
+        path.append(step)
+    return "__".join([*path, name])
+
+
+def take_weights(estimator: Any, params: dict[str, Any]) -> Any:
+    """Take the weights out of the arguments of ``fit``, also those for a pipeline's last step."""
+    names = dict.fromkeys(("sample_weight", weight_keyword(estimator)))
+    given = [params.pop(name) for name in names if params.get(name) is not None]
+    if len(given) > 1:
+        raise ValueError(f"weights are passed twice: by {' and by '.join(names)}")
+    return given[0] if given else None
 
 
 def scorer_params(

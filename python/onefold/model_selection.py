@@ -18,7 +18,7 @@ from ._data import as_weights, encode
 from ._folds import Folds, Splits, resolve_cv
 from ._report import HeldOutTargets, fold_scores, make_result, score_columns
 from ._result import CVResult
-from ._routing import is_routing, route, scorer_params, shared_weights
+from ._routing import is_routing, route, scorer_params, shared_weights, take_weights
 from ._scoring import RESPONSES, resolve_scoring
 from ._verbose import print_folds
 from .engines import Data, Outcome, Problem, Task, choose, report_failures, warn_of_refits
@@ -360,7 +360,7 @@ def make_task(
     routed = route(given, owner=owner, groups=groups, fit_method=fit_method, **consumers)
     kind: dict[str, bool] = {"classifier": is_classifier(estimator), "keeps_order": keeps_order}
     folds = resolve_cv(cv, X, y, **kind, **routed.split)
-    weights = as_weights(_only_one(sample_weight, routed.fit), n_samples)
+    weights = as_weights(_only_one(sample_weight, take_weights(estimator, routed.fit)), n_samples)
     problem = Problem(Data(X, y, weights, keywords["n_jobs"]), folds)
     if required is not None and not _is_permutation(folds.rows, n_samples):
         raise ValueError("cross_val_predict only works for partitions; see cross_validate")
@@ -394,7 +394,7 @@ def evaluate_splits(
 ) -> tuple[Folds | Splits, Outcome]:
     """Answers of one method on the test sets of any splits; arguments are routed already."""
     params = dict(fit_params)
-    weights = as_weights(params.pop("sample_weight", None), _num_samples(X))
+    weights = as_weights(take_weights(estimator, params), _num_samples(X))
     folds = resolve_cv(splits, X, y)
     task = Task(
         problem=Problem(Data(X, y, weights, n_jobs), folds),
@@ -427,9 +427,8 @@ def _is_permutation(rows: NDArray[np.int64], n_samples: int) -> bool:
     return len(rows) == n_samples and bool((np.bincount(rows, minlength=n_samples) == 1).all())
 
 
-def _only_one(sample_weight: Any, params: dict[str, Any]) -> Any:
-    """Take the weights out of the parameters of ``fit``, if they are not an argument themselves."""
-    among = params.pop("sample_weight", None)
+def _only_one(sample_weight: Any, among: Any) -> Any:
+    """The weights, which are an argument or among the parameters of ``fit``, but not both."""
     if sample_weight is not None and among is not None:
         raise ValueError("sample_weight is passed twice: by itself and in params")
     return sample_weight if among is None else among

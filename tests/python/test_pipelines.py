@@ -221,6 +221,28 @@ def test_weights_go_to_the_last_step():
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
+@pytest.mark.parametrize("first", [StandardScaler(), PCA(3)], ids=name_of)
+def test_weights_in_the_words_of_a_pipeline(first):
+    weights = np.random.default_rng(0).uniform(0.1, 3.0, len(y))
+    pipeline = make_pipeline(first, RidgeClassifier())
+    params = {"ridgeclassifier__sample_weight": weights}
+    ours = onefold.cross_validate(pipeline, X, y, params=params)
+    assert ours.engine == "virtual"
+    np.testing.assert_allclose(
+        ours["test_score"], cross_validate(pipeline, X, y, params=params)["test_score"]
+    )
+    grid = {"ridgeclassifier__alpha": [0.1, 1.0, 10.0]}
+    search = onefold.GridSearchCV(pipeline, grid).fit(X, y, **params)
+    theirs = GridSearchCV(pipeline, grid).fit(X, y, **params)
+    assert set(search.result_.engines) == {"virtual"}
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
+    )
+    np.testing.assert_allclose(search.decision_function(X), theirs.decision_function(X))
+    with pytest.raises(ValueError, match="passed twice"):
+        onefold.cross_validate(pipeline, X, y, sample_weight=weights, params=params)
+
+
 def test_groups_and_weighted_scores():
     rng = np.random.default_rng(0)
     groups, weights = rng.integers(0, 8, len(y)), rng.uniform(0.1, 3.0, len(y))

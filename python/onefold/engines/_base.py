@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from .._routing import is_routing
+from .._routing import is_routing, weight_keyword
 from ..learners._base import NativeEstimator
 from ._fold_scaling import is_affine_scaler
 from ._native_map import native_learner
@@ -339,18 +339,9 @@ def fit_keywords(estimator: Any, task: Task) -> dict[str, Any]:
     """The arguments of ``fit`` besides rows and targets, for all samples."""
     if task.data.weights is None:
         return dict(task.fit_params)
-    return task.fit_params | {_weight_name(estimator): task.data.weights}
-
-
-def _weight_name(estimator: Any) -> str:
-    """The keyword by which ``fit`` takes weights, through a pipeline to its last step."""
-    name = "sample_weight"
-    if is_routing() and isinstance(estimator, Pipeline):
-        return name  # its steps request the weights themselves
     last = estimator
-    while isinstance(last, Pipeline):
-        step, last = last.steps[-1]
-        name = f"{step}__{name}"
+    while isinstance(last, Pipeline) and not is_routing():
+        last = last.steps[-1][1]
     if not takes(last.fit, "sample_weight"):
         raise ValueError(f"sample_weight: {type(last).__name__}.fit takes no weights")
-    return name
+    return task.fit_params | {weight_keyword(estimator): task.data.weights}

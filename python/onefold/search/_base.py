@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 
 from .._data import as_weights
 from .._folds import NO_FITS, Folds, Splits, resolve_cv
-from .._routing import scorer_params
+from .._routing import scorer_params, take_weights
 from .._scoring import UNNAMED, Scorer, is_mean, resolve_scoring, responses_read
 from .._verbose import print_folds
 from ..engines import Data, FoldHook, Problem, Task
@@ -197,7 +197,7 @@ class _Rounds:
         self._scorer = scorer
         self._deadline = deadline
         self._fit_params = dict(routed.estimator.fit)
-        weights = as_weights(self._fit_params.pop("sample_weight", None), _num_samples(X))
+        weights = as_weights(take_weights(search.estimator, self._fit_params), _num_samples(X))
         self._data = Data(X, y, weights, search.n_jobs)
         self._more: defaultdict[str, list[Any]] = defaultdict(list)
         self.params: list[Params] = []
