@@ -443,9 +443,11 @@ impl<R: Layout, T: Accumulator, const W: usize> WithSimd for KernelTile<'_, R, T
                 let mut products = [[T::default(); W]; 2];
                 for ((&a, &b), lanes) in a.iter().zip(b).zip(&panel.values) {
                     let (a, b) = (T::of(a), T::of(b));
-                    for lane in 0..W {
-                        products[0][lane] = T::multiply_add::<S>(a, lanes[lane], products[0][lane]);
-                        products[1][lane] = T::multiply_add::<S>(b, lanes[lane], products[1][lane]);
+                    // One loop per column: loops over both at once are vectorised poorly.
+                    for (value, sums) in [a, b].into_iter().zip(&mut products) {
+                        for lane in 0..W {
+                            sums[lane] = T::multiply_add::<S>(value, lanes[lane], sums[lane]);
+                        }
                     }
                 }
                 sums.copy_from_slice(&products);
