@@ -239,9 +239,38 @@ pub(super) trait Accumulator: Copy + Default {
     /// ‖x − z‖² from ‖x‖², ‖z‖² and ⟨x, z⟩.
     fn distance(x: Self, z: Self, product: Self) -> Self;
 
+    /// Inner products of two dense rows with all rows of a panel.
+    #[inline(always)]
+    fn products<S: Simd, const W: usize>(
+        _: S,
+        rows: [&[f64]; 2],
+        panel: &[[Self; W]],
+    ) -> [[Self; W]; 2] {
+        rows.map(|row| products_by_lane::<S, Self, W>(row, panel))
+    }
+
     /// [`Kernel::apply`].
     fn apply(kernel: Kernel, precision: Precision, values: &mut [Self]);
 }
+
+/// Inner products of a dense row with all rows of a panel.
+#[inline(always)]
+fn products_by_lane<S: Simd, T: Accumulator, const W: usize>(
+    row: &[f64],
+    panel: &[[T; W]],
+) -> [T; W] {
+    let mut sums = [T::default(); W];
+    for (&value, lanes) in row.iter().zip(panel) {
+        let value = T::of(value);
+        for lane in 0..W {
+            sums[lane] = T::multiply_add::<S>(value, lanes[lane], sums[lane]);
+        }
+    }
+    sums
+}
+
+/// Vectors per row of a panel: enough independent sums to hide the latency of an addition.
+const PANEL_VECTORS: usize = 4;
 
 impl Accumulator for f64 {
     #[inline(always)]
@@ -258,6 +287,32 @@ impl Accumulator for f64 {
     fn distance(x: Self, z: Self, product: Self) -> Self {
         let distance = x + z - 2.0 * product;
         if distance > 0.0 { distance } else { 0.0 }
+    }
+
+    /// With explicit vectors: compilers vectorise this loop well or poorly, as it happens.
+    #[inline(always)]
+    fn products<S: Simd, const W: usize>(
+        simd: S,
+        rows: [&[f64]; 2],
+        panel: &[[f64; W]],
+    ) -> [[f64; W]; 2] {
+        let mut sums = [[simd.splat_f64s(0.0); PANEL_VECTORS]; 2];
+        if W * size_of::<f64>() != size_of_val(&sums[0]) {
+            return rows.map(|row| products_by_lane::<S, f64, W>(row, panel));
+        }
+        for ((&a, &b), lanes) in rows[0].iter().zip(rows[1]).zip(panel) {
+            let (lanes, _) = S::as_simd_f64s(lanes);
+            let (a, b) = (simd.splat_f64s(a), simd.splat_f64s(b));
+            for (at, &lanes) in lanes.iter().enumerate().take(PANEL_VECTORS) {
+                sums[0][at] = simd.mul_add_e_f64s(a, lanes, sums[0][at]);
+                sums[1][at] = simd.mul_add_e_f64s(b, lanes, sums[1][at]);
+            }
+        }
+        let mut products = [[0.0; W]; 2];
+        for (products, sums) in products.iter_mut().zip(&sums) {
+            S::as_mut_simd_f64s(products).0.copy_from_slice(sums);
+        }
+        products
     }
 
     #[inline(always)]
@@ -425,7 +480,7 @@ impl<R: Layout, T: Accumulator, const W: usize> WithSimd for KernelTile<'_, R, T
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self {
             kernel,
             precision,
@@ -433,24 +488,14 @@ impl<R: Layout, T: Accumulator, const W: usize> WithSimd for KernelTile<'_, R, T
             columns,
             out,
         } = self;
-        // Two columns at a time: enough independent sums to hide the latency of an addition.
+        // Two columns at a time: more independent sums, and each vector of the panel is read once for both.
         for (sums, members) in out.chunks_mut(2).zip(columns.members.chunks(2)) {
             let dense = match *members {
                 [a, b] => columns.rows.values(a).zip(columns.rows.values(b)),
                 _ => None,
             };
             if let Some((a, b)) = dense {
-                let mut products = [[T::default(); W]; 2];
-                for ((&a, &b), lanes) in a.iter().zip(b).zip(&panel.values) {
-                    let (a, b) = (T::of(a), T::of(b));
-                    // One loop per column: loops over both at once are vectorised poorly.
-                    for (value, sums) in [a, b].into_iter().zip(&mut products) {
-                        for lane in 0..W {
-                            sums[lane] = T::multiply_add::<S>(value, lanes[lane], sums[lane]);
-                        }
-                    }
-                }
-                sums.copy_from_slice(&products);
+                sums.copy_from_slice(&T::products(simd, [a, b], &panel.values));
                 continue;
             }
             for (sums, &row) in sums.iter_mut().zip(members) {

@@ -67,6 +67,12 @@ class _Node:
         return own + [at for child in self.children.values() for at in child.positions]
 
     @property
+    def engines(self) -> list[Engine]:
+        """The engines of their last steps."""
+        own = [engine for _, engine, _ in self.last]
+        return own + [engine for child in self.children.values() for engine in child.engines]
+
+    @property
     def n_steps(self) -> int:
         """Steps that are fitted per fold."""
         return 1 + sum(child.n_steps for child in self.children.values())
@@ -152,8 +158,11 @@ def _run_all(roots: Sequence[_Node], task: Task) -> Iterator[dict[int, _Solved]]
     if n_jobs == 1:
         return (_run_fold(*unit) for unit in units())
     can_stream = getattr(get_active_backend()[0], "supports_return_generator", False)
+    # The core releases the GIL, and threads start at once; what is refitted may hold it.
+    engines = {engine.name for root in roots for engine in root.engines}
     parallel = Parallel(
         n_jobs=n_jobs,
+        prefer=None if "refit" in engines else "threads",
         pre_dispatch=task.pre_dispatch,
         return_as="generator" if can_stream else "list",
     )
