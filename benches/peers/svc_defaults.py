@@ -7,9 +7,7 @@
 jobs. ONEFOLD_DATA names the folder with covtype and others.
 """
 
-import argparse
 import sys
-import warnings
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +21,7 @@ from sklearn.svm import SVC
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common import data
-from common.report import Figures, add_options, machine, write
+from common.script import run
 from common.timing import race, seconds
 
 import onefold
@@ -141,27 +139,6 @@ def grid(figures, quick, peers):
 PARTS = {"scale": gamma_scale, "defaults": defaults, "pipeline": pipeline, "grid": grid}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller data")
-    parser.add_argument("--write", action="store_true", help="write results/svc_defaults.md")
-    add_options(parser)
-    arguments = parser.parse_args()
-    # The peers' warnings are not what is measured here.
-    warnings.simplefilter("ignore")
-    described = machine()
-    print(described)
-    figures = Figures()
-    for name in arguments.only:
-        PARTS[name](figures, arguments.quick, not arguments.without_peers)
-    print(figures.summary())
-    figures.save(arguments.json)
-    if arguments.write:
-        text = ["# SVC as people write it: ours and theirs in one run", described + "."]
-        text += [figures.markdown(), figures.summary()]
-        write("svc_defaults.md", "\n\n".join(text))
-
-
 if __name__ == "__main__":
-    main()
+    title = "SVC as people write it: ours and theirs in one run"
+    run(PARTS, __doc__, title=title, result="svc_defaults.md")
