@@ -10,6 +10,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from ._fold_moments import factor_scaled
+
 __all__ = ["Elimination", "Equations", "eliminate"]
 
 Floats = NDArray[np.float64]
@@ -30,14 +32,11 @@ class Equations:
     def solve(self, features: NDArray[np.intp]) -> tuple[Floats, Floats] | None:
         """Coefficients of a fit to some features and their rounding errors, where that is safe."""
         matrix = self.normal[np.ix_(features, features)]
+        factored = factor_scaled(matrix)
+        if factored is None:
+            return None
+        factor, scale = factored
         diagonal = np.diag(matrix)
-        if diagonal.min() <= 0.0:
-            return None
-        scale = 1.0 / np.sqrt(diagonal)
-        try:
-            factor = scipy.linalg.cho_factor(matrix * scale * scale[:, None], lower=True)
-        except np.linalg.LinAlgError:
-            return None
         inverse = np.diag(scipy.linalg.cho_solve(factor, np.eye(len(scale))))
         traces = (diagonal.sum(), inverse.sum(), (inverse * scale**2).sum())
         if not self.is_accurate(len(scale), *traces):

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ._folds import Folds, Splits
 from .engines._virtual import LinearProblem, LinearSpec
 
-__all__ = ["FoldMoments", "TargetMoments"]
+__all__ = ["FoldMoments", "TargetMoments", "factor_scaled"]
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +36,21 @@ MAX_CONDITION = 1e7
 
 MAX_VALUES_HELD = 2**26
 """Values of all matrices A and T in memory: 512 MB of float64."""
+
+
+def factor_scaled(matrix: Floats) -> tuple[Any, Floats] | None:
+    """The Cholesky factor of a matrix scaled to a diagonal of ones, and the scale.
+
+    None for a matrix that is not positive definite.
+    """
+    diagonal = np.diag(matrix)
+    if diagonal.min() <= 0.0:
+        return None
+    scale = 1.0 / np.sqrt(diagonal)
+    try:
+        return scipy.linalg.cho_factor(matrix * scale * scale[:, None], lower=True), scale
+    except np.linalg.LinAlgError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -222,17 +237,13 @@ class FoldMoments:
         """(A + αI)⁻¹ of all features, of every fold; None if that is not accurate in some fold."""
         found = np.empty_like(self.normal)
         for fold, matrix in enumerate(self.normal):
-            diagonal = np.diag(matrix)
-            if diagonal.min() <= 0.0:
+            factored = factor_scaled(matrix)
+            if factored is None:
                 return None
-            scale = 1.0 / np.sqrt(diagonal)
-            try:
-                factor = scipy.linalg.cho_factor(matrix * scale * scale[:, None], lower=True)
-            except np.linalg.LinAlgError:
-                return None
+            factor, scale = factored
             scaled = scipy.linalg.cho_solve(factor, np.eye(len(scale)))
             found[fold] = scaled * scale * scale[:, None]
-            traces = (diagonal.sum(), np.trace(scaled), np.trace(found[fold]))
+            traces = (np.trace(matrix), np.trace(scaled), np.trace(found[fold]))
             if not self.is_accurate(len(scale), *traces):
                 return None
         return found
