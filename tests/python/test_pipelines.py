@@ -280,7 +280,7 @@ def test_a_supervised_encoder_is_fitted_as_the_pipeline_does():
 def test_a_frame_of_numbers_and_categories(n_jobs):
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(X_regression, columns=list("abcde"))
+    frame = pd.DataFrame(X_regression.copy(), columns=list("abcde"))
     frame.loc[rng.integers(0, 90, 20), "b"] = np.nan
     frame["colour"] = rng.choice(["red", "green", "blue"], 90)
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
