@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn.svm
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
@@ -482,3 +482,14 @@ def test_numbers_beyond_those_of_the_core_are_named_or_no_limit(model):
         model(kernel="poly", degree=2**70).fit(X, y)
     unlimited, limited = model().fit(X, y), model(max_iter=2**70).fit(X, y)
     np.testing.assert_array_equal(limited.dual_coef_, unlimited.dual_coef_)
+
+
+def test_a_step_may_leave_every_variable_at_its_bound():
+    # With so small a C all of them end there, and none is left when the active set is shrunk.
+    X, y = make_classification(3000, 20, n_informative=8, flip_y=0.1, random_state=0)
+    machine = SVC(C=0.01, gamma=1e-4)
+    ours = onefold.cross_val_predict(machine, X, y, engine="seeded", method="decision_function")
+    theirs = cross_val_predict(
+        sklearn.svm.SVC(C=0.01, gamma=1e-4), X, y, method="decision_function"
+    )
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)

@@ -259,6 +259,9 @@ impl<'a, K: KernelRows> Solver<'a, K> {
         }
         self.countdown = SHRINK_INTERVAL.min(self.dual.len());
         let positions = self.active.unshrinkable();
+        if positions.is_empty() {
+            return; // the last step solved the problem, which the next selection finds
+        }
         let (n, left) = (self.active.gradient.len() as f64, positions.len() as f64);
         // Each row is expected to be read as often as so far, and at least once.
         let reads_per_row = (self.rows_read as f64 / n).max(1.0);
