@@ -131,7 +131,7 @@ def weight_keyword(estimator: Any) -> str:
 def take_weights(estimator: Any, params: dict[str, Any]) -> Any:
     """Take the weights out of the arguments of ``fit``, also those for a pipeline's last step."""
     names = dict.fromkeys(("sample_weight", weight_keyword(estimator)))
-    given = [params.pop(name) for name in names if params.get(name) is not None]
+    given = [own for own in (params.pop(name, None) for name in names) if own is not None]
     if len(given) > 1:
         raise ValueError(f"weights are passed twice: by {' and by '.join(names)}")
     return given[0] if given else None

@@ -241,6 +241,8 @@ def test_weights_in_the_words_of_a_pipeline(first):
     np.testing.assert_allclose(search.decision_function(X), theirs.decision_function(X))
     with pytest.raises(ValueError, match="passed twice"):
         onefold.cross_validate(pipeline, X, y, sample_weight=weights, params=params)
+    without = onefold.GridSearchCV(pipeline, grid, engine="refit").fit(X, y, sample_weight=None)
+    assert np.isfinite(without.cv_results_["mean_test_score"]).all()
 
 
 def test_groups_and_weighted_scores():
