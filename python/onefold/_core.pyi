@@ -24,6 +24,7 @@ __all__ = [
     "svm_fit",
     "svm_kfold",
     "svm_vote",
+    "training_moments",
     "virtual_diagnostics",
     "virtual_errors",
     "virtual_kernel_errors",
