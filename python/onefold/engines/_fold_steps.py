@@ -201,11 +201,11 @@ def _run_fold(root: _Node, task: Task) -> dict[int, _Solved]:
     train, test = task.folds.train(0), task.folds.test(0)
     rows = _Rows(_safe_indexing(X, train), _safe_indexing(X, test))
     found: dict[int, _Solved] = {}
-    _walk(root, rows, None if y is None else _safe_indexing(y, train), task, 0.0, found)
+    _solve_subtree(root, rows, None if y is None else _safe_indexing(y, train), task, 0.0, found)
     return found
 
 
-def _walk(
+def _solve_subtree(
     node: _Node, rows: _Rows, y: Any, task: Task, seconds: float, found: dict[int, _Solved]
 ) -> None:
     start = time.perf_counter()
@@ -219,7 +219,7 @@ def _walk(
             own = seconds + float(np.sum(outcome.fit_time))
             found[position] = _Solved(outcome, own)
     for child in node.children.values():
-        _walk(child, rows, y, task, seconds, found)
+        _solve_subtree(child, rows, y, task, seconds, found)
 
 
 def _solve(

@@ -41,7 +41,7 @@ __all__ = ["Seeded"]
 
 Floats = NDArray[np.float64]
 
-MACHINES = (SVC, SVR, sklearn.svm.SVC, sklearn.svm.SVR)
+SVM_CLASSES = (SVC, SVR, sklearn.svm.SVC, sklearn.svm.SVR)
 
 
 class Seeded(EngineBase):
@@ -66,7 +66,7 @@ class Seeded(EngineBase):
 
     def serves(self, candidate: Candidate) -> bool:
         """Support vector machines."""
-        return known_class(candidate.final, MACHINES) is not None
+        return known_class(candidate.final, SVM_CLASSES) is not None
 
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """A support vector machine, and every class in every training set.
@@ -76,7 +76,7 @@ class Seeded(EngineBase):
         """
         estimator, scaler = candidate.final, candidate.scaler
         name = type(estimator).__name__
-        if known_class(estimator, MACHINES) is None:
+        if known_class(estimator, SVM_CLASSES) is None:
             return f"{name} is not SVC or SVR"
         if not isinstance(estimator.kernel, str) or estimator.kernel not in KERNELS:
             return f"{name} has the kernel {estimator.kernel!r}, which is not one of {KERNELS}"
