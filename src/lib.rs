@@ -29,6 +29,7 @@
 //! | [`engine`] | [`Engine`], the one call, and [`OutOfFold`], the one result, of all engines |
 //! | [`tree`] | TreeCV: k-fold of incremental learners for at most log2(2k) trainings |
 //! | [`merge`] | k-fold of mergeable models: every row is learnt about once |
+//! | [`newton`] | logistic regression and other smooth convex losses: Newton's method for all folds side by side |
 //! | [`refit`] | the standard method: one training per fold |
 //! | [`scaling`] | affine scalers of the columns, fitted to every training set |
 //! | [`svm`] | support vector machines, cross-validated by alpha seeding |
@@ -45,6 +46,7 @@ pub mod learners;
 pub mod libsvm;
 mod linalg;
 pub mod merge;
+pub mod newton;
 pub mod refit;
 pub mod runtime;
 pub mod scaling;

@@ -71,13 +71,25 @@ impl FoldScaling {
         self.scale.iter().any(|&scale| scale != 1.0)
     }
 
+    /// The scaling of all rows.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn all_rows(&self) -> Scaling<'_> {
+        self.line(0)
+    }
+
     /// The scaling of a fold.
     ///
     /// # Panics
     /// When there is no such fold.
     pub fn fold(&self, fold: usize) -> Scaling<'_> {
-        let shift = self.shift.as_ref().map(|shift| shift.row(fold + 1));
-        let scale = self.scale.row(fold + 1).to_slice();
+        self.line(fold + 1)
+    }
+
+    fn line(&self, line: usize) -> Scaling<'_> {
+        let shift = self.shift.as_ref().map(|shift| shift.row(line));
+        let scale = self.scale.row(line).to_slice();
         Scaling {
             shift: shift.and_then(|shift| shift.to_slice()),
             scale: scale.expect("standard layout"),

@@ -22,6 +22,7 @@
 //! assert_eq!(simd::dispatch(SquaredNorms(&[[3.0, 4.0], [0.0, 1.0]])), [25.0, 1.0]);
 //! ```
 
+mod exp;
 mod table;
 
 #[cfg(target_arch = "x86_64")]
@@ -32,6 +33,7 @@ use bytemuck::Pod;
 use pulp::core_arch::x86::Sse;
 pub use pulp::{Simd, WithSimd};
 
+pub use self::exp::exp;
 pub use self::table::ByteTable;
 
 /// Vectors in flight: enough to hide the latency of a fused multiply-add.

@@ -1,0 +1,44 @@
+//! Newton's method for all folds side by side: smooth convex losses of a linear predictor.
+//!
+//! **Problem.** For every fold, every penalty λ and every output, minimise
+//!
+//! F(φ) = Σ w ℓ(y, z) + ½ λ‖β‖²,  z = ⟨β, x⟩ + b,
+//!
+//! over the rows that are not in the fold, and predict z of the rows that are. The losses are those of
+//! [`Loss`]: logistic regression, generalised linear models, squared hinge and ε-insensitive losses.
+//!
+//! **Notation.** H is the Hessian of the fit to all rows, D the rows that a fold removes, ℓ' and ℓ''
+//! derivatives by z. All training sets share the rows u = (x − c, 1); their own parameters, behind a
+//! scaler, with or without an intercept, are linear maps of the shared ones (`coordinates`).
+//!
+//! **Method.**
+//!
+//! 1. One fit to all rows.
+//! 2. At its optimum the gradient of fold D is minus the sum of ℓ'u over D, and its Hessian is
+//!    H − Σ_D ℓ''uuᵀ: the first Newton steps of all folds together read every row once.
+//! 3. All folds advance side by side: one pass over the rows computes the gradients of all of them,
+//!    as the products UΘ and UᵀR with one column per fold. A step uses the factor that the fold has;
+//!    where the gradient decreases too slowly for that to be worth while, the Hessian is computed anew.
+//! 4. A fold is finished when its relative gradient is below the tolerance.
+//!
+//! The *relative gradient* is the largest, over the parameters, of |∂F/∂φⱼ| / Sⱼ, where Sⱼ is the sum of
+//! w|ℓ'||xⱼ| over all rows at the best constant predictor: it does not depend on units.
+//!
+//! Losses are convex, so the derivative along a step tells whether it went too far; values of F are
+//! never computed.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `loss` | losses and their derivatives |
+//! | `samples` | targets and weights of each training set |
+//! | `coordinates` | parameters of a training set and shared parameters |
+
+#![allow(clippy::doc_markdown)] // formulas are not code
+
+mod coordinates;
+mod loss;
+mod samples;
+
+pub use coordinates::Intercept;
+pub use loss::Loss;
+pub use samples::ClassWeights;
