@@ -11,6 +11,7 @@ __all__ = [
     "Learner",
     "LeastSquares",
     "LibsvmReader",
+    "SmoothLoss",
     "Splits",
     "__version__",
     "callback_cv",
@@ -20,6 +21,8 @@ __all__ = [
     "incremental_cv",
     "is_canonical",
     "load_libsvm",
+    "newton_fit",
+    "newton_predict",
     "svm_decide",
     "svm_fit",
     "svm_kfold",
@@ -175,6 +178,39 @@ def callback_cv(
 def training_moments(
     X: Any, weights: _Floats | None, folds: Folds, *, n_jobs: int = 1
 ) -> tuple[_Floats, _Floats, _Floats]: ...
+
+@final
+class SmoothLoss:
+    def __new__(cls, name: str, *, power: float = 1.5, epsilon: float = 0.0) -> SmoothLoss: ...
+
+def newton_predict(
+    X: Any,
+    targets: _Floats,
+    weights: _Floats | None,
+    cv: Folds | Splits,
+    loss: SmoothLoss,
+    penalties: _Floats,
+    *,
+    intercept: float | str | None = None,
+    scaling: tuple[_Floats | None, _Floats] | None = None,
+    class_weights: tuple[_Codes, _Floats] | None = None,
+    tol: float = 1e-8,
+    coefficients: bool = False,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> tuple[_Floats, _Floats, _Floats, dict[str, int]]: ...
+def newton_fit(
+    X: Any,
+    targets: _Floats,
+    weights: _Floats | None,
+    loss: SmoothLoss,
+    penalties: list[float],
+    *,
+    intercept: float | str | None = None,
+    tol: float = 1e-8,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> tuple[_Floats, _Floats]: ...
 
 @final
 class LeastSquares:

@@ -75,14 +75,18 @@ impl Coordinates {
     }
 
     /// θ of φ.
-    pub(crate) fn to_shared(&self, own: &[f64], shared: &mut [f64]) {
+    pub(crate) fn to_shared(&self, own: &[f64]) -> Vec<f64> {
         let p = self.n_features();
-        let mut last = own.get(p).map_or(0.0, |b| b * self.intercept_value());
-        for j in 0..p {
-            shared[j] = self.scale(j) * own[j];
-            last -= shared[j] * self.shift[j];
-        }
-        shared[p] = last;
+        let mut shared: Vec<f64> = (0..p).map(|j| self.scale(j) * own[j]).collect();
+        let shifted: f64 = shared.iter().zip(&self.shift).map(|(g, s)| g * s).sum();
+        shared.push(self.intercept(own) - shifted);
+        shared
+    }
+
+    /// The intercept of φ: vb, or 0 if there is none.
+    pub(crate) fn intercept(&self, own: &[f64]) -> f64 {
+        own.get(self.n_features())
+            .map_or(0.0, |b| b * self.intercept_value())
     }
 
     /// φ of θ; without an intercept, δ is not taken over.
@@ -182,8 +186,7 @@ mod tests {
         let mut found = Mat::zeros(3, n);
         for j in 0..n {
             let own: Vec<f64> = (0..n).map(|i| f64::from(i == j)).collect();
-            let mut shared = [0.0; 3];
-            coordinates.to_shared(&own, &mut shared);
+            let shared = coordinates.to_shared(&own);
             (0..3).for_each(|i| found[(i, j)] = shared[i]);
         }
         found
@@ -195,8 +198,7 @@ mod tests {
         let [r, s] = [[2.0, 0.25], [0.5, 3.0]];
         let coordinates = &all()[7];
         let own = [0.3, -1.1, 0.8];
-        let mut shared = [0.0; 3];
-        coordinates.to_shared(&own, &mut shared);
+        let shared = coordinates.to_shared(&own);
         let scaled: f64 = (0..2).map(|j| own[j] * (x[j] - s[j]) * r[j]).sum();
         let centred: f64 = (0..2).map(|j| shared[j] * (x[j] - CENTRE[j])).sum();
         assert!((scaled + own[2] - centred - shared[2]).abs() < 1e-14);
@@ -209,8 +211,7 @@ mod tests {
         for coordinates in all() {
             let n = coordinates.n_own();
             let own: Vec<f64> = (0..n).map(|j| 0.5 + j as f64).collect();
-            let mut shared = [0.0; 3];
-            coordinates.to_shared(&own, &mut shared);
+            let shared = coordinates.to_shared(&own);
             for (found, expected) in coordinates.to_own(&shared).iter().zip(&own) {
                 assert!((found - expected).abs() < 1e-14);
             }

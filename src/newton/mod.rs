@@ -32,13 +32,22 @@
 //! | `loss` | losses and their derivatives |
 //! | `samples` | targets and weights of each training set |
 //! | `coordinates` | parameters of a training set and shared parameters |
+//! | `design` | rows in blocks, centred, with a constant column |
+//! | `passes` | gradients and Hessians of many problems in one pass over the rows |
+//! | `minimise` | steps of many problems side by side |
+//! | `solve` | the fit to all rows, then all folds, for every penalty |
 
 #![allow(clippy::doc_markdown)] // formulas are not code
 
 mod coordinates;
+mod design;
 mod loss;
+mod minimise;
+mod passes;
 mod samples;
+mod solve;
 
 pub use coordinates::Intercept;
 pub use loss::Loss;
 pub use samples::ClassWeights;
+pub use solve::{Family, Solutions, fit, solve};

@@ -1,5 +1,6 @@
 //! Targets and weights of the samples, as each training set sees them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use ndarray::{Array2, Array3, ArrayView2};
@@ -141,6 +142,35 @@ impl<'a> Samples<'a> {
         let n = self.n_rows();
         let values = self.targets.as_slice().expect("standard layout");
         &values[output * n..(output + 1) * n]
+    }
+
+    /// The rows that a fold does not train on, if they are fewer than half of all, and if it trains on
+    /// no row more than once.
+    pub(crate) fn removed<'f>(
+        &self,
+        folds: &'f dyn Resampling,
+        fold: usize,
+    ) -> Option<Cow<'f, [usize]>> {
+        let n = self.n_rows();
+        let removed = match &self.membership {
+            Membership::Partition(_) => Cow::Borrowed(folds.held_out(fold)),
+            Membership::Counts(counts) => {
+                let counts = counts.row(fold);
+                if counts.iter().any(|&count| count > 1) {
+                    return None;
+                }
+                (0..n).filter(|&row| counts[row] == 0).collect()
+            }
+        };
+        (2 * removed.len() < n).then_some(removed)
+    }
+
+    /// The weighted mean of the targets of an output.
+    pub(crate) fn mean(&self, output: usize) -> f64 {
+        let mut weights = vec![0.0; self.n_rows()];
+        self.training_weights(None, output, 0..self.n_rows(), &mut weights);
+        let products = weights.iter().zip(self.targets(output)).map(|(w, y)| w * y);
+        products.sum::<f64>() / weights.iter().sum::<f64>()
     }
 
     /// The weights of `rows` in a training set, 0 where it does not contain them.

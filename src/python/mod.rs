@@ -9,6 +9,7 @@ mod folds;
 mod incremental;
 mod learners;
 mod libsvm;
+mod newton;
 mod run;
 mod scaling;
 mod svm;
@@ -38,6 +39,8 @@ mod _core {
     use super::learners::PyLearner;
     #[pymodule_export]
     use super::libsvm::{LibsvmReader, convert_libsvm, dump_libsvm, load_libsvm};
+    #[pymodule_export]
+    use super::newton::{PySmoothLoss, newton_fit, newton_predict};
     #[pymodule_export]
     use super::scaling::training_moments;
     #[pymodule_export]

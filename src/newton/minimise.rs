@@ -1,0 +1,339 @@
+//! The minimisation of many problems side by side.
+//!
+//! Each problem takes steps −A⁻¹g with the factor A that it has, a Hessian of some earlier point. The
+//! gradients of all problems are computed in one pass over the rows. If that of a problem decreases
+//! from step to step by a factor ρ, −ln(gradient/tolerance)/ln ρ more passes are expected; once they
+//! would cost more than a new Hessian does, it is computed.
+//!
+//! Along a step, a convex function has an increasing derivative: if it is clearly positive at the end
+//! of the step, the step was too long, and is shortened to where the secant of the derivative is zero.
+
+use super::coordinates::Coordinates;
+use super::passes::{Column, Derivatives, Passes, Sum};
+use crate::linalg::{Cholesky, Mat};
+use crate::{Monitor, Result};
+
+/// The most passes for a problem.
+const MOST_PASSES: usize = 200;
+
+/// A step is too long if the derivative at its end exceeds this part of that at its start.
+const OVERSHOOT: f64 = 0.5;
+
+/// Pivots of a Hessian with unit diagonal that are below it, per row, are rounding errors.
+const MIN_PIVOT: f64 = 1e-14;
+
+/// The first value that is added to the diagonal, then of unit values, of a Hessian that is singular
+/// to rounding although there is a penalty. It changes steps, not the optimum.
+const FIRST_SHIFT: f64 = 1e-12;
+
+/// Without a penalty, a problem whose next step changes predictors by more than this part has no finite
+/// optimum.
+const FINITE_STEP: f64 = 1e-3;
+
+/// A gradient that decreases by this factor or less in one step is near a finite optimum.
+const FAST_RATE: f64 = 0.1;
+
+/// One problem and how far it is.
+pub(super) struct Problem<'a> {
+    pub(super) column: Column,
+    coordinates: &'a Coordinates,
+    /// λ.
+    penalty: f64,
+    /// Sⱼ of each parameter, and of a constant.
+    magnitude: (Vec<f64>, f64),
+    /// φ.
+    pub(super) own: Vec<f64>,
+    factor: Option<Factor>,
+    /// The last step, whose end has not been looked at. Without one, a Hessian is needed.
+    step: Option<Step>,
+    pub(super) state: State,
+}
+
+/// How far a problem is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum State {
+    Active,
+    /// The relative gradient is below the tolerance.
+    Solved {
+        relative_gradient: f64,
+    },
+    /// There is no finite or no unique optimum, or it was not found.
+    Undetermined,
+}
+
+/// A step that was taken, and its start.
+struct Step {
+    start: Vec<f64>,
+    direction: Vec<f64>,
+    length: f64,
+    /// The derivative along the direction at the start.
+    slope: f64,
+    /// The relative gradient at the start.
+    relative_gradient: f64,
+    /// Whether it was shortened.
+    is_cut: bool,
+}
+
+/// A factor of DAD, for the diagonal matrix D that makes its diagonal one.
+struct Factor {
+    cholesky: Cholesky,
+    /// The diagonal of D.
+    scale: Vec<f64>,
+}
+
+impl Factor {
+    /// `None` if the matrix is singular to rounding, and there is no penalty.
+    fn new(hessian: &Mat<f64>, penalty: f64, monitor: &Monitor) -> Result<Option<Self>> {
+        let n = hessian.nrows();
+        let diagonal = |j: usize| hessian[(j, j)];
+        if (0..n).any(|j| !diagonal(j).is_finite() || diagonal(j) <= 0.0) {
+            return Ok(None);
+        }
+        let scale: Vec<f64> = (0..n).map(|j| diagonal(j).sqrt().recip()).collect();
+        let mut shift = 0.0;
+        loop {
+            let scaled = Mat::from_fn(n, n, |i, j| {
+                let entry = if i < j { 0.0 } else { hessian[(i, j)] };
+                entry * scale[i] * scale[j] + if i == j { shift } else { 0.0 }
+            });
+            let min_pivot = MIN_PIVOT * n as f64;
+            if let Some(cholesky) = Cholesky::new(scaled, min_pivot, monitor)? {
+                return Ok(Some(Self { cholesky, scale }));
+            }
+            if penalty == 0.0 || shift > 1.0 {
+                return Ok(None);
+            }
+            shift = if shift == 0.0 {
+                FIRST_SHIFT
+            } else {
+                shift * 100.0
+            };
+        }
+    }
+
+    /// −A⁻¹g.
+    fn step(&self, gradient: &[f64]) -> Vec<f64> {
+        let scaled = gradient.iter().zip(&self.scale).map(|(g, s)| -g * s);
+        let scaled: Vec<f64> = scaled.collect();
+        let mut solved = Mat::from_fn(scaled.len(), 1, |i, _| scaled[i]);
+        self.cholesky.solve(&mut solved);
+        let found = self.scale.iter().enumerate();
+        found.map(|(i, s)| solved[(i, 0)] * s).collect()
+    }
+}
+
+impl<'a> Problem<'a> {
+    /// A problem at the start `shared`, whose magnitudes of shared parameters are given.
+    pub(super) fn new(
+        column: Column,
+        coordinates: &'a Coordinates,
+        penalty: f64,
+        magnitude: &[f64],
+        shared: &[f64],
+    ) -> Self {
+        let unit = magnitude.last().copied().unwrap_or(0.0);
+        Self {
+            column,
+            coordinates,
+            penalty,
+            magnitude: (coordinates.magnitude(magnitude), unit),
+            own: coordinates.to_own(shared),
+            factor: None,
+            step: None,
+            state: State::Active,
+        }
+    }
+
+    /// Shared parameters.
+    pub(super) fn shared(&self) -> Vec<f64> {
+        self.coordinates.to_shared(&self.own)
+    }
+
+    /// The gradient, from that of the losses in shared parameters.
+    fn gradient(&self, shared: &[f64]) -> Vec<f64> {
+        let mut gradient = self.coordinates.gradient(shared);
+        for (j, (gradient, own)) in gradient.iter_mut().zip(&self.own).enumerate() {
+            if self.coordinates.is_penalised(j) {
+                *gradient += self.penalty * own;
+            }
+        }
+        gradient
+    }
+
+    fn relative_gradient(&self, gradient: &[f64]) -> f64 {
+        let ratios = gradient.iter().zip(&self.magnitude.0);
+        ratios.fold(0.0, |largest, (g, s)| {
+            let ratio = if *g == 0.0 { 0.0 } else { g.abs() / s };
+            if ratio > largest || ratio.is_nan() {
+                ratio
+            } else {
+                largest
+            }
+        })
+    }
+
+    /// Takes a step with a new Hessian, from the derivatives of the losses in shared parameters at the
+    /// current ones.
+    pub(super) fn restart(
+        &mut self,
+        losses: &Derivatives,
+        tolerance: f64,
+        monitor: &Monitor,
+    ) -> Result<()> {
+        let hessian = self
+            .coordinates
+            .hessian(losses.hessian.as_ref(), self.penalty);
+        self.factor = Factor::new(&hessian, self.penalty, monitor)?;
+        let gradient = self.gradient(&losses.gradient);
+        let relative_gradient = self.relative_gradient(&gradient);
+        self.take_step(&gradient, relative_gradient);
+        if relative_gradient <= tolerance && self.state == State::Active {
+            self.end_before_step(relative_gradient);
+        }
+        Ok(())
+    }
+
+    /// Takes a step with the factor, if there is one.
+    fn take_step(&mut self, gradient: &[f64], relative_gradient: f64) {
+        let direction = self.factor.as_ref().map(|factor| factor.step(gradient));
+        let slope = direction
+            .as_ref()
+            .map_or(f64::NAN, |own| dot(gradient, own));
+        let Some(direction) = direction.filter(|_| slope.is_finite()) else {
+            self.state = State::Undetermined;
+            return;
+        };
+        self.step = Some(Step {
+            start: self.own.clone(),
+            direction,
+            length: 1.0,
+            slope,
+            relative_gradient,
+            is_cut: false,
+        });
+        self.move_along();
+    }
+
+    /// Sets the parameters to the end of the step.
+    fn move_along(&mut self) {
+        let Some(step) = &self.step else { return };
+        let moved = step.start.iter().zip(&step.direction);
+        self.own = moved.map(|(start, d)| start + step.length * d).collect();
+    }
+
+    /// Ends at the start of a step whose gradient is below the tolerance. If there is no penalty, the
+    /// optimum may be at infinity, where gradients vanish but steps do not.
+    fn end_before_step(&mut self, relative_gradient: f64) {
+        let Some(step) = self.step.take() else { return };
+        let (magnitude, unit) = &self.magnitude;
+        let change = |values: &[f64]| -> f64 {
+            let terms = values.iter().zip(magnitude);
+            terms.map(|(value, s)| value.abs() * s).sum()
+        };
+        let is_finite = change(&step.direction) <= FINITE_STEP * (change(&step.start) + unit);
+        self.own = step.start;
+        self.state = if self.penalty > 0.0 || is_finite {
+            State::Solved { relative_gradient }
+        } else {
+            State::Undetermined
+        };
+    }
+
+    /// Looks at the gradient of the losses at the end of the step, and takes the next one unless it
+    /// needs a new Hessian.
+    fn advance(&mut self, shared: &[f64], tolerance: f64, n_free_passes: f64) {
+        let Some(mut step) = self.step.take() else {
+            return;
+        };
+        let gradient = self.gradient(shared);
+        let relative_gradient = self.relative_gradient(&gradient);
+        let rate = relative_gradient / step.relative_gradient;
+        if relative_gradient <= tolerance {
+            if self.penalty > 0.0 || rate <= FAST_RATE {
+                self.state = State::Solved { relative_gradient };
+            }
+            return;
+        }
+        let slope = dot(&gradient, &step.direction);
+        let is_too_long = slope.is_nan() || slope > OVERSHOOT * step.slope.abs();
+        if is_too_long {
+            let ratio = step.slope.abs() / (step.slope.abs() + slope);
+            step.length *= if ratio.is_finite() {
+                ratio.clamp(0.1, 0.7)
+            } else {
+                0.1
+            };
+            step.is_cut = true;
+            self.step = Some(step);
+            self.move_along();
+            return;
+        }
+        let n_expected = (tolerance / relative_gradient).ln() / rate.ln();
+        let is_slow = rate >= 1.0 || n_expected > n_free_passes;
+        if !step.is_cut && !is_slow {
+            self.take_step(&gradient, relative_gradient);
+        }
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Minimises all problems; those that are not solved after [`MOST_PASSES`] are undetermined.
+pub(super) fn minimise(
+    passes: &Passes<'_>,
+    problems: &mut [Problem<'_>],
+    tolerance: f64,
+    monitor: &Monitor,
+) -> Result<()> {
+    let width = passes.design.n_columns();
+    let n_free_passes = 2.0 + width as f64 / 4.0;
+    for _ in 0..MOST_PASSES {
+        let is_active = |problem: &&mut Problem<'_>| problem.state == State::Active;
+        let (moved, still): (Vec<_>, Vec<_>) = problems
+            .iter_mut()
+            .filter(is_active)
+            .partition(|problem| problem.step.is_some());
+        if moved.is_empty() && still.is_empty() {
+            return Ok(());
+        }
+        restart_all(passes, still, tolerance, monitor)?;
+        let columns: Vec<Column> = moved.iter().map(|problem| problem.column).collect();
+        let shared: Vec<Vec<f64>> = moved.iter().map(|problem| problem.shared()).collect();
+        let theta = Mat::from_fn(width, shared.len(), |i, j| shared[j][i]);
+        let gradients = passes.gradients(&columns, theta.as_ref(), monitor)?;
+        for (j, problem) in moved.into_iter().enumerate() {
+            let gradient: Vec<f64> = (0..width).map(|i| gradients[(i, j)]).collect();
+            problem.advance(&gradient, tolerance, n_free_passes);
+        }
+    }
+    for problem in problems {
+        if problem.state == State::Active {
+            problem.state = State::Undetermined;
+        }
+    }
+    Ok(())
+}
+
+/// Restarts problems from their Hessians, some at a time.
+fn restart_all(
+    passes: &Passes<'_>,
+    mut problems: Vec<&mut Problem<'_>>,
+    tolerance: f64,
+    monitor: &Monitor,
+) -> Result<()> {
+    for group in problems.chunks_mut(passes.most_hessians()) {
+        let shared: Vec<Vec<f64>> = group.iter().map(|problem| problem.shared()).collect();
+        let sums = group.iter().zip(&shared).map(|(problem, theta)| Sum {
+            column: problem.column,
+            theta,
+            rows: None,
+        });
+        let found = passes.sums(&sums.collect::<Vec<_>>(), monitor)?;
+        for (problem, losses) in group.iter_mut().zip(&found) {
+            problem.restart(losses, tolerance, monitor)?;
+        }
+    }
+    Ok(())
+}
