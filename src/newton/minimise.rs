@@ -1,30 +1,28 @@
 //! The minimisation of many problems side by side.
 //!
-//! Each problem takes steps −A⁻¹g with the factor A that it has, a Hessian of some earlier point. The
-//! gradients of all problems are computed in one pass over the rows. If that of a problem decreases
-//! from step to step by a factor ρ, −ln(gradient/tolerance)/ln ρ more passes are expected; once they
-//! would cost more than a new Hessian does, it is computed.
+//! Each problem takes steps −Bg, where B is the inverse of a Hessian of some earlier point with BFGS
+//! updates since then (`inverse_hessian`). The gradients of all problems are computed in one pass over
+//! the rows. If that of a problem has decreased by a factor ρ per pass since its last Hessian,
+//! ln(tolerance/gradient)/ln ρ more passes are expected; once they would cost more than a new Hessian
+//! does, it is computed.
 //!
 //! Along a step, a convex function has an increasing derivative: if it is clearly positive at the end
 //! of the step, the step was too long, and is shortened to where the secant of the derivative is zero.
 
 use super::coordinates::Coordinates;
+use super::inverse_hessian::{InverseHessian, dot};
 use super::passes::{Column, Derivatives, Passes, Sum};
-use crate::linalg::{Cholesky, Mat};
+use crate::linalg::Mat;
 use crate::{Monitor, Result};
 
 /// The most passes for a problem.
 const MOST_PASSES: usize = 200;
 
+/// Passes before a new Hessian is considered.
+const MIN_PASSES: u32 = 2;
+
 /// A step is too long if the derivative at its end exceeds this part of that at its start.
 const OVERSHOOT: f64 = 0.5;
-
-/// Pivots of a Hessian with unit diagonal that are below it, per row, are rounding errors.
-const MIN_PIVOT: f64 = 1e-14;
-
-/// The first value that is added to the diagonal, then of unit values, of a Hessian that is singular
-/// to rounding although there is a penalty. It changes steps, not the optimum.
-const FIRST_SHIFT: f64 = 1e-12;
 
 /// Without a penalty, a problem whose next step changes predictors by more than this part has no finite
 /// optimum.
@@ -43,7 +41,9 @@ pub(super) struct Problem<'a> {
     magnitude: (Vec<f64>, f64),
     /// φ.
     pub(super) own: Vec<f64>,
-    factor: Option<Factor>,
+    inverse: Option<InverseHessian>,
+    /// The relative gradient where the Hessian was computed, and the passes since then.
+    since_hessian: (f64, u32),
     /// The last step, whose end has not been looked at. Without one, a Hessian is needed.
     step: Option<Step>,
     pub(super) state: State,
@@ -68,58 +68,9 @@ struct Step {
     length: f64,
     /// The derivative along the direction at the start.
     slope: f64,
-    /// The relative gradient at the start.
+    /// The gradient at the start, and how large it was.
+    gradient: Vec<f64>,
     relative_gradient: f64,
-    /// Whether it was shortened.
-    is_cut: bool,
-}
-
-/// A factor of DAD, for the diagonal matrix D that makes its diagonal one.
-struct Factor {
-    cholesky: Cholesky,
-    /// The diagonal of D.
-    scale: Vec<f64>,
-}
-
-impl Factor {
-    /// `None` if the matrix is singular to rounding, and there is no penalty.
-    fn new(hessian: &Mat<f64>, penalty: f64, monitor: &Monitor) -> Result<Option<Self>> {
-        let n = hessian.nrows();
-        let diagonal = |j: usize| hessian[(j, j)];
-        if (0..n).any(|j| !diagonal(j).is_finite() || diagonal(j) <= 0.0) {
-            return Ok(None);
-        }
-        let scale: Vec<f64> = (0..n).map(|j| diagonal(j).sqrt().recip()).collect();
-        let mut shift = 0.0;
-        loop {
-            let scaled = Mat::from_fn(n, n, |i, j| {
-                let entry = if i < j { 0.0 } else { hessian[(i, j)] };
-                entry * scale[i] * scale[j] + if i == j { shift } else { 0.0 }
-            });
-            let min_pivot = MIN_PIVOT * n as f64;
-            if let Some(cholesky) = Cholesky::new(scaled, min_pivot, monitor)? {
-                return Ok(Some(Self { cholesky, scale }));
-            }
-            if penalty == 0.0 || shift > 1.0 {
-                return Ok(None);
-            }
-            shift = if shift == 0.0 {
-                FIRST_SHIFT
-            } else {
-                shift * 100.0
-            };
-        }
-    }
-
-    /// −A⁻¹g.
-    fn step(&self, gradient: &[f64]) -> Vec<f64> {
-        let scaled = gradient.iter().zip(&self.scale).map(|(g, s)| -g * s);
-        let scaled: Vec<f64> = scaled.collect();
-        let mut solved = Mat::from_fn(scaled.len(), 1, |i, _| scaled[i]);
-        self.cholesky.solve(&mut solved);
-        let found = self.scale.iter().enumerate();
-        found.map(|(i, s)| solved[(i, 0)] * s).collect()
-    }
 }
 
 impl<'a> Problem<'a> {
@@ -138,7 +89,8 @@ impl<'a> Problem<'a> {
             penalty,
             magnitude: (coordinates.magnitude(magnitude), unit),
             own: coordinates.to_own(shared),
-            factor: None,
+            inverse: None,
+            since_hessian: (f64::NAN, 0),
             step: None,
             state: State::Active,
         }
@@ -183,22 +135,23 @@ impl<'a> Problem<'a> {
         let hessian = self
             .coordinates
             .hessian(losses.hessian.as_ref(), self.penalty);
-        self.factor = Factor::new(&hessian, self.penalty, monitor)?;
+        self.inverse = InverseHessian::new(&hessian, self.penalty, monitor)?;
         let gradient = self.gradient(&losses.gradient);
         let relative_gradient = self.relative_gradient(&gradient);
-        self.take_step(&gradient, relative_gradient);
+        self.since_hessian = (relative_gradient, 0);
+        self.take_step(gradient, relative_gradient);
         if relative_gradient <= tolerance && self.state == State::Active {
             self.end_before_step(relative_gradient);
         }
         Ok(())
     }
 
-    /// Takes a step with the factor, if there is one.
-    fn take_step(&mut self, gradient: &[f64], relative_gradient: f64) {
-        let direction = self.factor.as_ref().map(|factor| factor.step(gradient));
+    /// Takes a step, if there is an inverse Hessian.
+    fn take_step(&mut self, gradient: Vec<f64>, relative_gradient: f64) {
+        let direction = self.inverse.as_ref().map(|own| own.step(&gradient));
         let slope = direction
             .as_ref()
-            .map_or(f64::NAN, |own| dot(gradient, own));
+            .map_or(f64::NAN, |own| dot(&gradient, own));
         let Some(direction) = direction.filter(|_| slope.is_finite()) else {
             self.state = State::Undetermined;
             return;
@@ -208,8 +161,8 @@ impl<'a> Problem<'a> {
             direction,
             length: 1.0,
             slope,
+            gradient,
             relative_gradient,
-            is_cut: false,
         });
         self.move_along();
     }
@@ -263,21 +216,23 @@ impl<'a> Problem<'a> {
             } else {
                 0.1
             };
-            step.is_cut = true;
             self.step = Some(step);
             self.move_along();
             return;
         }
-        let n_expected = (tolerance / relative_gradient).ln() / rate.ln();
-        let is_slow = rate >= 1.0 || n_expected > n_free_passes;
-        if !step.is_cut && !is_slow {
-            self.take_step(&gradient, relative_gradient);
+        let (first, n_passes) = self.since_hessian;
+        let n_passes = n_passes + 1;
+        self.since_hessian.1 = n_passes;
+        let log_rate = (relative_gradient / first).ln() / f64::from(n_passes);
+        let n_expected = (tolerance / relative_gradient).ln() / log_rate;
+        let is_slow = log_rate >= 0.0 || n_expected > n_free_passes;
+        if n_passes < MIN_PASSES || !is_slow {
+            if let Some(inverse) = &mut self.inverse {
+                inverse.update(&step.start, &self.own, &step.gradient, &gradient);
+            }
+            self.take_step(gradient, relative_gradient);
         }
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Minimises all problems; those that are not solved after [`MOST_PASSES`] are undetermined.

@@ -17,8 +17,8 @@
 //! 2. At its optimum the gradient of fold D is minus the sum of ℓ'u over D, and its Hessian is
 //!    H − Σ_D ℓ''uuᵀ: the first Newton steps of all folds together read every row once.
 //! 3. All folds advance side by side: one pass over the rows computes the gradients of all of them,
-//!    as the products UΘ and UᵀR with one column per fold. A step uses the factor that the fold has;
-//!    where the gradient decreases too slowly for that to be worth while, the Hessian is computed anew.
+//!    as the products UΘ and UᵀR with one column per fold. A step uses the factor that the fold has,
+//!    with BFGS updates; where the gradient decreases too slowly, the Hessian is computed anew.
 //! 4. A fold is finished when its relative gradient is below the tolerance.
 //!
 //! The *relative gradient* is the largest, over the parameters, of |∂F/∂φⱼ| / Sⱼ, where Sⱼ is the sum of
@@ -34,6 +34,7 @@
 //! | `coordinates` | parameters of a training set and shared parameters |
 //! | `design` | rows in blocks, centred, with a constant column |
 //! | `passes` | gradients and Hessians of many problems in one pass over the rows |
+//! | `inverse_hessian` | a factored Hessian and the updates since it was computed |
 //! | `minimise` | steps of many problems side by side |
 //! | `solve` | the fit to all rows, then all folds, for every penalty |
 
@@ -41,6 +42,7 @@
 
 mod coordinates;
 mod design;
+mod inverse_hessian;
 mod loss;
 mod minimise;
 mod passes;
