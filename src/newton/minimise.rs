@@ -18,6 +18,12 @@ use crate::{Monitor, Result};
 /// The most passes for a problem.
 const MOST_PASSES: usize = 200;
 
+/// Nanoseconds per value of a row: to read it, which all problems share; to compute a gradient; and,
+/// for each column, to compute a Hessian.
+const READING: f64 = 0.8;
+const GRADIENT: f64 = 0.3;
+const HESSIAN: f64 = 0.05;
+
 /// Passes before a new Hessian is considered.
 const MIN_PASSES: u32 = 2;
 
@@ -235,6 +241,12 @@ impl<'a> Problem<'a> {
     }
 }
 
+/// The passes that cost one problem among `n_problems` as much as a new Hessian does, and two more.
+fn free_passes(width: usize, n_problems: usize) -> f64 {
+    let reading = READING / n_problems as f64;
+    2.0 + (reading + HESSIAN * width as f64) / (reading + GRADIENT)
+}
+
 /// Minimises all problems; those that are not solved after [`MOST_PASSES`] are undetermined.
 pub(super) fn minimise(
     passes: &Passes<'_>,
@@ -243,7 +255,6 @@ pub(super) fn minimise(
     monitor: &Monitor,
 ) -> Result<()> {
     let width = passes.design.n_columns();
-    let n_free_passes = 2.0 + width as f64 / 4.0;
     for _ in 0..MOST_PASSES {
         let is_active = |problem: &&mut Problem<'_>| problem.state == State::Active;
         let (moved, still): (Vec<_>, Vec<_>) = problems
@@ -258,6 +269,7 @@ pub(super) fn minimise(
         let shared: Vec<Vec<f64>> = moved.iter().map(|problem| problem.shared()).collect();
         let theta = Mat::from_fn(width, shared.len(), |i, j| shared[j][i]);
         let gradients = passes.gradients(&columns, theta.as_ref(), monitor)?;
+        let n_free_passes = free_passes(width, moved.len());
         for (j, problem) in moved.into_iter().enumerate() {
             let gradient: Vec<f64> = (0..width).map(|i| gradients[(i, j)]).collect();
             problem.advance(&gradient, tolerance, n_free_passes);

@@ -144,25 +144,23 @@ impl<'a> Samples<'a> {
         &values[output * n..(output + 1) * n]
     }
 
-    /// The rows that a fold does not train on, if they are fewer than half of all, and if it trains on
-    /// no row more than once.
+    /// The rows that a fold does not train on. Of splits that are no partition, only if they are fewer
+    /// than half of all, and if it trains on no row more than once.
     pub(crate) fn removed<'f>(
         &self,
         folds: &'f dyn Resampling,
         fold: usize,
     ) -> Option<Cow<'f, [usize]>> {
-        let n = self.n_rows();
-        let removed = match &self.membership {
-            Membership::Partition(_) => Cow::Borrowed(folds.held_out(fold)),
+        match &self.membership {
+            Membership::Partition(_) => Some(Cow::Borrowed(folds.held_out(fold))),
             Membership::Counts(counts) => {
                 let counts = counts.row(fold);
-                if counts.iter().any(|&count| count > 1) {
-                    return None;
-                }
-                (0..n).filter(|&row| counts[row] == 0).collect()
+                let removed: Vec<usize> =
+                    (0..counts.len()).filter(|&row| counts[row] == 0).collect();
+                let is_subset = counts.iter().all(|&count| count <= 1);
+                (is_subset && 2 * removed.len() < counts.len()).then_some(Cow::Owned(removed))
             }
-        };
-        (2 * removed.len() < n).then_some(removed)
+        }
     }
 
     /// The weighted mean of the targets of an output.

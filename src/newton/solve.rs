@@ -13,6 +13,10 @@ use crate::linalg::Mat;
 use crate::scaling::FoldScaling;
 use crate::{Error, Monitor, Resampling, Result};
 
+/// The relative gradient of the fit to all rows, times the square of the number of folds: the first
+/// steps of the folds have errors of that size.
+const START_TOLERANCE: f64 = 1e-2;
+
 /// What candidates that differ only in their penalty have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Family<'a> {
@@ -264,11 +268,18 @@ impl<'a> Solver<'a> {
         start: &[Vec<f64>],
         monitor: &Monitor,
     ) -> Result<Vec<Solution>> {
+        // All rows are only where the folds start from.
+        let tolerance = match set {
+            None => self
+                .tolerance
+                .max(START_TOLERANCE / (self.folds.n_splits() as f64).powi(2)),
+            Some(_) => self.tolerance,
+        };
         let column = |output| Column { set, output };
         let mut problems: Vec<Problem<'_>> = (0..self.n_outputs())
             .map(|output| self.problem(column(output), penalties, &start[output]))
             .collect();
-        minimise(&self.passes, &mut problems, self.tolerance, monitor)?;
+        minimise(&self.passes, &mut problems, tolerance, monitor)?;
         Ok(problems.iter().map(Solution::of).collect())
     }
 
@@ -288,10 +299,17 @@ impl<'a> Solver<'a> {
                 })
             })
             .collect();
-        let totals = self.totals(full, monitor)?;
+        let most = self.passes.most_hessians();
+        // The folds of a partition add up to all rows.
+        let is_sum = self.folds.partition().is_some() && columns.len() <= most;
+        let totals = if is_sum {
+            None
+        } else {
+            Some(self.totals(full, monitor)?)
+        };
         let mut found = vec![];
-        for group in columns.chunks(self.passes.most_hessians()) {
-            let losses = self.losses(group, full, &totals, monitor)?;
+        for group in columns.chunks(most) {
+            let losses = self.losses(group, full, totals.as_deref(), monitor)?;
             let mut problems = vec![];
             for (&column, losses) in group.iter().zip(&losses) {
                 let start = &full[column.output];
@@ -328,7 +346,7 @@ impl<'a> Solver<'a> {
         &self,
         columns: &[Column],
         full: &[Solution],
-        totals: &[Derivatives],
+        totals: Option<&[Derivatives]>,
         monitor: &Monitor,
     ) -> Result<Vec<Derivatives>> {
         let removed = columns.iter().map(|column| {
@@ -350,12 +368,24 @@ impl<'a> Solver<'a> {
             })
             .collect();
         let mut found = self.passes.sums(&sums, monitor)?;
+        let added = totals.is_none().then(|| self.add_up(columns, &found));
+        let totals = totals.or(added.as_deref()).unwrap_or(&[]);
         for ((column, rows), found) in columns.iter().zip(&removed).zip(&mut found) {
             if rows.is_some() {
                 *found = totals[column.output].without(found);
             }
         }
         Ok(found)
+    }
+
+    /// The sums of what was found of all folds, by output.
+    fn add_up(&self, columns: &[Column], found: &[Derivatives]) -> Vec<Derivatives> {
+        let zero = Derivatives::zeros(self.passes.design.n_columns());
+        let mut totals = vec![zero; self.n_outputs()];
+        for (column, own) in columns.iter().zip(found) {
+            totals[column.output].add(own);
+        }
+        totals
     }
 
     fn collect(&self, found: &[Vec<Solution>], monitor: &Monitor) -> Result<Solutions> {

@@ -17,6 +17,7 @@ mod libsvm;
 mod linear;
 mod merge;
 mod naive_bayes;
+mod newton;
 mod pegasos;
 mod placement;
 mod rescaling;
