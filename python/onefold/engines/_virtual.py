@@ -7,7 +7,6 @@ from one fit to all rows (see `onefold.reference.virtual` for the formulas).
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +30,7 @@ from .._folds import Folds, Splits
 from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from ._base import Candidate, EngineBase, Outcome, Plan, flat_steps
+from ._fold_refits import with_refits
 from ._fold_scaling import (
     FoldScaling,
     fold_scaling,
@@ -39,7 +39,6 @@ from ._fold_scaling import (
     scaler_key,
 )
 from ._options import Check
-from ._refit import fit_all
 from ._step_weights import StepWeights
 from ._task import Data, Problem, Task
 
@@ -410,49 +409,7 @@ def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) ->
             fit_time=seconds / len(specs),
             estimators=models,
         )
-        yield _with_refits(outcome, plans[number].estimator, task, undetermined)
-
-
-MAX_INDICES_HELD = 2**24
-"""Indices of training rows in memory at a time: 128 MB of int64."""
-
-
-def _with_refits(
-    outcome: Outcome, estimator: Any, task: Task, undetermined: dict[int, str]
-) -> Outcome:
-    """Refit the folds that the core could not predict, by the estimator's own ``fit``."""
-    folds = sorted(undetermined)
-    if not folds:
-        return outcome
-    note = f"fold {folds[0]} was refitted: {undetermined[folds[0]]}"
-    if len(folds) > 1:
-        note = f"{len(folds)} folds were refitted, the first because {undetermined[folds[0]]}"
-    if len(folds) == len(task.folds) or task.return_estimator:
-        whole = next(fit_all([Plan(estimator)], task))
-        return replace(whole, notes=[*whole.notes, note])
-    size = max(1, MAX_INDICES_HELD // task.data.n_samples)
-    starts = task.folds.starts
-    cost = Counter(outcome.cost)
-    for chosen in (folds[at : at + size] for at in range(0, len(folds), size)):
-        pairs = [(task.folds.train(fold), task.folds.test(fold)) for fold in chosen]
-        own = replace(
-            task,
-            problem=Problem(task.data, Splits(task.data.n_samples, pairs)),
-            scorers={},
-            responses=tuple(outcome.answers),
-            required=None,
-            progress=False,
-        )
-        refitted = next(fit_all([Plan(estimator)], own))
-        rows = np.concatenate([np.arange(starts[fold], starts[fold + 1]) for fold in chosen])
-        for name, answers in outcome.answers.items():
-            found = refitted.answers.get(name)
-            if found is None or found.shape[1:] != answers.shape[1:]:
-                # A fit failed, or lacks classes: what scikit-learn makes of all folds.
-                return next(fit_all([Plan(estimator)], task))
-            answers[rows] = found
-        cost.update(refitted.cost)
-    return replace(outcome, cost=dict(cost), notes=[note])
+        yield with_refits(outcome, plans[number].estimator, task, undetermined)
 
 
 _ROWS_PER_BLOCK = 4096

@@ -1,0 +1,58 @@
+"""Folds that the core cannot predict are refitted by the estimator's own ``fit``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .._folds import Splits
+from ._base import Outcome, Plan
+from ._refit import fit_all
+from ._task import Problem, Task
+
+__all__ = ["with_refits"]
+
+MAX_INDICES_HELD = 2**24
+"""Indices of training rows in memory at a time: 128 MB of int64."""
+
+
+def with_refits(
+    outcome: Outcome, estimator: Any, task: Task, undetermined: Mapping[int, str]
+) -> Outcome:
+    """Refit the folds that the core could not predict, given the reason for each."""
+    folds = sorted(undetermined)
+    if not folds:
+        return outcome
+    note = f"fold {folds[0]} was refitted: {undetermined[folds[0]]}"
+    if len(folds) > 1:
+        note = f"{len(folds)} folds were refitted, the first because {undetermined[folds[0]]}"
+    if len(folds) == len(task.folds) or task.return_estimator:
+        whole = next(fit_all([Plan(estimator)], task))
+        return replace(whole, notes=[*whole.notes, note])
+    size = max(1, MAX_INDICES_HELD // task.data.n_samples)
+    starts = task.folds.starts
+    cost = Counter(outcome.cost)
+    for chosen in (folds[at : at + size] for at in range(0, len(folds), size)):
+        pairs = [(task.folds.train(fold), task.folds.test(fold)) for fold in chosen]
+        own = replace(
+            task,
+            problem=Problem(task.data, Splits(task.data.n_samples, pairs)),
+            scorers={},
+            responses=tuple(outcome.answers),
+            required=None,
+            progress=False,
+        )
+        refitted = next(fit_all([Plan(estimator)], own))
+        rows = np.concatenate([np.arange(starts[fold], starts[fold + 1]) for fold in chosen])
+        for name, answers in outcome.answers.items():
+            found = refitted.answers.get(name)
+            if found is None or found.shape[1:] != answers.shape[1:]:
+                # A fit failed, or lacks classes: what scikit-learn makes of all folds.
+                return next(fit_all([Plan(estimator)], task))
+            answers[rows] = found
+        cost.update(refitted.cost)
+    return replace(outcome, cost=dict(cost), notes=[*outcome.notes, note])
