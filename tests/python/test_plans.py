@@ -54,7 +54,7 @@ def calls(monkeypatch):
     count(_task, "partitions")
     count(Problem, "_class_counts")
     count(NativeClassifier, "_targets")
-    count(_seeded, "_missing_class")
+    count(Problem, "_missing_class")
     count(_seeded, "_gammas_by_scale")
     count(_virtual, "_why_not_classes")
     count(_report, "_safe_indexing")  # of the targets

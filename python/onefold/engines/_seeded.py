@@ -89,9 +89,7 @@ class Seeded(EngineBase):
         if is_routing() and task.data.weights is not None and estimator is not candidate.estimator:
             return "weights are routed to the steps of the pipeline"
         if is_classifier(estimator):
-            problem = task.problem
-            reason = problem.once("missing class", lambda: _missing_class(problem))
-            if reason is not None:
+            if (reason := task.problem.missing_class()) is not None:
                 return reason
         elif (fold := task.problem.once("no weight", lambda: _no_weight(task.problem))) is not None:
             return f"the training rows of fold {fold} have no weight"
@@ -226,21 +224,6 @@ def _notes(found: dict[str, Any], estimator: Any, *, alone: bool) -> list[str]:
     if found["gap"] >= tol:
         notes.append(f"not converged: the gap is {found['gap']:.3g}, above tol={tol:g}")
     return notes
-
-
-def _missing_class(problem: Problem) -> str | None:
-    """Which training set lacks a class that others have, if one does.
-
-    Its binary problems would be others than those of the other folds.
-    """
-    _, classes = problem.data.classes
-    if len(classes) < 2:
-        return f"there is only the class {classes[0]!r}"
-    lacks = problem.class_counts(with_weight=True) == 0
-    if not lacks.any():
-        return None
-    fold = int(lacks.any(axis=1).argmax())
-    return f"the training set of fold {fold} lacks the class {classes[lacks[fold].argmax()]!r}"
 
 
 def _no_weight(problem: Problem) -> int | None:

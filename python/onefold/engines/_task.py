@@ -122,6 +122,20 @@ class Problem(_Memo):
         """
         return self.once(("class counts", with_weight), lambda: self._class_counts(with_weight))
 
+    def missing_class(self) -> str | None:
+        """Which training set lacks a class that others have, or has it with weight 0, if any."""
+        return self.once("missing class", self._missing_class)
+
+    def _missing_class(self) -> str | None:
+        _, classes = self.data.classes
+        if len(classes) < 2:
+            return f"there is only the class {classes[0]!r}"
+        lacks = self.class_counts(with_weight=True) == 0
+        if not lacks.any():
+            return None
+        fold = int(lacks.any(axis=1).argmax())
+        return f"the training set of fold {fold} lacks the class {classes[lacks[fold].argmax()]!r}"
+
     def _class_counts(self, with_weight: bool) -> NDArray[np.intp]:
         codes, classes = self.data.classes
         n_folds, n_classes = len(self.folds), len(classes)
