@@ -25,6 +25,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, FactorAnalysis
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import (
     accuracy_score,
     check_scoring,
@@ -200,7 +201,26 @@ def _own_score(estimator: Any) -> Any:
 
 def _own_metric(estimator: Any) -> Callable[..., Any] | None:
     """The metric behind ``estimator.score``, if it is one."""
+    if _own_score(estimator) is PoissonRegressor.score:
+        return _DevianceExplained(estimator)
     return _OWN_METRICS.get(_own_score(estimator))
+
+
+class _DevianceExplained:
+    """The score of generalised linear models, by their own method, from predictions."""
+
+    def __init__(self, estimator: Any) -> None:
+        while isinstance(estimator, Pipeline):
+            estimator = estimator.steps[-1][1]
+        self._base_loss = estimator._get_loss()
+
+    def _linear_predictor(self, predicted: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return self._base_loss.link.link(np.asarray(predicted, dtype=np.float64))
+
+    def __call__(self, y: Any, predicted: Any, sample_weight: Any = None) -> float:
+        score: Any = PoissonRegressor.score
+        return float(score(self, predicted, y, sample_weight=sample_weight))
 
 
 def _scorer_of(search: BaseSearchCV) -> Scorer:

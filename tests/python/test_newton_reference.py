@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from newton_cases import binary, count_targets, three_classes
+from newton_cases import LIBLINEAR, TIGHT, binary, count_targets, three_classes
 from sklearn.linear_model import (
     GammaRegressor,
     LogisticRegression,
@@ -19,10 +19,6 @@ from onefold.reference.newton import (
     newton_multinomial_predict,
     newton_predict,
 )
-
-TIGHT = {"tol": 1e-12, "max_iter": 100_000}
-LIBLINEAR = {"tol": 1e-8, "max_iter": 1_000_000}
-"""Its coordinate descent ends in rounding before it reaches less."""
 
 
 def coefficients(fitted):

@@ -1,0 +1,187 @@
+"""Targets, weights and penalties of smooth losses as the core takes them, and its call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+
+from .. import _core
+from .._folds import Folds
+from .._jobs import effective_n_jobs
+from .._progress import Report, reporter
+from ._fold_scaling import FoldScaling, fold_scaling
+from ._newton_spec import SmoothSpec
+from ._step_weights import StepWeights
+from ._task import Problem
+
+__all__ = ["DEFAULT_TOL", "SmoothProblem", "Solution", "class_weights"]
+
+Floats = NDArray[np.float64]
+
+DEFAULT_TOL = 1e-8
+"""The relative gradient at which a fold is solved."""
+
+BALANCES_BY_WEIGHT = "sample_weight" in signature(compute_class_weight).parameters
+"""Whether ``class_weight="balanced"`` adds up the weights of the samples of a class."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the core has found for all folds of some candidates."""
+
+    predictors: Floats
+    """Linear predictors: test row × candidate × output."""
+    coefficients: Floats
+    """Fold × candidate × output × feature, the intercept last; no fold if not asked for."""
+    residuals: Floats
+    """Relative gradients: candidate × fold × output. NaN where the optimum is not finite, or not
+    unique."""
+    cost: dict[str, int]
+
+
+@dataclass(frozen=True)
+class SmoothProblem:
+    """Rows, targets and weights of estimators that differ in the penalty only."""
+
+    spec: SmoothSpec
+    problem: Problem
+    targets: Floats
+    """Sample × output: 0 and 1, -1 and 1, or numbers."""
+    weights: Floats | None
+    factors: Floats | None
+    """By which the weights are multiplied, by class: all rows and each fold × output × class."""
+    scaling: FoldScaling | None
+    classes: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, spec: SmoothSpec, problem: Problem, weights: StepWeights) -> SmoothProblem:
+        """Convert the data of a problem."""
+        scaling = None
+        if spec.scaler is not None:
+            scaling = fold_scaling(spec.scaler, problem, weights.scaler)
+        if spec.classes == "none":
+            targets = problem.data.values
+            return cls(spec, problem, targets, weights.final, None, scaling, None)
+        codes, classes = problem.data.classes
+        own = class_weights(spec.final.class_weight, problem, weights.final)
+        factors = None if own is None else _factors(own, spec)
+        targets = _class_targets(spec, codes, len(classes))
+        return cls(spec, problem, targets, weights.final, factors, scaling, classes)
+
+    def penalties(self, specs: Sequence[SmoothSpec]) -> Floats:
+        """λ of each estimator for all rows and for each training set."""
+        each = np.array([spec.penalty for spec in specs], dtype=np.float64)
+        totals = np.ones(1 + len(self.problem.folds))
+        if self.spec.is_mean:
+            totals = _training_weight(self.problem, self.weights)
+        return np.outer(each, totals)
+
+    def solve(
+        self,
+        penalties: Floats,
+        *,
+        tol: float,
+        coefficients: bool,
+        n_jobs: int | None,
+        progress: bool | Report,
+    ) -> Solution:
+        """Solve all folds for some penalties, the largest first."""
+        spec, scaling = self.spec, self.scaling
+        class_weights = None
+        if self.factors is not None:
+            class_weights = (self.problem.data.classes[0], self.factors)
+        loss = _core.SmoothLoss(spec.loss, power=spec.power, epsilon=spec.epsilon)
+        with reporter(progress, unit="folds") as report:
+            return Solution(
+                *_core.newton_predict(
+                    self.problem.data.finite_rows,
+                    self.targets,
+                    self.weights,
+                    self.problem.folds,
+                    loss,
+                    penalties,
+                    intercept=spec.intercept,
+                    scaling=None if scaling is None else (scaling.shift, scaling.scale),
+                    class_weights=class_weights,
+                    tol=tol,
+                    coefficients=coefficients,
+                    n_jobs=effective_n_jobs(n_jobs),
+                    progress=report,
+                )
+            )
+
+
+def _class_targets(spec: SmoothSpec, codes: NDArray[np.uint32], n_classes: int) -> Floats:
+    """One column per class that is told from the rest; of two classes the second one."""
+    told = np.arange(1 if n_classes == 2 else 0, n_classes)
+    low = -1.0 if spec.loss == "squared_hinge" else 0.0
+    return np.where(codes[:, None] == told, 1.0, low)
+
+
+def _factors(by_class: Floats, spec: SmoothSpec) -> Floats:
+    """Weights of the classes for each output, from those of all rows and each training set."""
+    n_classes = by_class.shape[1]
+    if n_classes == 2:
+        return by_class[:, None, :]
+    if not spec.is_one_sided:
+        return np.repeat(by_class[:, None, :], n_classes, axis=1)
+    told = np.eye(n_classes, dtype=bool)
+    return np.where(told, by_class[:, None, :], 1.0)
+
+
+def class_weights(
+    class_weight: Any, problem: Problem, weights: Floats | None
+) -> NDArray[np.float64] | None:
+    """The weight of each class in the fit to all rows and in that to each training set.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Of the estimator.
+    problem : Problem
+        Every training set has every class.
+    weights : array of shape (n_samples,), optional
+        Of the samples.
+    """
+    if class_weight is None:
+        return None
+    _, classes = problem.data.classes
+    if class_weight != "balanced":
+        each = compute_class_weight(class_weight, classes=classes, y=classes)
+        return np.tile(np.asarray(each, dtype=np.float64), (1 + len(problem.folds), 1))
+    counts = _class_totals(problem, weights if BALANCES_BY_WEIGHT else None)
+    return np.asarray(counts.sum(axis=1, keepdims=True) / (len(classes) * counts))
+
+
+def _class_totals(problem: Problem, weights: Floats | None) -> Floats:
+    """The weight of the samples of each class: all rows and each training set × class."""
+    codes, classes = problem.data.classes
+    n_classes, folds = len(classes), problem.folds
+    total = np.bincount(codes, weights, n_classes)
+    if isinstance(folds, Folds):
+        cells = folds.labels * n_classes + codes
+        held_out = np.bincount(cells, weights, len(folds) * n_classes)
+        return np.vstack([total, total - held_out.reshape(len(folds), n_classes)])
+    lines = [total]
+    for fold in range(len(folds)):
+        train = folds.train(fold)
+        own = None if weights is None else weights[train]
+        lines.append(np.bincount(codes[train], own, n_classes))
+    return np.array(lines, dtype=np.float64)
+
+
+def _training_weight(problem: Problem, weights: Floats | None) -> Floats:
+    """The sum of the weights of all rows, and of each training set."""
+    folds, n_samples = problem.folds, problem.data.n_samples
+    own = np.ones(n_samples) if weights is None else weights
+    if isinstance(folds, Folds):
+        held_out = np.bincount(folds.labels, own, len(folds))
+        return np.append(own.sum(), own.sum() - held_out)
+    sums = [own[folds.train(fold)].sum() for fold in range(len(folds))]
+    return np.array([own.sum(), *sums])

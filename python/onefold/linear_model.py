@@ -1,0 +1,10 @@
+"""Linear models that choose their penalty by cross-validation, as scikit-learn's do.
+
+>>> from onefold.linear_model import LogisticRegressionCV
+>>> LogisticRegressionCV(Cs=5)
+LogisticRegressionCV(Cs=5)
+"""
+
+from ._logistic_cv import LogisticRegressionCV
+
+__all__ = ["LogisticRegressionCV"]
