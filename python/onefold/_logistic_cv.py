@@ -61,7 +61,7 @@ class LogisticRegressionCV(theirs.LogisticRegressionCV):
     >>> with warnings.catch_warnings(action="ignore"):  # of defaults that are about to change
     ...     model = model.fit(scale(X), y)
     >>> model.C_.tolist(), model.scores_[1].mean(axis=0).round(3).tolist()
-    ([1.0], [])
+    ([1.0], [-0.597, -0.193, -0.089, -0.354, -0.778])
     """
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

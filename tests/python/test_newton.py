@@ -27,6 +27,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from sklearn.svm import LinearSVC, LinearSVR
+from versions import SKLEARN
 
 import onefold
 
@@ -66,6 +67,9 @@ SCHEMES = {
     "splits": ShuffleSplit(3, random_state=0),
     "time": TimeSeriesSplit(3),
 }
+ELASTIC_NET = LogisticRegression(solver="saga", l1_ratio=0.5)
+if SKLEARN < (1, 8):
+    ELASTIC_NET.set_params(penalty="elasticnet")
 ANSWERS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
 
@@ -141,6 +145,31 @@ def test_one_against_the_rest(machine, weights):
     X, y, w = three_classes()
     labels = np.array(["a", "b", "c"])[y]
     assert_equal(machine, X, labels, sample_weight=w if weights else None)
+
+
+@pytest.mark.skipif(SKLEARN >= (1, 8), reason="multi_class was removed")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba"])
+def test_multi_class_of_logistic_regression(method):
+    X, y, w = three_classes()
+    each = LogisticRegression(C=0.5, solver="newton-cholesky", **TIGHT).set_params(
+        multi_class="ovr"
+    )
+    liblinear = LogisticRegression(solver="liblinear", class_weight="balanced", **TIGHT)
+    for estimator in (each, liblinear):
+        found, expected = (
+            onefold.cross_val_predict(
+                estimator, X, y, cv=3, method=method, sample_weight=w, engine=engine
+            )
+            for engine in ("newton", "refit")
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    for refused in (
+        each.set_params(class_weight="balanced"),
+        each.set_params(class_weight=None, multi_class="multinomial"),
+    ):
+        with pytest.raises(ValueError, match="multi_class="):
+            onefold.cross_validate(refused, X, y > 0, cv=3, engine="newton")
 
 
 SCALERS = {
@@ -288,7 +317,7 @@ def test_auto_takes_it_and_says_how_exact_it_is():
 @pytest.mark.parametrize(
     ("estimator", "reason"),
     [
-        (LogisticRegression(solver="saga", l1_ratio=0.5), "l1_ratio=0.5 has an l1 penalty"),
+        (ELASTIC_NET, "l1_ratio=0.5 has an l1 penalty"),
         (LogisticRegression(dual=True), "dual=True is not for the solver 'lbfgs'"),
         (LogisticRegression(C=-1.0), "scikit-learn refuses"),
         (LogisticRegression(class_weight={5: 1.0, 0: 1.0}), "class_weight"),

@@ -58,9 +58,9 @@ class SmoothSpec:
     intercept: Literal["free"] | float | None
     """Free, penalised as the coefficient of a feature with this value, or none."""
     classes: Classes = "none"
-    power: float | None = None
+    power: float = 1.5
     """Of the loss ``"tweedie"``."""
-    epsilon: float | None = None
+    epsilon: float = 0.0
     """Of the loss ``"squared_epsilon_insensitive"``."""
     scaler: Any = None
     """The affine scaler before the estimator, if there is one."""
