@@ -30,12 +30,9 @@ const MIN_PASSES: u32 = 2;
 /// A step is too long if the derivative at its end exceeds this part of that at its start.
 const OVERSHOOT: f64 = 0.5;
 
-/// Without a penalty, a problem whose next step changes predictors by more than this part has no finite
-/// optimum.
+/// Without a penalty, a problem whose step at a vanishing gradient changes predictors by more than this
+/// part has no finite optimum.
 const FINITE_STEP: f64 = 1e-3;
-
-/// A gradient that decreases by this factor or less in one step is near a finite optimum.
-const FAST_RATE: f64 = 0.1;
 
 /// One problem and how far it is.
 pub(super) struct Problem<'a> {
@@ -184,18 +181,24 @@ impl<'a> Problem<'a> {
     /// optimum may be at infinity, where gradients vanish but steps do not.
     fn end_before_step(&mut self, relative_gradient: f64) {
         let Some(step) = self.step.take() else { return };
-        let (magnitude, unit) = &self.magnitude;
-        let change = |values: &[f64]| -> f64 {
-            let terms = values.iter().zip(magnitude);
-            terms.map(|(value, s)| value.abs() * s).sum()
-        };
-        let is_finite = change(&step.direction) <= FINITE_STEP * (change(&step.start) + unit);
+        let is_finite = self.is_small(&step);
         self.own = step.start;
         self.state = if self.penalty > 0.0 || is_finite {
             State::Solved { relative_gradient }
         } else {
             State::Undetermined
         };
+    }
+
+    /// Whether a step changes predictors by a small part only: at a finite optimum steps vanish with the
+    /// gradients.
+    fn is_small(&self, step: &Step) -> bool {
+        let (magnitude, unit) = &self.magnitude;
+        let change = |values: &[f64]| -> f64 {
+            let terms = values.iter().zip(magnitude);
+            terms.map(|(value, s)| value.abs() * s).sum()
+        };
+        step.length * change(&step.direction) <= FINITE_STEP * (change(&step.start) + unit)
     }
 
     /// Looks at the gradient of the losses at the end of the step, and takes the next one unless it
@@ -206,9 +209,8 @@ impl<'a> Problem<'a> {
         };
         let gradient = self.gradient(shared);
         let relative_gradient = self.relative_gradient(&gradient);
-        let rate = relative_gradient / step.relative_gradient;
         if relative_gradient <= tolerance {
-            if self.penalty > 0.0 || rate <= FAST_RATE {
+            if self.penalty > 0.0 || self.is_small(&step) {
                 self.state = State::Solved { relative_gradient };
             }
             return;
