@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names
 
 from ._data import as_rows
 
-__all__ = ["LinearFoldModels"]
+__all__ = ["LinearFoldModels", "predict_with_each"]
 
 Floats = NDArray[np.float64]
 
@@ -70,3 +71,13 @@ class LinearFoldModels(list[Any]):
             return np.ascontiguousarray(found.T)
         by_fold = found.reshape(rows.shape[0], n_folds, n_outputs)
         return np.ascontiguousarray(by_fold.swapaxes(0, 1))
+
+
+def predict_with_each(estimators: Sequence[Any], X: Any) -> NDArray[Any]:
+    """Predictions of new rows by the model of every fold, in the order of the folds."""
+    if isinstance(estimators, LinearFoldModels):
+        return estimators.predict(X)
+    failed = [fold for fold, estimator in enumerate(estimators) if estimator is None]
+    if failed:
+        raise ValueError(f"predict_with_folds: the fit of fold {failed[0]} failed")
+    return np.stack([estimator.predict(X) for estimator in estimators])

@@ -17,7 +17,8 @@ from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.utils import _safe_indexing
 
 from ._losses import losses
-from ._result import CVResult, RefitCheck
+from ._refit_check import RefitCheck
+from ._result import CVResult
 from ._routing import params_of_rows
 from ._scoring import (
     HeldOut,

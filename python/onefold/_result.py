@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import html
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _json
-from ._fold_models import LinearFoldModels
+from ._fold_models import predict_with_each
 from ._folds import Folds, Splits
 from ._losses import sample_losses
-from ._text import describe_folds
+from ._refit_check import RefitCheck, std
+from ._result_view import as_frame, as_html, as_text
 from .stats._interval import Interval, interval, why_not_independent
 from .stats._prediction_interval import prediction_interval
 from .stats._standard_error import StandardError
@@ -28,43 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["CVResult"]
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class RefitCheck:
-    """Scores of an engine less those of refits, on the same folds.
-
-    Attributes
-    ----------
-    n_folds : int
-        The number of folds that were refitted, chosen at random.
-    difference : dict of floats
-        The mean of engine − refit by metric; that of the loss where a metric is not defined on
-        single samples.
-    std_error : dict of floats
-        Its standard error: std / √n_folds. NaN for one fold.
-    """
-
-    n_folds: int
-    difference: dict[str, float]
-    std_error: dict[str, float]
-
-    @classmethod
-    def of(cls, differences: dict[str, Floats]) -> RefitCheck:
-        """Average the differences of each fold."""
-        n_folds = len(next(iter(differences.values())))
-        return cls(
-            n_folds,
-            {name: float(own.mean()) for name, own in differences.items()},
-            {name: _std(own) / float(np.sqrt(n_folds)) for name, own in differences.items()},
-        )
-
-    def __str__(self) -> str:
-        parts = [
-            f"{name} {value:+.4f} ± {self.std_error[name]:.4f}"
-            for name, value in self.difference.items()
-        ]
-        return f"{', '.join(parts)} (engine − refit, {self.n_folds} folds)"
 
 
 class CVResult(dict[str, Any]):
@@ -204,7 +167,7 @@ class CVResult(dict[str, Any]):
     @property
     def std(self) -> float | dict[str, float]:
         """Standard deviation of the scores of the folds (with k − 1)."""
-        return self._single({name: _std(s) for name, s in self.scores.items()})
+        return self._single({name: std(s) for name, s in self.scores.items()})
 
     @property
     def std_error(self) -> float | dict[str, float]:
@@ -231,7 +194,7 @@ class CVResult(dict[str, Any]):
         """Variance of the mean scores of partitions (with their number − 1)."""
         means = self.partition_means
         means = means if isinstance(means, dict) else {"score": means}
-        return self._single({name: _std(own) ** 2 for name, own in means.items()})
+        return self._single({name: std(own) ** 2 for name, own in means.items()})
 
     @property
     def pooled(self) -> float | dict[str, float]:
@@ -347,13 +310,7 @@ class CVResult(dict[str, Any]):
                 "predict_with_folds needs the fitted estimators of the folds: "
                 "cross_validate(..., return_estimator=True) keeps them"
             )
-        estimators = self["estimator"]
-        if isinstance(estimators, LinearFoldModels):
-            return estimators.predict(X)
-        failed = [fold for fold, estimator in enumerate(estimators) if estimator is None]
-        if failed:
-            raise ValueError(f"predict_with_folds: the fit of fold {failed[0]} failed")
-        return np.stack([estimator.predict(X) for estimator in estimators])
+        return predict_with_each(self["estimator"], X)
 
     def interval(self, level: float = 0.95) -> Interval:
         """Confidence interval of the k-fold test error, by the central limit theorem.
@@ -501,69 +458,13 @@ class CVResult(dict[str, Any]):
         by : {"fold", "sample"}, default="fold"
             Scores and times of each fold, or fold, prediction and loss of each sample.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'onefold[frames]'") from error
-        if by == "fold":
-            n_test = np.diff(self._starts)
-            columns = {k: v for k, v in self.items() if k not in ("estimator", "indices")}
-            frame = pd.DataFrame({"n_test": n_test} | columns)
-            return frame.rename_axis("fold")
-        if by != "sample":
-            raise ValueError(f"by must be 'fold' or 'sample', got {by!r}")
-        if not isinstance(self.folds, Folds):
-            raise ValueError("to_frame(by='sample') needs a partition; use fold_answers(i)")
-        columns = {"fold": self.folds.labels}
-        for name in ("prediction", "decision_value", "log_density", "loss"):
-            values = getattr(self, _PLURAL[name])
-            if values is None:
-                continue
-            if values.ndim == 1:
-                columns[name] = values
-            else:
-                columns |= {f"{name}_{j}": values[:, j] for j in range(values.shape[1])}
-        return pd.DataFrame(columns).rename_axis("sample")
-
-    def _title(self) -> str:
-        return f"{self.estimator_name}, {describe_folds(self.folds)}, engine={self.engine!r}"
-
-    def _lines(self) -> list[tuple[str, float, float, float]]:
-        return [
-            (name, float(s.mean()), self._error(s), self._pooled[name])
-            for name, s in self.scores.items()
-        ]
+        return as_frame(self, by)
 
     def __repr__(self) -> str:
-        lines = self._lines()
-        width = max(4, *(len(name) for name, *_ in lines))
-        text = [f"CVResult: {self._title()}"]
-        for name, mean, error, pooled in lines:
-            overall = "" if np.isnan(pooled) else f"   pooled {pooled:.4f}"
-            spread = "" if len(self.folds) < 2 else f" ± {error:.4f} (mean ± {self._error.phrase})"
-            text.append(f"  {name:<{width}}  {mean:.4f}{spread}{overall}")
-        text.append(f"  {'cost':<{width}}  {self._cost()}")
-        if self.check is not None:
-            text.append(f"  {'check':<{width}}  {self.check}")
-        text += [f"  {'note':<{width}}  {note}" for note in self.notes]
-        return "\n".join(text)
-
-    def _cost(self) -> str:
-        return ", ".join(f"{name} {count}" for name, count in self.cost.items() if count)
+        return as_text(self)
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{mean:.4f}</td><td>{error:.4f}</td>"
-            f"<td>{'' if np.isnan(pooled) else f'{pooled:.4f}'}</td></tr>"
-            for name, mean, error, pooled in self._lines()
-        )
-        notes = "".join(f"<br>{html.escape(note)}" for note in self.notes)
-        return (
-            f"<table><caption>{html.escape(self._title())}</caption>"
-            f"<thead><tr><th>metric</th><th>mean</th><th>{self._error.phrase}</th><th>pooled</th>"
-            f"</tr></thead><tbody>{cells}</tbody></table>"
-            f"<small>{html.escape(self._cost())}{notes}</small>"
-        )
+        return as_html(self)
 
 
 _SAVED = (
@@ -581,17 +482,6 @@ _SAVED = (
     "_pooled",
 )
 """Attributes that are saved, besides the columns."""
-
-_PLURAL = {
-    "prediction": "predictions",
-    "decision_value": "decision_values",
-    "log_density": "log_densities",
-    "loss": "losses",
-}
-
-
-def _std(scores: Floats) -> float:
-    return float(scores.std(ddof=1)) if len(scores) > 1 else float("nan")
 
 
 def _restore(columns: dict[str, Any], attributes: dict[str, Any]) -> CVResult:
