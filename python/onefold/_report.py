@@ -95,6 +95,7 @@ def result_of_columns(
         cost=outcome.cost,
         notes=outcome.notes + notes,
         check=check,
+        certificates=outcome.certificates,
         has_groups=task.has_groups,
     )
     if result.std_error_form == "repeated":

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _json
+from ._certificates import Certificates
 from ._fold_models import predict_with_each
 from ._folds import Folds, Splits
 from ._losses import sample_losses
@@ -73,6 +74,8 @@ class CVResult(dict[str, Any]):
         Remarks.
     check : RefitCheck or None
         The difference to refits of some folds, where ``check=m`` was asked for.
+    certificates : Certificates or None
+        Of leave-one-out by the engine ``newton``: how far each prediction may be from a refit.
     folds : Folds or Splits
 
     Examples
@@ -105,6 +108,7 @@ class CVResult(dict[str, Any]):
         cost: dict[str, int],
         notes: list[str],
         check: RefitCheck | None = None,
+        certificates: Certificates | None = None,
         has_groups: bool = False,
     ) -> None:
         super().__init__(columns)
@@ -114,6 +118,7 @@ class CVResult(dict[str, Any]):
         self.cost = cost
         self.notes = notes
         self.check = check
+        self.certificates = certificates
         self.classes = classes
         self.loss = None if losses is None else losses[0]
         self._losses = None if losses is None else losses[1]
@@ -422,8 +427,10 @@ class CVResult(dict[str, Any]):
 
     def _state(self) -> dict[str, Any]:
         """What is saved."""
-        state = {name: getattr(self, name) for name in _SAVED}
-        state["check"] = None if self.check is None else asdict(self.check)
+        state = self._attributes()
+        for name in _RECORDS:
+            own = getattr(self, name)
+            state[name] = None if own is None else asdict(own)
         return {"columns": dict(self)} | state
 
     @classmethod
@@ -444,8 +451,9 @@ class CVResult(dict[str, Any]):
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> CVResult:
-        if state["check"] is not None:
-            state["check"] = RefitCheck(**state["check"])
+        for name, record in _RECORDS.items():
+            if state[name] is not None:
+                state[name] = record(**state[name])
         return _restore(state.pop("columns"), state)
 
     # Display
@@ -467,21 +475,8 @@ class CVResult(dict[str, Any]):
         return as_html(self)
 
 
-_SAVED = (
-    "estimator_name",
-    "folds",
-    "targets",
-    "engine",
-    "loss",
-    "classes",
-    "cost",
-    "notes",
-    "has_groups",
-    "_losses",
-    "_answers",
-    "_pooled",
-)
-"""Attributes that are saved, besides the columns."""
+_RECORDS: dict[str, Any] = {"check": RefitCheck, "certificates": Certificates}
+"""Attributes that are saved field by field, and their classes."""
 
 
 def _restore(columns: dict[str, Any], attributes: dict[str, Any]) -> CVResult:

@@ -65,6 +65,10 @@ def as_text(result: CVResult) -> str:
     text.append(f"  {'cost':<{width}}  {_cost(result)}")
     if result.check is not None:
         text.append(f"  {'check':<{width}}  {result.check}")
+    if result.certificates is not None:
+        labels = ("loo", "")
+        for label, (what, count, share) in zip(labels, result.certificates.lines, strict=True):
+            text.append(f"  {label:<{width}}  {what:<24}{count:>8}{share:>7.1f} %")
     text += [f"  {'note':<{width}}  {note}" for note in result.notes]
     return "\n".join(text)
 
@@ -76,7 +80,9 @@ def as_html(result: CVResult) -> str:
         f"<td>{'' if np.isnan(pooled) else f'{pooled:.4f}'}</td></tr>"
         for name, mean, error, pooled in _lines(result)
     )
-    notes = "".join(f"<br>{html.escape(note)}" for note in result.notes)
+    certified = [] if result.certificates is None else result.certificates.lines
+    remarks = [f"{what}: {count} ({share:.1f} %)" for what, count, share in certified]
+    notes = "".join(f"<br>{html.escape(note)}" for note in remarks + result.notes)
     return (
         f"<table><caption>{html.escape(_title(result))}</caption>"
         f"<thead><tr><th>metric</th><th>mean</th><th>{result._error.phrase}</th><th>pooled</th>"

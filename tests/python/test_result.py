@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import onefold
+from onefold._certificates import Certificates
 from onefold.learners import GaussianDensity, HistogramDensity, OnlineKMeans
 from onefold.virtual import diagnostics, ridge_path, virtual_cv
 
@@ -53,6 +54,19 @@ def test_reprs_for_terminal_and_notebook(classified):
     page = classified._repr_html_()
     assert page.count("<tr>") == 3
     assert "GaussianNB, 5 folds" in page
+
+
+def test_certificates_are_shown_and_saved(classified):
+    certified = classified.copy()
+    bounds = np.append(np.full(148, 1e-5), [np.nan, np.nan])
+    certified.certificates = Certificates(bounds, epsilon=1e-3, tol=1e-8)
+    lines = repr(certified).splitlines()
+    assert "  loo       certified within 0.001       148   98.7 %" in lines
+    assert "            re-solved to tol=1e-08         2    1.3 %" in lines
+    assert "certified within 0.001: 148 (98.7 %)" in certified._repr_html_()
+    again = onefold.CVResult.from_json(certified.to_json())
+    assert repr(again) == repr(certified)
+    assert again.certificates.resolved.sum() == 2
 
 
 def test_frames_by_fold_and_by_sample(classified):

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
+from .._certificates import Certificates
 from .._routing import is_routing, weight_keyword
 from ..learners._base import NativeEstimator
 from ._fold_scaling import is_affine_scaler
@@ -167,6 +168,8 @@ class Outcome:
     """Remarks for the reader of the result."""
     refitted: RefittedFolds | None = None
     """Some of the folds trained from nothing, of an engine that was asked for ``check``."""
+    certificates: Certificates | None = None
+    """Of an engine whose predictions are approximate: how far they may be from refits."""
     is_observed: bool = False
     """Whether the hooks of the plan have been called."""
 
