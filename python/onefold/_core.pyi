@@ -22,6 +22,7 @@ __all__ = [
     "is_canonical",
     "load_libsvm",
     "newton_fit",
+    "newton_leave_one_out",
     "newton_predict",
     "svm_decide",
     "svm_fit",
@@ -199,6 +200,20 @@ def newton_predict(
     n_jobs: int = 1,
     progress: _Report | None = None,
 ) -> tuple[_Floats, _Floats, _Floats, dict[str, int]]: ...
+def newton_leave_one_out(
+    X: Any,
+    targets: _Floats,
+    weights: _Floats | None,
+    loss: SmoothLoss,
+    penalties: _Floats,
+    *,
+    intercept: float | str | None = None,
+    class_weights: tuple[_Codes, _Floats] | None = None,
+    epsilon: float = 1e-3,
+    tol: float = 1e-8,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> tuple[_Floats, _Floats, NDArray[np.uint8], _Floats, _Floats, _Floats, dict[str, int]]: ...
 def newton_fit(
     X: Any,
     targets: _Floats,

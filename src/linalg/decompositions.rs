@@ -5,8 +5,9 @@
 use faer::Side;
 use faer::linalg::solvers::{Llt, Solve};
 
-use super::Mat;
 use super::background::in_background;
+use super::dense::solve_lower;
+use super::{Mat, MatRef};
 use crate::runtime::memory;
 use crate::{Monitor, Result};
 
@@ -91,6 +92,7 @@ pub(crate) fn thin_qr(a: Mat<f64>, monitor: &Monitor) -> Result<(Mat<f64>, Mat<f
 }
 
 /// A Cholesky factorisation.
+#[derive(Debug)]
 pub(crate) struct Cholesky(Llt<f64>);
 
 impl Cholesky {
@@ -131,6 +133,16 @@ impl Cholesky {
             _ => true,
         };
         Ok(exceeds.then_some(factor))
+    }
+
+    /// The factor L of A = LLᵀ; what is above its diagonal is not defined.
+    pub(crate) fn lower(&self) -> MatRef<'_, f64> {
+        self.0.L()
+    }
+
+    /// B ← L⁻¹B for the factor L of A = LLᵀ.
+    pub(crate) fn solve_lower(&self, b: &mut Mat<f64>) {
+        solve_lower(self.0.L(), b.as_mut());
     }
 
     /// B ← A⁻¹B.

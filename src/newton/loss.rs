@@ -65,6 +65,28 @@ impl Loss {
             Self::SquaredHinge | Self::SquaredEpsilonInsensitive { .. } => None,
         }
     }
+
+    /// How far a predictor is from where the second derivative jumps; infinity if it does not.
+    pub(crate) fn jump_distance(self, y: f64, z: f64) -> f64 {
+        match self {
+            Self::Logistic | Self::Tweedie { .. } | Self::HalfSquared => f64::INFINITY,
+            Self::SquaredHinge => (1.0 - y * z).abs(),
+            Self::SquaredEpsilonInsensitive { epsilon } => ((y - z).abs() - epsilon).abs(),
+        }
+    }
+
+    /// Whether the sign of a predictor is a class.
+    pub(crate) fn decides_by_sign(self) -> bool {
+        matches!(self, Self::Logistic | Self::SquaredHinge)
+    }
+
+    /// Whether predictors have the unit of targets.
+    pub(crate) fn has_unit_of_targets(self) -> bool {
+        matches!(
+            self,
+            Self::HalfSquared | Self::SquaredEpsilonInsensitive { .. }
+        )
+    }
 }
 
 /// One loss, known at compile time.

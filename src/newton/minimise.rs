@@ -10,7 +10,8 @@
 //! of the step, the step was too long, and is shortened to where the secant of the derivative is zero.
 
 use super::coordinates::Coordinates;
-use super::inverse_hessian::{InverseHessian, dot};
+use super::factor::{Factor, dot};
+use super::inverse_hessian::InverseHessian;
 use super::passes::{Column, Derivatives, Passes, Sum};
 use crate::linalg::Mat;
 use crate::{Monitor, Result};
@@ -105,7 +106,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The gradient, from that of the losses in shared parameters.
-    fn gradient(&self, shared: &[f64]) -> Vec<f64> {
+    pub(super) fn gradient(&self, shared: &[f64]) -> Vec<f64> {
         let mut gradient = self.coordinates.gradient(shared);
         for (j, (gradient, own)) in gradient.iter_mut().zip(&self.own).enumerate() {
             if self.coordinates.is_penalised(j) {
@@ -138,15 +139,22 @@ impl<'a> Problem<'a> {
         let hessian = self
             .coordinates
             .hessian(losses.hessian.as_ref(), self.penalty);
-        self.inverse = InverseHessian::new(&hessian, self.penalty, monitor)?;
-        let gradient = self.gradient(&losses.gradient);
+        let factor = Factor::new(&hessian, self.penalty, monitor)?;
+        self.start(factor, &losses.gradient, tolerance);
+        Ok(())
+    }
+
+    /// Takes a step with a factored Hessian, from the gradient of the losses in shared parameters at
+    /// the current ones.
+    pub(super) fn start(&mut self, factor: Option<Factor>, losses: &[f64], tolerance: f64) {
+        self.inverse = factor.map(InverseHessian::new);
+        let gradient = self.gradient(losses);
         let relative_gradient = self.relative_gradient(&gradient);
         self.since_hessian = (relative_gradient, 0);
         self.take_step(gradient, relative_gradient);
         if relative_gradient <= tolerance && self.state == State::Active {
             self.end_before_step(relative_gradient);
         }
-        Ok(())
     }
 
     /// Takes a step, if there is an inverse Hessian.
@@ -203,7 +211,7 @@ impl<'a> Problem<'a> {
 
     /// Looks at the gradient of the losses at the end of the step, and takes the next one unless it
     /// needs a new Hessian.
-    fn advance(&mut self, shared: &[f64], tolerance: f64, n_free_passes: f64) {
+    pub(super) fn advance(&mut self, shared: &[f64], tolerance: f64, n_free_passes: f64) {
         let Some(mut step) = self.step.take() else {
             return;
         };
@@ -244,7 +252,7 @@ impl<'a> Problem<'a> {
 }
 
 /// The passes that cost one problem among `n_problems` as much as a new Hessian does, and two more.
-fn free_passes(width: usize, n_problems: usize) -> f64 {
+pub(super) fn free_passes(width: usize, n_problems: usize) -> f64 {
     let reading = READING / n_problems as f64;
     2.0 + (reading + HESSIAN * width as f64) / (reading + GRADIENT)
 }

@@ -34,15 +34,21 @@
 //! | `coordinates` | parameters of a training set and shared parameters |
 //! | `design` | rows in blocks, centred, with a constant column |
 //! | `passes` | gradients and Hessians of many problems in one pass over the rows |
+//! | `factor` | factors of Hessians, and of Hessians without one row |
 //! | `inverse_hessian` | a factored Hessian and the updates since it was computed |
 //! | `minimise` | steps of many problems side by side |
 //! | `solve` | the fit to all rows, then all folds, for every penalty |
+//! | `leave_one_out` | one step for each row, with a bound on its error; more where it is too large |
+//! | `certificate` | bounds on the error of steps |
 
 #![allow(clippy::doc_markdown)] // formulas are not code
 
+mod certificate;
 mod coordinates;
 mod design;
+mod factor;
 mod inverse_hessian;
+mod leave_one_out;
 mod loss;
 mod minimise;
 mod passes;
@@ -50,6 +56,7 @@ mod samples;
 mod solve;
 
 pub use coordinates::Intercept;
+pub use leave_one_out::{LeaveOneOut, RowStatus, leave_one_out};
 pub use loss::Loss;
 pub use samples::ClassWeights;
 pub use solve::{Family, Solutions, fit, solve};

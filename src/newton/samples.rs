@@ -171,6 +171,39 @@ impl<'a> Samples<'a> {
         products.sum::<f64>() / weights.iter().sum::<f64>()
     }
 
+    /// The weighted standard deviation of the targets of an output; 1 if they do not differ.
+    pub(crate) fn deviation(&self, output: usize) -> f64 {
+        let mean = self.mean(output);
+        let mut weights = vec![0.0; self.n_rows()];
+        self.training_weights(None, output, 0..self.n_rows(), &mut weights);
+        let squares = weights.iter().zip(self.targets(output));
+        let total: f64 = squares.map(|(w, y)| w * (y - mean).powi(2)).sum();
+        let deviation = (total / weights.iter().sum::<f64>()).sqrt();
+        if deviation > 0.0 { deviation } else { 1.0 }
+    }
+
+    /// The number of classes that have weights; 0 if classes have none.
+    pub(crate) fn n_classes(&self) -> usize {
+        self.class_weights.map_or(0, |own| own.factors.dim().2)
+    }
+
+    /// The factor of a class, of which there must be weights.
+    pub(crate) fn class_factor(&self, set: TrainingSet, output: usize, class: usize) -> f64 {
+        self.class_weights
+            .map_or(1.0, |own| own.factors[(line(set), output, class)])
+    }
+
+    /// The class of a row, if classes have weights.
+    pub(crate) fn class_of(&self, row: usize) -> Option<usize> {
+        self.class_weights.map(|own| own.codes[row] as usize)
+    }
+
+    /// The rows of a class.
+    pub(crate) fn rows_of_class(&self, class: usize) -> Vec<usize> {
+        let is_own = |row: &usize| self.class_of(*row) == Some(class);
+        (0..self.n_rows()).filter(is_own).collect()
+    }
+
     /// The weights of `rows` in a training set, 0 where it does not contain them.
     pub(crate) fn training_weights(
         &self,

@@ -59,14 +59,11 @@ pub fn solve(
 ) -> Result<Solutions> {
     let solver = Solver::new(family, data, targets, folds, tolerance, monitor)?;
     solver.check(penalties)?;
-    // From strong to weak: each fit to all rows starts from the one before.
-    let mut order: Vec<usize> = (0..penalties.nrows()).collect();
-    order.sort_by(|&a, &b| penalties[(b, 0)].total_cmp(&penalties[(a, 0)]));
     let mut start = solver.constants();
     let mut found = Vec::new();
     found.resize_with(penalties.nrows(), Vec::new);
     monitor.expect(penalties.len() as u64);
-    for candidate in order {
+    for candidate in from_strong_to_weak(penalties) {
         let row = penalties.row(candidate);
         let penalties = row.to_vec();
         if folds.n_splits() > 1 {
@@ -83,6 +80,13 @@ pub fn solve(
         monitor.advance(penalties.len() as u64)?;
     }
     solver.collect(&found, monitor)
+}
+
+/// Candidates in the order in which each fit to all rows starts from the one before.
+pub(super) fn from_strong_to_weak(penalties: ArrayView2<'_, f64>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..penalties.nrows()).collect();
+    order.sort_by(|&a, &b| penalties[(b, 0)].total_cmp(&penalties[(a, 0)]));
+    order
 }
 
 /// The fit to all rows of each candidate: coefficients (candidate × output × feature, the intercept
@@ -117,13 +121,13 @@ pub fn fit(
 
 /// The solution of one problem.
 #[derive(Clone, Debug)]
-struct Solution {
+pub(super) struct Solution {
     /// Parameters of the training set.
-    own: Vec<f64>,
+    pub(super) own: Vec<f64>,
     /// Shared parameters.
-    shared: Vec<f64>,
+    pub(super) shared: Vec<f64>,
     /// NaN if it is none.
-    relative_gradient: f64,
+    pub(super) relative_gradient: f64,
 }
 
 impl Solution {
@@ -139,8 +143,8 @@ impl Solution {
     }
 }
 
-struct Solver<'a> {
-    passes: Passes<'a>,
+pub(super) struct Solver<'a> {
+    pub(super) passes: Passes<'a>,
     folds: &'a dyn Resampling,
     /// Of all rows, then of each fold; or one for all if there is no scaling.
     coordinates: Vec<Coordinates>,
@@ -148,11 +152,11 @@ struct Solver<'a> {
     magnitudes: Vec<Vec<f64>>,
     /// The constant predictor of each output.
     constants: Vec<f64>,
-    tolerance: f64,
+    pub(super) tolerance: f64,
 }
 
 impl<'a> Solver<'a> {
-    fn new(
+    pub(super) fn new(
         family: &Family<'a>,
         data: &Dataset<'a>,
         targets: ArrayView2<'_, f64>,
@@ -192,7 +196,7 @@ impl<'a> Solver<'a> {
         })
     }
 
-    fn check(&self, penalties: ArrayView2<'_, f64>) -> Result<()> {
+    pub(super) fn check(&self, penalties: ArrayView2<'_, f64>) -> Result<()> {
         let (expected, found) = (self.folds.n_splits() + 1, penalties.ncols());
         if expected != found {
             return Err(Error::Shape {
@@ -215,13 +219,13 @@ impl<'a> Solver<'a> {
         self.passes.samples.n_outputs()
     }
 
-    fn coordinates(&self, column: Column) -> &Coordinates {
+    pub(super) fn coordinates(&self, column: Column) -> &Coordinates {
         let line = super::samples::line(column.set).min(self.coordinates.len() - 1);
         &self.coordinates[line]
     }
 
     /// Shared parameters of the constant predictors.
-    fn constants(&self) -> Vec<Vec<f64>> {
+    pub(super) fn constants(&self) -> Vec<Vec<f64>> {
         let width = self.passes.design.n_columns();
         let shared = |&constant: &f64| {
             let mut shared = vec![0.0; width];
@@ -231,7 +235,7 @@ impl<'a> Solver<'a> {
         self.constants.iter().map(shared).collect()
     }
 
-    fn problem(&self, column: Column, penalties: &[f64], shared: &[f64]) -> Problem<'_> {
+    pub(super) fn problem(&self, column: Column, penalties: &[f64], shared: &[f64]) -> Problem<'_> {
         Problem::new(
             column,
             self.coordinates(column),
@@ -242,7 +246,7 @@ impl<'a> Solver<'a> {
     }
 
     /// The fit to all rows, of each output.
-    fn fit(
+    pub(super) fn fit(
         &self,
         penalties: &[f64],
         start: &[Vec<f64>],
@@ -328,7 +332,7 @@ impl<'a> Solver<'a> {
     }
 
     /// Derivatives of all losses at the fits to all rows, of each output.
-    fn totals(&self, full: &[Solution], monitor: &Monitor) -> Result<Vec<Derivatives>> {
+    pub(super) fn totals(&self, full: &[Solution], monitor: &Monitor) -> Result<Vec<Derivatives>> {
         let sums: Vec<Sum<'_>> = full
             .iter()
             .enumerate()

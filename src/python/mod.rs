@@ -10,6 +10,7 @@ mod incremental;
 mod learners;
 mod libsvm;
 mod newton;
+mod newton_leave_one_out;
 mod run;
 mod scaling;
 mod svm;
@@ -41,6 +42,8 @@ mod _core {
     use super::libsvm::{LibsvmReader, convert_libsvm, dump_libsvm, load_libsvm};
     #[pymodule_export]
     use super::newton::{PySmoothLoss, newton_fit, newton_predict};
+    #[pymodule_export]
+    use super::newton_leave_one_out::newton_leave_one_out;
     #[pymodule_export]
     use super::scaling::training_moments;
     #[pymodule_export]

@@ -148,7 +148,10 @@ pub(super) fn newton_predict<'py>(
 }
 
 /// Rows and weights.
-fn dataset<'a>(rows: &'a RowsArg<'_>, weights: &'a Weights<'_>) -> PyResult<Dataset<'a>> {
+pub(super) fn dataset<'a>(
+    rows: &'a RowsArg<'_>,
+    weights: &'a Weights<'_>,
+) -> PyResult<Dataset<'a>> {
     let data = Dataset::new(rows.rows()?);
     Ok(match weights {
         None => data,
