@@ -43,6 +43,7 @@ pub mod engine;
 mod error;
 pub mod folds;
 pub mod learners;
+mod least_squares;
 pub mod libsvm;
 mod linalg;
 pub mod merge;

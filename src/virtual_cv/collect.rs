@@ -1,10 +1,10 @@
 //! Consumers of held-out predictions: an array of all, or running sums of squared errors.
 
+use crate::least_squares::WeightedTargets;
 use std::ops::Range;
 
 use ndarray::Array2;
 
-use super::problem::WeightedTargets;
 use crate::linalg::{Mat, MatRef};
 use crate::{Error, Monitor, Resampling, Result};
 

@@ -1,10 +1,11 @@
 //! Leverages and leave-one-out residuals, from which Cook's distances, PRESS and GCV follow.
 
+use super::ridge_path::RidgePath;
+use crate::least_squares::LinearProblem;
 use ndarray::{Array1, Array2};
 
 use super::eliminate::{GROUP_ROWS, Hat};
 use super::primal::Primal;
-use super::problem::{LinearProblem, RidgePath};
 use crate::data::Layout;
 use crate::linalg::Mat;
 use crate::{Error, Folds, Monitor, Result};

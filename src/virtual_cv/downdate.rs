@@ -6,11 +6,9 @@
 //! left.
 
 use super::eliminate::MIN_PIVOT;
-use super::held_out::{HeldOut, training_rows};
-use super::moments::{PANEL_ROWS, par_sum};
 use super::primal::Primal;
-use super::refit::Fitted;
 use crate::data::Layout;
+use crate::least_squares::{Fitted, HeldOut, PANEL_ROWS, par_sum, training_rows};
 use crate::linalg::{self, Cholesky, Mat};
 use crate::runtime::memory;
 use crate::{Monitor, Resampling, Result};

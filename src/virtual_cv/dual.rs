@@ -6,11 +6,11 @@
 //! needed for any λ. An intercept is the direction √w, along which C is zero: Q spans its orthogonal
 //! complement, which also centres K.
 
+use super::ridge_path::RidgePath;
+use crate::least_squares::{AffineFrame, LinearProblem, WeightedTargets, is_sparse};
 use rayon::prelude::*;
 
 use super::eliminate::Hat;
-use super::moments::{AffineFrame, is_sparse};
-use super::problem::{LinearProblem, RidgePath, WeightedTargets};
 use crate::data::{Layout, Row};
 use crate::linalg::{self, BandFactor, BandForm, Mat, MatMut, MatRef, TILE_COLUMNS, par_tiles};
 use crate::{Monitor, Result};

@@ -12,11 +12,10 @@
 //! C_DD⁻¹ c_D: that is E = εI − AGAᵀ and e = ε·y − Aθ with ε = 0, A = Q, G = −(B + λI)⁻¹ and
 //! θ = GQᵀy. So one implementation serves both.
 
+use crate::least_squares::{HeldOut, WeightedTargets, n_removed};
 use std::ops::Range;
 
 use super::collect::{Collector, par_folds};
-use super::held_out::{HeldOut, n_removed};
-use super::problem::WeightedTargets;
 use crate::linalg::{self, Cholesky, Mat, MatMut, MatRef};
 use crate::{Monitor, Resampling, Result};
 

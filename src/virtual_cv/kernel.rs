@@ -3,9 +3,8 @@
 use super::collect::{Collector, par_each};
 use super::dual::{self, Dual};
 use super::eliminate::eliminate_all;
-use super::held_out::training_rows;
-use super::problem::{NormalizedTargets, WeightedTargets};
 use crate::data::{Dataset, Dense, Layout, Rows};
+use crate::least_squares::{NormalizedTargets, WeightedTargets, training_rows};
 use crate::linalg::{self, Cholesky, Mat};
 use crate::runtime::memory;
 use crate::{Error, Monitor, Resampling, Result};

@@ -2,12 +2,11 @@
 
 use super::collect::{Collector, par_each};
 use super::eliminate::{eliminate, eliminate_all};
-use super::held_out::{n_removed, training_rows};
 use super::per_fold::PerFold;
 use super::primal::Primal;
-use super::problem::{LinearProblem, RidgePath};
-use super::refit::Fitted;
+use super::ridge_path::RidgePath;
 use crate::data::Layout;
+use crate::least_squares::{Fitted, LinearProblem, n_removed, training_rows};
 use crate::runtime::memory;
 use crate::scaling::FoldScaling;
 use crate::{Monitor, Resampling, Result};

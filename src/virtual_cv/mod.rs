@@ -61,29 +61,28 @@ mod diagnostics;
 mod downdate;
 mod dual;
 mod eliminate;
-mod held_out;
 mod kernel;
 mod linear;
 mod model;
-mod moments;
 mod per_fold;
 mod primal;
-mod problem;
 mod refit;
+mod ridge_path;
 mod spectrum;
 
 pub use collect::{MeanSquaredErrors, Undetermined};
 pub use diagnostics::Diagnostics;
 pub use model::{Cutoff, Family, KernelRidge, LinearModel, Model};
 
+use crate::least_squares::{LinearProblem, NormalizedTargets};
 use ndarray::{Array3, Array4, Axis};
+use ridge_path::RidgePath;
 
 use crate::data::{Dataset, with_layout};
 use crate::runtime::memory;
 use crate::{Cost, Engine, Error, Monitor, OutOfFold, Resampling, Result};
 use collect::{Collector, MseAccumulator, Predictions};
 use kernel::KernelProblem;
-use problem::{LinearProblem, NormalizedTargets, RidgePath};
 
 /// The engine of virtual k-fold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

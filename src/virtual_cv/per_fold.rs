@@ -12,12 +12,10 @@
 //! **Cost.** O(n·p²) for the moments, O(p³) per fold.
 
 use super::eliminate::MIN_PIVOT;
-use super::held_out::{HeldOut, training_rows};
-use super::moments::Moments;
-use super::problem::{LinearProblem, RidgePath};
-use super::refit::{Fitted, is_constant};
+use super::ridge_path::RidgePath;
 use super::spectrum::Spectrum;
 use crate::data::Layout;
+use crate::least_squares::{Fitted, HeldOut, LinearProblem, Moments, is_constant, training_rows};
 use crate::linalg::{self, Cholesky, Mat};
 use crate::runtime::memory;
 use crate::scaling::FoldScaling;

@@ -2,11 +2,13 @@
 
 use super::eliminate::Hat;
 use super::model::Cutoff;
-use super::moments::{AffineFrame, Moments, PANEL_ROWS, RowPanel, is_sparse};
-use super::problem::{LinearProblem, RidgePath, WeightedTargets};
-use super::refit::{Fitted, ROUNDING};
+use super::ridge_path::RidgePath;
 use super::spectrum::Spectrum;
 use crate::data::{Layout, Row};
+use crate::least_squares::{
+    AffineFrame, Fitted, LinearProblem, Moments, PANEL_ROWS, ROUNDING, RowPanel, WeightedTargets,
+    is_sparse,
+};
 use crate::linalg::{self, Mat, MatMut, MatRef};
 use crate::scaling::FoldScaling;
 use crate::{Monitor, Resampling, Result};

@@ -8,22 +8,12 @@
 //!
 //! **Cost.** O(n·p²) per fold.
 
-use super::moments::{AffineFrame, PANEL_ROWS, RowPanel};
-use super::problem::{LinearProblem, RidgePath};
+use super::ridge_path::RidgePath;
 use super::spectrum::Spectrum;
 use crate::data::{Layout, Row};
+use crate::least_squares::{AffineFrame, Fitted, LinearProblem, ROUNDING};
 use crate::linalg::{self, Mat};
 use crate::{Error, Monitor, Result};
-
-/// A centred column no larger than this fraction of its mean is constant to rounding.
-pub(super) const ROUNDING: f64 = 8.0 * f64::EPSILON;
-
-/// The coefficients of a fitted fold, in the units of the rows.
-pub(super) struct Fitted {
-    frame: AffineFrame,
-    /// One column per λ and output, the prediction at the shift last.
-    coefficients: Mat<f64>,
-}
 
 impl<R: Layout> LinearProblem<'_, R> {
     /// Fits the training rows of fold `fold`, which may repeat, for every λ.
@@ -148,47 +138,4 @@ impl<R: Layout> LinearProblem<'_, R> {
         }
         mean
     }
-}
-
-impl Fitted {
-    /// From coefficients for x − shift, and the prediction at the shift.
-    pub(super) fn new(shift: Vec<f64>, coefficients: Mat<f64>) -> Self {
-        Self {
-            frame: AffineFrame::shifted(shift),
-            coefficients,
-        }
-    }
-
-    /// Predictions of `rows`: one column per row.
-    pub(super) fn predict<R: Layout>(&self, data: &R, rows: &[usize]) -> Mat<f64> {
-        let p = data.n_features();
-        let beta = self.coefficients.get(..p, ..);
-        let mut out = Mat::from_fn(beta.ncols(), rows.len(), |c, _| self.coefficients[(p, c)]);
-        let mut panel = RowPanel::new(p);
-        let mut start = 0;
-        for rows in rows.chunks(PANEL_ROWS) {
-            let x = panel.columns(rows, |row, out| self.frame.write(data.row(row), 1.0, out));
-            let columns = out.get_mut(.., start..start + rows.len());
-            linalg::add_product(columns, beta.transpose(), x);
-            start += rows.len();
-        }
-        out
-    }
-
-    /// Coefficients and intercepts for the rows without a shift.
-    pub(super) fn coefficients(&self) -> Mat<f64> {
-        let mut coefficients = self.coefficients.clone();
-        let p = self.frame.shift.len();
-        for c in 0..coefficients.ncols() {
-            for (j, shift) in self.frame.shift.iter().enumerate() {
-                coefficients[(p, c)] -= shift * self.coefficients[(j, c)];
-            }
-        }
-        coefficients
-    }
-}
-
-/// Returns true if the variance of `n` values with this mean may be rounding error.
-pub(super) fn is_constant(n: f64, mean: f64, variance: f64) -> bool {
-    variance <= n * f64::EPSILON * variance + (n * mean * f64::EPSILON).powi(2)
 }

@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use crate::Resampling;
 
 /// One fold.
-pub(super) struct HeldOut<'a> {
+pub(crate) struct HeldOut<'a> {
     /// The rows that are predicted.
-    pub(super) test: &'a [usize],
+    pub(crate) test: &'a [usize],
     /// D: the rows that are not in the training set, in increasing order.
-    pub(super) removed: Cow<'a, [usize]>,
+    pub(crate) removed: Cow<'a, [usize]>,
     /// Whether some row occurs more than once in the training set.
-    pub(super) has_repeats: bool,
+    pub(crate) has_repeats: bool,
 }
 
 impl<'a> HeldOut<'a> {
-    pub(super) fn new(folds: &'a dyn Resampling, fold: usize) -> Self {
+    pub(crate) fn new(folds: &'a dyn Resampling, fold: usize) -> Self {
         let test = folds.held_out(fold);
         if folds.partition().is_some() {
             return Self {
@@ -42,13 +42,13 @@ impl<'a> HeldOut<'a> {
 }
 
 /// The number of rows that a fold removes; a lower bound if its training set repeats rows.
-pub(super) fn n_removed(folds: &dyn Resampling, fold: usize) -> usize {
+pub(crate) fn n_removed(folds: &dyn Resampling, fold: usize) -> usize {
     let [first, second] = folds.training(fold);
     folds.n_samples().saturating_sub(first.len() + second.len())
 }
 
 /// The training set of a fold.
-pub(super) fn training_rows(folds: &dyn Resampling, fold: usize) -> Cow<'_, [usize]> {
+pub(crate) fn training_rows(folds: &dyn Resampling, fold: usize) -> Cow<'_, [usize]> {
     match folds.training(fold) {
         [rows, []] | [[], rows] => Cow::Borrowed(rows),
         both => Cow::Owned(both.concat()),

@@ -13,7 +13,7 @@ use crate::linalg::{self, Mat, MatRef};
 use crate::{Folds, Monitor, Resampling, Result};
 
 /// Rows that are packed and multiplied at a time.
-pub(super) const PANEL_ROWS: usize = 256;
+pub(crate) const PANEL_ROWS: usize = 256;
 /// Rows below which work is not split between threads. Fixed, so that sums have one order.
 const MIN_SPLIT_ROWS: usize = 16 * PANEL_ROWS;
 /// Features per stored value from which sparse arithmetic is faster than dense.
@@ -26,18 +26,18 @@ const MAX_MEAN_OFFSET: f64 = 10.0;
 
 /// An affine map of the columns: x becomes (x − shift)·scale.
 #[derive(Clone, Debug)]
-pub(super) struct AffineFrame {
-    pub(super) shift: Vec<f64>,
-    pub(super) scale: Vec<f64>,
+pub(crate) struct AffineFrame {
+    pub(crate) shift: Vec<f64>,
+    pub(crate) scale: Vec<f64>,
 }
 
 impl AffineFrame {
-    pub(super) fn identity(n_features: usize) -> Self {
+    pub(crate) fn identity(n_features: usize) -> Self {
         Self::shifted(vec![0.0; n_features])
     }
 
     /// x − shift.
-    pub(super) fn shifted(shift: Vec<f64>) -> Self {
+    pub(crate) fn shifted(shift: Vec<f64>) -> Self {
         Self {
             scale: vec![1.0; shift.len()],
             shift,
@@ -45,7 +45,7 @@ impl AffineFrame {
     }
 
     /// A shift near the mean, from a sample of rows spread over all. Sparse rows are not shifted.
-    pub(super) fn near_mean<R: Layout>(rows: &R) -> Self {
+    pub(crate) fn near_mean<R: Layout>(rows: &R) -> Self {
         let mut frame = Self::identity(rows.n_features());
         if is_sparse(rows) {
             return frame;
@@ -60,12 +60,12 @@ impl AffineFrame {
         frame
     }
 
-    pub(super) fn is_identity(&self) -> bool {
+    pub(crate) fn is_identity(&self) -> bool {
         self.shift.iter().all(|&s| s == 0.0) && self.scale.iter().all(|&s| s == 1.0)
     }
 
     /// Writes (x − shift)·scale of the features from `first` on, as many as `out` holds.
-    pub(super) fn write_from<T: Row>(&self, first: usize, row: T, out: &mut [f64]) {
+    pub(crate) fn write_from<T: Row>(&self, first: usize, row: T, out: &mut [f64]) {
         let columns = self.shift[first..].iter().zip(&self.scale[first..]);
         if row.n_stored() == self.shift.len() {
             let entries = row.entries().skip(first);
@@ -84,7 +84,7 @@ impl AffineFrame {
     }
 
     /// Writes (x − shift)·scale·factor to the start of `out`.
-    pub(super) fn write<T: Row>(&self, row: T, factor: f64, out: &mut [f64]) {
+    pub(crate) fn write<T: Row>(&self, row: T, factor: f64, out: &mut [f64]) {
         let columns = self.shift.iter().zip(&self.scale);
         if row.n_stored() == out.len() {
             for (((_, v), (shift, scale)), out) in row.entries().zip(columns).zip(out) {
@@ -102,18 +102,18 @@ impl AffineFrame {
 }
 
 /// Returns true if arithmetic on the stored values is faster than dense panels.
-pub(super) fn is_sparse<R: Layout>(rows: &R) -> bool {
+pub(crate) fn is_sparse<R: Layout>(rows: &R) -> bool {
     rows.n_stored() * MIN_SPARSITY < rows.n_rows() * rows.n_features()
 }
 
 /// A dense copy of a few rows.
-pub(super) struct RowPanel {
+pub(crate) struct RowPanel {
     values: Vec<f64>,
     width: usize,
 }
 
 impl RowPanel {
-    pub(super) fn new(width: usize) -> Self {
+    pub(crate) fn new(width: usize) -> Self {
         Self {
             values: vec![0.0; width * PANEL_ROWS],
             width,
@@ -121,7 +121,7 @@ impl RowPanel {
     }
 
     /// Writes each of `rows` and returns them as columns: width × |rows|.
-    pub(super) fn columns(
+    pub(crate) fn columns(
         &mut self,
         rows: &[usize],
         mut write: impl FnMut(usize, &mut [f64]),
@@ -135,21 +135,21 @@ impl RowPanel {
 }
 
 /// Second moments of all rows and, if stored, of each fold.
-pub(super) struct Moments {
-    pub(super) frame: AffineFrame,
-    pub(super) all: Mat<f64>,
-    pub(super) folds: Vec<Mat<f64>>,
+pub(crate) struct Moments {
+    pub(crate) frame: AffineFrame,
+    pub(crate) all: Mat<f64>,
+    pub(crate) folds: Vec<Mat<f64>>,
 }
 
 impl Moments {
     /// Mean − shift of column `j`, in the frame's units.
-    pub(super) fn mean_offset(&self, j: usize) -> f64 {
+    pub(crate) fn mean_offset(&self, j: usize) -> f64 {
         let last = self.all.nrows() - 1;
         self.all[(last, j)] / self.all[(last, last)]
     }
 
     /// Σ w.
-    pub(super) fn weight(&self) -> f64 {
+    pub(crate) fn weight(&self) -> f64 {
         let last = self.all.nrows() - 1;
         self.all[(last, last)]
     }
@@ -168,7 +168,7 @@ impl Moments {
 
 impl<R: Layout> LinearProblem<'_, R> {
     /// [`LinearProblem::moments`] of all rows.
-    pub(super) fn moments_of_all(
+    pub(crate) fn moments_of_all(
         &self,
         is_centred: bool,
         folds: &dyn Resampling,
@@ -180,7 +180,7 @@ impl<R: Layout> LinearProblem<'_, R> {
 
     /// Moments of `rows`, and of the folds if they are a partition of these, in a frame in which they
     /// can be centred; `None` if the columns have no common scale.
-    pub(super) fn moments(
+    pub(crate) fn moments(
         &self,
         is_centred: bool,
         rows: &[usize],
@@ -252,7 +252,7 @@ impl<R: Layout> LinearProblem<'_, R> {
 
     /// A power of two that brings the largest value of `rows` near 1, or 1 if no square overflows or
     /// underflows; and the largest value of every column. `None` if other columns would underflow.
-    pub(super) fn unit(&self, frame: &AffineFrame, rows: &[usize]) -> Option<(f64, Vec<f64>)> {
+    pub(crate) fn unit(&self, frame: &AffineFrame, rows: &[usize]) -> Option<(f64, Vec<f64>)> {
         let mut values = vec![0.0; frame.shift.len()];
         let mut sizes = values.clone();
         for &row in rows {
@@ -278,7 +278,7 @@ impl<R: Layout> LinearProblem<'_, R> {
     }
 
     /// p + q + 1: the length of a.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.rows.n_features() + self.targets.n_outputs + 1
     }
 
@@ -294,7 +294,7 @@ impl<R: Layout> LinearProblem<'_, R> {
     }
 
     /// Σ w·aaᵀ over `rows`, lower triangle.
-    pub(super) fn second_moments(
+    pub(crate) fn second_moments(
         &self,
         frame: &AffineFrame,
         rows: &[usize],
@@ -341,7 +341,7 @@ impl<R: Layout> LinearProblem<'_, R> {
 }
 
 /// The sum of what `leaf` adds for blocks of `rows`, in an order independent of the threads.
-pub(super) fn par_sum(
+pub(crate) fn par_sum(
     rows: &[usize],
     width: usize,
     monitor: &Monitor,
