@@ -31,6 +31,7 @@
 //! | [`merge`] | k-fold of mergeable models: every row is learnt about once |
 //! | [`newton`] | logistic regression and other smooth convex losses: Newton's method for all folds side by side |
 //! | [`refit`] | the standard method: one training per fold |
+//! | [`path`] | lasso and elastic net: all folds from one Gram matrix |
 //! | [`scaling`] | affine scalers of the columns, fitted to every training set |
 //! | [`svm`] | support vector machines, cross-validated by alpha seeding |
 //! | [`virtual_cv`] | least squares, ridge and kernel ridge: all folds from one factorisation |
@@ -48,6 +49,7 @@ pub mod libsvm;
 mod linalg;
 pub mod merge;
 pub mod newton;
+pub mod path;
 pub mod refit;
 pub mod runtime;
 pub mod scaling;

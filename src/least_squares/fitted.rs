@@ -1,7 +1,7 @@
 //! Fitted linear models of one fold.
 
-use super::moments::{AffineFrame, PANEL_ROWS, RowPanel};
-use crate::data::Layout;
+use super::moments::{AffineFrame, PANEL_ROWS, RowPanel, is_sparse};
+use crate::data::{Layout, Row};
 use crate::linalg::{self, Mat};
 
 /// A centred column no larger than this fraction of its mean is constant to rounding.
@@ -23,11 +23,25 @@ impl Fitted {
         }
     }
 
+    /// Number of models: one per λ and output.
+    pub(crate) fn n_models(&self) -> usize {
+        self.coefficients.ncols()
+    }
+
+    /// The coefficient of feature `j`, or the prediction at the shift as that of the last.
+    pub(crate) fn at_shift(&self, j: usize, model: usize) -> f64 {
+        self.coefficients[(j, model)]
+    }
+
     /// Predictions of `rows`: one column per row.
     pub(crate) fn predict<R: Layout>(&self, data: &R, rows: &[usize]) -> Mat<f64> {
         let p = data.n_features();
         let beta = self.coefficients.get(..p, ..);
         let mut out = Mat::from_fn(beta.ncols(), rows.len(), |c, _| self.coefficients[(p, c)]);
+        if is_sparse(data) && self.frame.is_identity() {
+            self.add_sparse(data, rows, &mut out);
+            return out;
+        }
         let mut panel = RowPanel::new(p);
         let mut start = 0;
         for rows in rows.chunks(PANEL_ROWS) {
@@ -37,6 +51,17 @@ impl Fitted {
             start += rows.len();
         }
         out
+    }
+
+    /// Adds xᵀβ of sparse rows, entry by entry.
+    fn add_sparse<R: Layout>(&self, data: &R, rows: &[usize], out: &mut Mat<f64>) {
+        for (i, &row) in rows.iter().enumerate() {
+            for (j, v) in data.row(row).entries() {
+                for c in 0..self.n_models() {
+                    out[(c, i)] += v * self.coefficients[(j, c)];
+                }
+            }
+        }
     }
 
     /// Coefficients and intercepts for the rows without a shift.

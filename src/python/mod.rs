@@ -11,6 +11,7 @@ mod learners;
 mod libsvm;
 mod newton;
 mod newton_leave_one_out;
+mod path;
 mod run;
 mod scaling;
 mod svm;
@@ -44,6 +45,8 @@ mod _core {
     use super::newton::{PySmoothLoss, newton_fit, newton_predict};
     #[pymodule_export]
     use super::newton_leave_one_out::newton_leave_one_out;
+    #[pymodule_export]
+    use super::path::{PyElasticNetPath, path_cv};
     #[pymodule_export]
     use super::scaling::training_moments;
     #[pymodule_export]

@@ -51,7 +51,7 @@ impl PyLeastSquares {
     }
 }
 
-type Weights<'py> = Option<PyReadonlyArray1<'py, f64>>;
+pub(super) type Weights<'py> = Option<PyReadonlyArray1<'py, f64>>;
 /// Mean squared errors, their standard errors and sums of squared errors, each λ × output.
 type ErrorArrays<'py> = (
     Bound<'py, PyArray2<f64>>,
@@ -66,7 +66,7 @@ type DiagnosticArrays<'py> = (
 );
 
 /// The core's view of rows, targets and weights.
-fn dataset<'a>(
+pub(super) fn dataset<'a>(
     rows: Rows<'a>,
     y: &'a PyReadonlyArray2<'_, f64>,
     weights: &'a Weights<'_>,

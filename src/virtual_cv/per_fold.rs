@@ -15,14 +15,15 @@ use super::eliminate::MIN_PIVOT;
 use super::ridge_path::RidgePath;
 use super::spectrum::Spectrum;
 use crate::data::Layout;
-use crate::least_squares::{Fitted, HeldOut, LinearProblem, Moments, is_constant, training_rows};
+use crate::least_squares::{
+    Fitted, HeldOut, LinearProblem, MIN_KEPT_FRACTION, Moments, NormalEquations, is_constant,
+    training_rows,
+};
 use crate::linalg::{self, Cholesky, Mat};
 use crate::runtime::memory;
 use crate::scaling::FoldScaling;
 use crate::{Monitor, Resampling, Result};
 
-/// The smallest fraction of a column's sum of squares that may be left without the fold.
-const MIN_KEPT_FRACTION: f64 = 1e-4;
 /// The number of λ from which one eigendecomposition is faster than one factorisation each.
 const MIN_EIGEN_ALPHAS: usize = 8;
 
@@ -110,62 +111,32 @@ impl<'a, R: Layout> PerFold<'a, R> {
             self.problem.rows.n_features(),
             self.problem.targets.n_outputs,
         );
-        let (frame, last) = (&self.moments.frame, p + q);
-        let weight = train[(last, last)];
-        if weight == 0.0 {
-            return Ok(None);
-        }
+        let frame = &self.moments.frame;
         let scaling = self.scaling.map(|scaling| scaling.fold(fold));
-        // Centre and factor are in the frame's units: x − shift, times a power of two.
-        let mean = |j: usize| train[(last, j)] / weight;
-        let centre: Vec<f64> = (0..p)
-            .map(|j| {
-                if path.fit_intercept {
-                    mean(j)
-                } else {
-                    (scaling.map_or(0.0, |s| s.shift(j)) - frame.shift[j]) * frame.scale[j]
-                }
-            })
-            .collect();
-        let factor: Vec<f64> = (0..p)
-            .map(|j| scaling.map_or(1.0, |s| s.scale[j]) / frame.scale[j])
-            .collect();
-        let target_mean: Vec<f64> = (0..q)
-            .map(|o| f64::from(path.fit_intercept) * mean(p + o))
-            .collect();
-        let about_centre = |i: usize, j: usize| {
-            train[(i.max(j), i.min(j))]
-                - centre[i] * train[(last, j)]
-                - centre[j] * train[(last, i)]
-                + weight * centre[i] * centre[j]
+        let Some(normal) = NormalEquations::new(train, frame, scaling, path.fit_intercept) else {
+            return Ok(None);
         };
         // A column that is constant to rounding needs no digits.
         let is_safe = |j: usize| {
-            let (unit, square) = (frame.scale[j], train[(j, j)] / weight);
-            let raw_mean = mean(j) / unit + frame.shift[j];
-            about_centre(j, j) >= MIN_KEPT_FRACTION * train[(j, j)]
-                || is_constant(n_train as f64, raw_mean, square / unit / unit)
+            let (unit, square) = (frame.scale[j], normal.square(j) / normal.weight);
+            let raw_mean = normal.mean(j) / unit + frame.shift[j];
+            normal.has_digits(j) || is_constant(n_train as f64, raw_mean, square / unit / unit)
         };
         if !(0..p).all(is_safe) {
             return Ok(None);
         }
-        let gram = Mat::from_fn(p, p, |i, j| about_centre(i, j) * factor[i] * factor[j]);
-        let products = Mat::from_fn(p, q, |i, o| {
-            let about = train[(p + o, i)]
-                - centre[i] * train[(last, p + o)]
-                - target_mean[o] * (train[(last, i)] - weight * centre[i]);
-            about * factor[i]
-        });
+        let gram = Mat::from_fn(p, p, |i, j| normal.gram(i, j));
+        let products = Mat::from_fn(p, q, |i, o| normal.product(i, o));
         let Some(beta) = solve_path(path, &gram, &products, monitor)? else {
             return Ok(None);
         };
         // β for x − shift in the units of the rows; the last is the prediction at the shift.
         let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
             if j < p {
-                return beta[(j, c)] * factor[j] * frame.scale[j];
+                beta[(j, c)] * normal.factor[j] * frame.scale[j]
+            } else {
+                normal.level(c % q, |j| beta[(j, c)] * normal.factor[j])
             }
-            let at_centre: f64 = (0..p).map(|j| centre[j] * beta[(j, c)] * factor[j]).sum();
-            target_mean[c % q] - at_centre
         });
         Ok(Some(Fitted::new(frame.shift.clone(), coefficients)))
     }

@@ -1,0 +1,521 @@
+//! One fold: its training set, its fits, and what is wanted of its held-out rows.
+
+use super::columns::ColumnQuadratic;
+use super::gram::GramQuadratic;
+use super::solver::{self, Quadratic, Solver};
+use super::training::TrainingColumns;
+use super::{ElasticNetPath, Wanted};
+use crate::data::{Layout, Row};
+use crate::least_squares::{
+    AffineFrame, Fitted, HeldOut, LinearProblem, MIN_KEPT_FRACTION, Moments, NormalEquations,
+    is_sparse, training_rows,
+};
+use crate::linalg::Mat;
+use crate::scaling::{FoldScaling, Scaling};
+use crate::{Error, Monitor, Resampling, Result};
+
+/// The largest number of features for which Gram matrices are formed.
+const MAX_GRAM_FEATURES: usize = 4096;
+/// The same for sparse rows: their columns are cheap to read.
+const MAX_SPARSE_GRAM_FEATURES: usize = 1024;
+/// Features per problem (fold and penalty) up to which a Gram matrix is cheaper than columns.
+const GRAM_FEATURES_PER_PROBLEM: usize = 128;
+/// The number of folds from which a fold starts at the solutions of all rows: most of its supports
+/// are theirs.
+const MIN_STARTING_FOLDS: usize = 20;
+
+/// Elastic nets of all folds, with targets about their means in units of `unit`.
+pub(super) struct FoldProblem<'a, R> {
+    pub(super) linear: LinearProblem<'a, R>,
+    pub(super) path: &'a ElasticNetPath,
+    /// The order in which penalties are solved.
+    pub(super) order: Vec<usize>,
+    pub(super) unit: f64,
+    pub(super) target_means: Vec<f64>,
+    pub(super) folds: &'a dyn Resampling,
+    pub(super) wanted: Wanted,
+    /// Moments of all rows, or of the training rows of a single split; `None` if columns are used.
+    pub(super) moments: Option<Moments>,
+}
+
+/// What is found of one fold, in the units of the targets: penalty × output.
+pub(super) struct FoldFits {
+    pub(super) gaps: Vec<f64>,
+    pub(super) n_iterations: Vec<u32>,
+    /// One per output.
+    pub(super) spreads: Vec<f64>,
+    /// Empty if not wanted.
+    pub(super) errors: Vec<f64>,
+    /// Penalty × output × feature, the intercept last; empty if not wanted.
+    pub(super) coefficients: Vec<f64>,
+}
+
+/// β of the scaled features, one column per penalty and output.
+struct Solutions {
+    beta: Mat<f64>,
+    gaps: Vec<f64>,
+    n_iterations: Vec<u32>,
+    spreads: Vec<f64>,
+}
+
+/// Second moments of a training set in a frame in which they can be centred.
+struct FoldMoments {
+    frame: AffineFrame,
+    train: Mat<f64>,
+    /// Those of the held-out rows, if they were subtracted.
+    held_out: Option<Mat<f64>>,
+    /// Of every feature: whether it is constant on the training rows.
+    is_constant: Vec<bool>,
+}
+
+impl<R: Layout> FoldProblem<'_, R> {
+    pub(super) fn n_features(&self) -> usize {
+        self.linear.rows.n_features()
+    }
+
+    fn n_outputs(&self) -> usize {
+        self.target_means.len()
+    }
+
+    fn is_centred(&self) -> bool {
+        self.path.fit_intercept
+            || self
+                .path
+                .scaling
+                .as_deref()
+                .is_some_and(FoldScaling::has_shift)
+    }
+
+    /// Computes the moments, if they are cheaper than columns.
+    pub(super) fn prepare(&mut self, monitor: &Monitor) -> Result<()> {
+        let (n, p, k) = (
+            self.linear.n_rows(),
+            self.n_features(),
+            self.folds.n_splits(),
+        );
+        let n_problems = k * self.path.penalties.len();
+        let limit = if is_sparse(&self.linear.rows) {
+            MAX_SPARSE_GRAM_FEATURES
+        } else {
+            MAX_GRAM_FEATURES
+        };
+        if p > n || p > limit || p > GRAM_FEATURES_PER_PROBLEM * n_problems {
+            return Ok(());
+        }
+        self.moments = if self.is_single() {
+            let train = training_rows(self.folds, 0);
+            self.linear
+                .moments(self.is_centred(), &train, None, monitor)?
+        } else {
+            self.linear
+                .moments_of_all(self.is_centred(), self.folds, monitor)?
+        };
+        Ok(())
+    }
+
+    /// Whether the moments are those of the training rows of the only split.
+    fn is_single(&self) -> bool {
+        self.folds.n_splits() == 1 && !self.wanted.all_rows
+    }
+
+    /// Whether folds start at the solutions of all rows.
+    pub(super) fn starts_from_all_rows(&self) -> bool {
+        self.folds.n_splits() >= MIN_STARTING_FOLDS
+    }
+
+    /// β and the fits of all rows, if they are wanted or start the others.
+    pub(super) fn all_rows(&self, monitor: &Monitor) -> Result<Option<(Mat<f64>, FoldFits)>> {
+        if !self.wanted.all_rows && !self.starts_from_all_rows() {
+            return Ok(None);
+        }
+        let (solutions, fitted, _) = self.solve(None, None, monitor)?;
+        let coefficients = self.coefficients(&fitted, self.wanted.all_rows);
+        let beta = solutions.beta.clone();
+        Ok(Some((beta, self.fits(solutions, vec![], coefficients))))
+    }
+
+    /// Fits one fold, from `start` if given, and writes predictions to `slot` if they are wanted.
+    pub(super) fn fit(
+        &self,
+        fold: usize,
+        start: Option<&Mat<f64>>,
+        slot: &mut [f64],
+        monitor: &Monitor,
+    ) -> Result<FoldFits> {
+        let test = self.folds.held_out(fold);
+        let (solutions, fitted, moments) = self.solve(Some(fold), start, monitor)?;
+        let mut squares = None;
+        if let (true, Some(moments)) = (self.wanted.errors, &moments) {
+            squares = self.squares_by_moments(moments, &fitted, test, monitor)?;
+        }
+        if self.wanted.predictions || (self.wanted.errors && squares.is_none()) {
+            let predicted = fitted.predict(&self.linear.rows, test);
+            let means = self.target_means.iter().cycle();
+            for (row, own) in slot.chunks_exact_mut(predicted.nrows()).enumerate() {
+                for ((value, mean), c) in own.iter_mut().zip(means.clone()).zip(0..) {
+                    *value = predicted[(c, row)] * self.unit + mean;
+                }
+            }
+            squares = squares.or_else(|| Some(self.squares_by_rows(&predicted, test)));
+        }
+        let mut errors = vec![];
+        if let (true, Some(squares)) = (self.wanted.errors, squares) {
+            let weight: f64 = test.iter().map(|&i| self.linear.targets.weight(i)).sum();
+            errors.extend(
+                squares
+                    .iter()
+                    .map(|square| square / weight * self.unit * self.unit),
+            );
+        }
+        let coefficients = self.coefficients(&fitted, self.wanted.coefficients);
+        Ok(self.fits(solutions, errors, coefficients))
+    }
+
+    /// Puts the results of a fold into the units of the targets.
+    fn fits(&self, solutions: Solutions, errors: Vec<f64>, coefficients: Vec<f64>) -> FoldFits {
+        let square = self.unit * self.unit;
+        FoldFits {
+            gaps: solutions.gaps.iter().map(|gap| gap * square).collect(),
+            n_iterations: solutions.n_iterations,
+            spreads: solutions
+                .spreads
+                .iter()
+                .map(|spread| spread * square)
+                .collect(),
+            errors,
+            coefficients,
+        }
+    }
+
+    /// Penalty × output × feature, the intercept last; nothing if not `wanted`.
+    fn coefficients(&self, fitted: &Fitted, wanted: bool) -> Vec<f64> {
+        if !wanted {
+            return vec![];
+        }
+        let (found, p) = (fitted.coefficients(), self.n_features());
+        let mut coefficients = Vec::with_capacity(found.nrows() * found.ncols());
+        for c in 0..found.ncols() {
+            coefficients.extend((0..p).map(|j| found[(j, c)] * self.unit));
+            let mean = self.target_means[c % self.n_outputs()];
+            coefficients.push(found[(p, c)] * self.unit + mean);
+        }
+        coefficients
+    }
+
+    /// Σ w(y − ŷ)² of the held-out rows as quadratic forms of their moments, for every penalty and
+    /// output; `None` if too few digits would be left.
+    fn squares_by_moments(
+        &self,
+        moments: &FoldMoments,
+        fitted: &Fitted,
+        test: &[usize],
+        monitor: &Monitor,
+    ) -> Result<Option<Vec<f64>>> {
+        let own;
+        let held_out = if let Some(held_out) = &moments.held_out {
+            held_out
+        } else {
+            own = self.linear.second_moments(&moments.frame, test, monitor)?;
+            &own
+        };
+        let (p, q) = (self.n_features(), self.n_outputs());
+        let mut squares = vec![];
+        let mut terms: Vec<(usize, f64)> = vec![];
+        for c in 0..fitted.n_models() {
+            terms.clear();
+            let units = |j: usize| fitted.at_shift(j, c) / moments.frame.scale[j];
+            terms.extend((0..p).map(|j| (j, -units(j))).filter(|term| term.1 != 0.0));
+            terms.push((p + c % q, 1.0));
+            terms.push((p + q, -fitted.at_shift(p, c)));
+            let (mut square, mut largest) = (0.0, 0.0);
+            for (number, &(i, v)) in terms.iter().enumerate() {
+                let others = terms[..number].iter().map(|&(j, u)| u * held_out[(i, j)]);
+                let diagonal = v * held_out[(i, i)];
+                square += v * (2.0 * others.sum::<f64>() + diagonal);
+                largest += v * diagonal;
+            }
+            if square < MIN_KEPT_FRACTION * largest {
+                return Ok(None);
+            }
+            squares.push(square);
+        }
+        Ok(Some(squares))
+    }
+
+    /// Σ w(y − ŷ)² of predicted rows, for every penalty and output.
+    fn squares_by_rows(&self, predicted: &Mat<f64>, test: &[usize]) -> Vec<f64> {
+        let mut squares = vec![0.0; predicted.nrows()];
+        for (i, &row) in test.iter().enumerate() {
+            let (targets, weight) = (
+                self.linear.targets.row(row),
+                self.linear.targets.weight(row),
+            );
+            for (c, square) in squares.iter_mut().enumerate() {
+                *square += weight * (targets[c % targets.len()] - predicted[(c, i)]).powi(2);
+            }
+        }
+        squares
+    }
+
+    /// Solves a fold, or all rows, for every penalty and output; the moments if it was by them.
+    fn solve(
+        &self,
+        fold: Option<usize>,
+        start: Option<&Mat<f64>>,
+        monitor: &Monitor,
+    ) -> Result<(Solutions, Fitted, Option<FoldMoments>)> {
+        let scaling = self.path.scaling.as_deref().map(|scaling| match fold {
+            Some(fold) => scaling.fold(fold),
+            None => scaling.all_rows(),
+        });
+        let undetermined = |reason: &str| Error::Undetermined {
+            fold: fold.unwrap_or_default(),
+            reason: reason.into(),
+        };
+        if scaling.is_some_and(|scaling| !scaling.is_regular()) {
+            return Err(undetermined(
+                "the scaling of its columns is zero or not finite",
+            ));
+        }
+        let train = match fold {
+            Some(fold) => training_rows(self.folds, fold),
+            None => (0..self.linear.n_rows()).collect(),
+        };
+        let weight: f64 = train.iter().map(|&i| self.linear.targets.weight(i)).sum();
+        if weight == 0.0 {
+            return Err(undetermined("its training rows have no weight"));
+        }
+        if let Some(moments) = self.moments_of(fold, &train, scaling, monitor)? {
+            let (solutions, fitted) = self.solve_moments(&moments, scaling, start, monitor)?;
+            return Ok((solutions, fitted, Some(moments)));
+        }
+        let (solutions, fitted) = self.solve_columns(&train, scaling, start, monitor)?;
+        Ok((solutions, fitted, None))
+    }
+
+    /// Moments of a training set with enough digits; `None` if columns have to be used.
+    fn moments_of(
+        &self,
+        fold: Option<usize>,
+        train: &[usize],
+        scaling: Option<Scaling<'_>>,
+        monitor: &Monitor,
+    ) -> Result<Option<FoldMoments>> {
+        let Some(moments) = &self.moments else {
+            return Ok(None);
+        };
+        let (own, held_out) = match fold {
+            Some(fold) if !self.is_single() => self.subtracted(moments, fold, train, monitor)?,
+            _ => (moments.all.clone(), None),
+        };
+        let frame = &moments.frame;
+        let normal = NormalEquations::new(&own, frame, scaling, self.path.fit_intercept);
+        let is_constant = normal.and_then(|normal| {
+            let has_digits = |j: usize| {
+                normal.has_digits(j) && own[(j, j)] >= MIN_KEPT_FRACTION * moments.all[(j, j)]
+            };
+            let is_constant = |j: usize| match (has_digits(j), self.is_single()) {
+                (true, _) => Some(false),
+                // About the mean of the training rows, only constant columns lack digits.
+                (false, true) => Some(true),
+                (false, false) => self.is_constant(j, train).then_some(true),
+            };
+            (0..self.n_features())
+                .map(is_constant)
+                .collect::<Option<Vec<bool>>>()
+        });
+        if let Some(is_constant) = is_constant {
+            return Ok(Some(FoldMoments {
+                frame: frame.clone(),
+                train: own,
+                held_out,
+                is_constant,
+            }));
+        }
+        let Some(own) = self
+            .linear
+            .moments(self.is_centred(), train, None, monitor)?
+        else {
+            return Ok(None);
+        };
+        let normal = NormalEquations::new(&own.all, &own.frame, scaling, self.path.fit_intercept);
+        let is_constant = normal.map(|normal| {
+            (0..self.n_features())
+                .map(|j| !normal.has_digits(j))
+                .collect()
+        });
+        Ok(is_constant.map(|is_constant| FoldMoments {
+            frame: own.frame,
+            train: own.all,
+            held_out: None,
+            is_constant,
+        }))
+    }
+
+    /// Moments of the training rows of a fold, and of its held-out rows if these were subtracted.
+    fn subtracted(
+        &self,
+        moments: &Moments,
+        fold: usize,
+        train: &[usize],
+        monitor: &Monitor,
+    ) -> Result<(Mat<f64>, Option<Mat<f64>>)> {
+        let held_out = HeldOut::new(self.folds, fold);
+        if held_out.has_repeats || held_out.removed.len() > train.len() {
+            let own = self.linear.second_moments(&moments.frame, train, monitor)?;
+            return Ok((own, None));
+        }
+        let removed = match moments.folds.get(fold) {
+            Some(removed) => removed.clone(),
+            None => self
+                .linear
+                .second_moments(&moments.frame, &held_out.removed, monitor)?,
+        };
+        let is_partition = self.folds.partition().is_some();
+        Ok((&moments.all - &removed, is_partition.then_some(removed)))
+    }
+
+    /// Returns true if a feature has one value on all rows with a weight.
+    fn is_constant(&self, j: usize, rows: &[usize]) -> bool {
+        let value = |&row: &usize| {
+            let own = self.linear.rows.values(row).map(|values| values[j]);
+            let stored = || self.linear.rows.row(row).entries().find(|e| e.0 == j);
+            own.unwrap_or_else(|| stored().map_or(0.0, |e| e.1))
+        };
+        let mut rows = rows
+            .iter()
+            .filter(|&&row| self.linear.targets.weight(row) > 0.0);
+        let first = rows.next().map(value);
+        rows.all(|row| Some(value(row)) == first)
+    }
+
+    fn solve_moments(
+        &self,
+        moments: &FoldMoments,
+        scaling: Option<Scaling<'_>>,
+        start: Option<&Mat<f64>>,
+        monitor: &Monitor,
+    ) -> Result<(Solutions, Fitted)> {
+        let FoldMoments {
+            frame,
+            train,
+            is_constant,
+            ..
+        } = moments;
+        let normal = NormalEquations::new(train, frame, scaling, self.path.fit_intercept);
+        let normal = normal.expect("training rows with a weight");
+        let mut quadratic = GramQuadratic::new(&normal, is_constant);
+        let set = |quadratic: &mut GramQuadratic, o| quadratic.set_output(&normal, is_constant, o);
+        let solutions = self.solve_path(&mut quadratic, normal.weight, start, set, monitor)?;
+        let (p, q, beta) = (self.n_features(), self.n_outputs(), &solutions.beta);
+        let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
+            if j < p {
+                beta[(j, c)] * normal.factor[j] * frame.scale[j]
+            } else {
+                normal.level(c % q, |j| beta[(j, c)] * normal.factor[j])
+            }
+        });
+        Ok((solutions, Fitted::new(frame.shift.clone(), coefficients)))
+    }
+
+    fn solve_columns(
+        &self,
+        train: &[usize],
+        scaling: Option<Scaling<'_>>,
+        start: Option<&Mat<f64>>,
+        monitor: &Monitor,
+    ) -> Result<(Solutions, Fitted)> {
+        let (p, q) = (self.n_features(), self.n_outputs());
+        let fit_intercept = self.path.fit_intercept;
+        let TrainingColumns {
+            columns,
+            centre,
+            factor,
+        } = TrainingColumns::new(&self.linear, train, scaling, fit_intercept)?;
+        let target = |row: usize, o: usize| self.linear.targets.row(row)[o];
+        let mean = |o: usize| {
+            let part = |&row: &usize| self.linear.targets.weight(row) / columns.weight;
+            train
+                .iter()
+                .map(|row| part(row) * target(*row, o))
+                .sum::<f64>()
+        };
+        let means: Vec<f64> = (0..q).map(|o| f64::from(fit_intercept) * mean(o)).collect();
+        let mut quadratic = ColumnQuadratic::new(&columns);
+        let set = |quadratic: &mut ColumnQuadratic<'_>, o: usize| {
+            let rows = train.iter().zip(&columns.roots);
+            quadratic.set_output(
+                rows.map(|(&i, root)| root * (target(i, o) - means[o]))
+                    .collect(),
+            );
+        };
+        let solutions = self.solve_path(&mut quadratic, columns.weight, start, set, monitor)?;
+        let beta = &solutions.beta;
+        // Sparse rows are predicted without a shift.
+        let is_shifted = !is_sparse(&self.linear.rows);
+        let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
+            if j < p {
+                return beta[(j, c)] * factor[j];
+            }
+            let at_zero = || {
+                (0..p)
+                    .map(|j| beta[(j, c)] * factor[j] * centre[j])
+                    .sum::<f64>()
+            };
+            means[c % q] - if is_shifted { 0.0 } else { at_zero() }
+        });
+        let shift = if is_shifted { centre } else { vec![0.0; p] };
+        Ok((solutions, Fitted::new(shift, coefficients)))
+    }
+
+    /// Solves all penalties for every output.
+    fn solve_path<Q: Quadratic>(
+        &self,
+        quadratic: &mut Q,
+        weight: f64,
+        start: Option<&Mat<f64>>,
+        set_output: impl Fn(&mut Q, usize),
+        monitor: &Monitor,
+    ) -> Result<Solutions> {
+        let (p, q, n_penalties) = (self.n_features(), self.n_outputs(), self.order.len());
+        let mut found = Solutions {
+            beta: Mat::zeros(p, n_penalties * q),
+            gaps: vec![0.0; n_penalties * q],
+            n_iterations: vec![0; n_penalties * q],
+            spreads: vec![],
+        };
+        for output in 0..q {
+            set_output(quadratic, output);
+            found.spreads.push(quadratic.target_square() / weight);
+            let mut solver = Solver::new(p);
+            let mut last_ratio = None;
+            for &number in &self.order {
+                let (own, c) = (self.path.penalties[number], number * q + output);
+                if let Some(start) = start {
+                    solver
+                        .beta
+                        .iter_mut()
+                        .zip(0..)
+                        .for_each(|(b, j)| *b = start[(j, c)]);
+                } else if last_ratio != Some(own.l1_ratio) {
+                    solver.beta.fill(0.0);
+                }
+                last_ratio = Some(own.l1_ratio);
+                let penalty = solver::Penalty {
+                    l1: weight * own.alpha * own.l1_ratio / self.unit,
+                    l2: weight * own.alpha * (1.0 - own.l1_ratio),
+                    positive: self.path.positive,
+                };
+                let solved = solver.solve(quadratic, penalty, self.path.tol, monitor)?;
+                solver
+                    .beta
+                    .iter()
+                    .zip(0..)
+                    .for_each(|(b, j)| found.beta[(j, c)] = *b);
+                found.gaps[c] = solved.gap / weight;
+                found.n_iterations[c] = u32::try_from(solved.n_iterations).unwrap_or(u32::MAX);
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,256 @@
+//! Elastic nets of all folds for about the price of one Gram matrix.
+//!
+//! **Problem.** For every fold and every penalty (α, ρ), with training rows of weight W = Σw,
+//!
+//! min (1/2W) Σ w(y − xᵀβ − b)² + αρ‖β‖₁ + ½α(1 − ρ)‖β‖²,
+//!
+//! perhaps with β ≥ 0, without b, or behind an affine scaler that is fitted to the training rows.
+//!
+//! **Method.** Times W it is the problem of `solver` with λ₁ = Wαρ and λ₂ = Wα(1 − ρ), for rows that are
+//! weighted by √w, centred and scaled. The solver needs XᵀX and Xᵀy only:
+//!
+//! | rows | what is computed | module |
+//! |---|---|---|
+//! | n ≥ p | second moments once, minus those of the fold, centred and scaled in closed form | `gram` |
+//! | p > n, or wide and sparse | the columns of the training rows; residuals are updated | `columns` |
+//!
+//! Penalties of one ρ are solved from the largest α to the smallest, each from the solution before it;
+//! with many folds, from the solution of all rows instead. The squared errors of a fold are a quadratic
+//! form of the moments of its held-out rows: with u = (x, y, 1) and v = (−β, 1, −b), Σ w(uᵀv)² =
+//! vᵀ(Σ w·uuᵀ)v. Where fewer than ten digits would be left, rows are predicted.
+//!
+//! **Exactness.** Every problem is solved to a duality gap of `tol`·Σw(y − ȳ)²; the gaps reached are in
+//! the result. Exact steps on the support usually leave rounding error only. The optimum does not depend
+//! on the method; coefficients of features that repeat one another may, predictions do not.
+//!
+//! **Cost**, of k folds and Λ penalties, with supports of s features:
+//!
+//! | | time | memory besides X |
+//! |---|---|---|
+//! | n ≥ p | O(n·p² + kΛ·(s³ + sp·sweeps)) | O(p²) per thread |
+//! | p > n | O(kΛ·(n·p + sn·sweeps + s³)) | the columns of a fold per thread |
+//!
+//! **Example.** Errors of a path of lassos in every fold:
+//!
+//! ```
+//! use ndarray::{Array2, Axis};
+//! use onefold::path::{ElasticNetPath, Path, Penalty, Wanted};
+//! use onefold::{Dataset, Folds, Monitor};
+//!
+//! let x = Array2::from_shape_fn((200, 5), |(i, j)| (i as f64 * (j + 2) as f64).sin());
+//! let y = x.column(0).mapv(|v| 3.0 * v + 1.0).insert_axis(Axis(1));
+//! let data = Dataset::dense(x.view())?.with_values(y.view())?;
+//! let lasso = |alpha| Penalty { alpha, l1_ratio: 1.0 };
+//! let path = ElasticNetPath { penalties: vec![lasso(1.0), lasso(0.01)], ..Default::default() };
+//! let wanted = Wanted { errors: true, ..Default::default() };
+//! let found = Path.run(&path, &data, &Folds::shuffled(200, 5, 0)?, wanted, &Monitor::new())?;
+//! assert!(found.errors[[0, 1, 0]] < 1e-3 && found.errors[[0, 0, 0]] > 1.0);
+//! # Ok::<(), onefold::Error>(())
+//! ```
+//!
+//! **References.** Friedman, Hastie and Tibshirani, "Regularization paths for generalized linear models
+//! via coordinate descent" (2010); Massias, Gramfort and Salmon, "Celer" (2018), for working sets;
+//! Osborne, Presnell and Turlach, "A new approach to variable selection in least squares problems"
+//! (2000), for exact steps on the support.
+
+#![allow(clippy::doc_markdown)] // formulas are not code
+
+mod columns;
+mod fold;
+mod gram;
+mod result;
+mod solver;
+mod training;
+
+pub use result::{AllRows, PathResult};
+
+use std::sync::Arc;
+
+use ndarray::Array2;
+
+use crate::data::{Dataset, Targets, with_layout};
+use crate::least_squares::{LinearProblem, NormalizedTargets};
+use crate::runtime::memory;
+use crate::scaling::FoldScaling;
+use crate::{Cost, Engine, Error, Monitor, OutOfFold, Resampling, Result};
+use fold::FoldProblem;
+
+/// α and ρ of one elastic net; ρ = 1 is the lasso.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Penalty {
+    /// α, positive.
+    pub alpha: f64,
+    /// ρ, from 0 to 1.
+    pub l1_ratio: f64,
+}
+
+/// Elastic nets that differ in the penalty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ElasticNetPath {
+    /// In any order.
+    pub penalties: Vec<Penalty>,
+    /// Whether there is an intercept: unpenalised, estimated in every fold.
+    pub fit_intercept: bool,
+    /// Whether coefficients must not be negative.
+    pub positive: bool,
+    /// The duality gap at which a problem is solved, relative to Σw(y − ȳ)².
+    pub tol: f64,
+    /// The scaling of the columns in every fold.
+    pub scaling: Option<Arc<FoldScaling>>,
+}
+
+impl Default for ElasticNetPath {
+    fn default() -> Self {
+        Self {
+            penalties: vec![],
+            fit_intercept: true,
+            positive: false,
+            tol: 1e-12,
+            scaling: None,
+        }
+    }
+}
+
+impl ElasticNetPath {
+    fn check(&self) -> Result<()> {
+        let refuse = |name, rule, value: String| Err(Error::Parameter { name, rule, value });
+        if self.penalties.is_empty() {
+            return refuse("alpha", "one penalty or more", "none".into());
+        }
+        for penalty in &self.penalties {
+            if !(penalty.alpha > 0.0 && penalty.alpha.is_finite()) {
+                return refuse("alpha", "positive and finite", penalty.alpha.to_string());
+            }
+            if !(0.0..=1.0).contains(&penalty.l1_ratio) {
+                return refuse("l1_ratio", "from 0 to 1", penalty.l1_ratio.to_string());
+            }
+        }
+        if !(self.tol > 0.0 && self.tol < 1.0) {
+            return refuse("tol", "between 0 and 1", self.tol.to_string());
+        }
+        Ok(())
+    }
+
+    /// Positions of the penalties in the order in which they are solved.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.penalties.len()).collect();
+        order.sort_by(|&i, &j| {
+            let (a, b) = (self.penalties[i], self.penalties[j]);
+            a.l1_ratio
+                .total_cmp(&b.l1_ratio)
+                .then(b.alpha.total_cmp(&a.alpha))
+        });
+        order
+    }
+}
+
+/// What [`Path::run`] computes besides duality gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Predictions of held-out rows.
+    pub predictions: bool,
+    /// Mean squared errors of held-out rows, by the weights of the samples.
+    pub errors: bool,
+    /// Coefficients of every fold.
+    pub coefficients: bool,
+    /// The fit to all rows, with its coefficients.
+    pub all_rows: bool,
+}
+
+/// The engine of elastic nets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Path;
+
+impl Engine<ElasticNetPath> for Path {
+    /// The outputs of a path are those of its penalties, one after the other.
+    fn out_of_fold(
+        &self,
+        candidates: &[&ElasticNetPath],
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        monitor: &Monitor,
+    ) -> Result<Vec<OutOfFold>> {
+        let wanted = Wanted {
+            predictions: true,
+            ..Wanted::default()
+        };
+        let run = |path: &&ElasticNetPath| {
+            let predictions = self.run(path, data, folds, wanted, monitor)?.predictions;
+            let (n, n_penalties, q) = predictions.dim();
+            let outputs = predictions.into_shape_with_order((n, n_penalties * q));
+            Ok(OutOfFold {
+                outputs: outputs.expect("standard layout"),
+                cost: Cost {
+                    fits: (folds.n_splits() * n_penalties) as u64,
+                    rows_fed: data.n_rows() as u64,
+                    rows_evaluated: (n * n_penalties) as u64,
+                    ..Cost::default()
+                },
+                notes: vec![],
+            })
+        };
+        candidates.iter().map(run).collect()
+    }
+}
+
+impl Path {
+    /// Solves every fold for every penalty.
+    pub fn run(
+        &self,
+        path: &ElasticNetPath,
+        data: &Dataset<'_>,
+        folds: &dyn Resampling,
+        wanted: Wanted,
+        monitor: &Monitor,
+    ) -> Result<PathResult> {
+        path.check()?;
+        data.check_samples(folds.n_samples())?;
+        if let Some(scaling) = &path.scaling {
+            scaling.check(folds.n_splits(), data.n_features())?;
+        }
+        let (centred, target_means) = centred_targets(data, path.fit_intercept)?;
+        let centred = data.with_values(centred.view())?;
+        let targets = NormalizedTargets::new(&centred)?;
+        with_layout!(&centred, |examples| {
+            let linear = LinearProblem {
+                rows: *examples.rows(),
+                targets: targets.view(),
+            };
+            let mut problem = FoldProblem {
+                linear,
+                path,
+                order: path.order(),
+                unit: targets.unit,
+                target_means,
+                folds,
+                wanted,
+                moments: None,
+            };
+            problem.prepare(monitor)?;
+            result::collect(&problem, monitor)
+        })
+    }
+}
+
+/// Targets about their means, and the means: zero without an intercept.
+fn centred_targets(data: &Dataset<'_>, is_centred: bool) -> Result<(Array2<f64>, Vec<f64>)> {
+    let Targets::Values { values, n_outputs } = data.targets() else {
+        return Err(Error::Parameter {
+            name: "y",
+            rule: "numbers",
+            value: "classes or nothing".into(),
+        });
+    };
+    let shape = (data.n_rows(), n_outputs);
+    memory::check_shape::<f64>("centred targets", &[shape.0, shape.1])?;
+    let mut centred = Array2::from_shape_fn(shape, |(i, o)| values[i * n_outputs + o]);
+    let mut means = vec![0.0; n_outputs];
+    if is_centred {
+        for (mean, mut column) in means.iter_mut().zip(centred.columns_mut()) {
+            // Divided first, so that the sum of large values does not overflow.
+            *mean = column.iter().map(|y| y / shape.0 as f64).sum();
+            column -= *mean;
+        }
+    }
+    Ok((centred, means))
+}

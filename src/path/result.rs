@@ -1,0 +1,122 @@
+//! What is found of all folds, and how it is put together.
+
+use ndarray::{Array, Array2, Array3, Array4, Dimension, StrideShape};
+use rayon::prelude::*;
+
+use super::fold::{FoldFits, FoldProblem};
+use crate::data::Layout;
+use crate::runtime::memory;
+use crate::{Monitor, Result};
+
+/// What was found of all folds. Arrays that are not wanted are empty.
+#[derive(Clone, Debug)]
+pub struct PathResult {
+    /// Test row × penalty × output.
+    pub predictions: Array3<f64>,
+    /// Fold × penalty × output.
+    pub errors: Array3<f64>,
+    /// Fold × penalty × output × feature, the intercept last.
+    pub coefficients: Array4<f64>,
+    /// Duality gaps of the problem divided by W: fold × penalty × output.
+    pub gaps: Array3<f64>,
+    /// Sweeps and exact steps: fold × penalty × output.
+    pub n_iterations: Array3<u32>,
+    /// Σw(y − ȳ)² / W of every training set, to which gaps are relative: fold × output.
+    pub spreads: Array2<f64>,
+    /// The fit to all rows, if wanted.
+    pub all_rows: Option<AllRows>,
+}
+
+/// The fit to all rows.
+#[derive(Clone, Debug)]
+pub struct AllRows {
+    /// Penalty × output × feature, the intercept last.
+    pub coefficients: Array3<f64>,
+    /// Penalty × output.
+    pub gaps: Array2<f64>,
+    /// Penalty × output.
+    pub n_iterations: Array2<u32>,
+    /// One per output.
+    pub spreads: Vec<f64>,
+}
+
+/// Solves all folds in parallel.
+pub(super) fn collect<R: Layout>(
+    problem: &FoldProblem<'_, R>,
+    monitor: &Monitor,
+) -> Result<PathResult> {
+    let (folds, wanted) = (problem.folds, problem.wanted);
+    let (k, q) = (folds.n_splits(), problem.target_means.len());
+    let (n_penalties, width) = (problem.path.penalties.len(), problem.n_features() + 1);
+    let sizes: Vec<usize> = (0..k)
+        .map(|fold| {
+            if wanted.predictions {
+                folds.held_out(fold).len()
+            } else {
+                0
+            }
+        })
+        .collect();
+    let predicted = [sizes.iter().sum(), n_penalties, q];
+    let what = format_args!("predictions of {} rows", predicted[0]);
+    memory::check_shape::<f64>(what, &predicted)?;
+    if wanted.coefficients {
+        let what = format_args!("coefficients of {k} folds");
+        memory::check_shape::<f64>(what, &[2, k, n_penalties, q, width])?;
+    }
+    let mut predictions = Array3::zeros(predicted);
+    monitor.expect(k as u64);
+    let all_rows = problem.all_rows(monitor)?;
+    let start = all_rows.as_ref().filter(|_| problem.starts_from_all_rows());
+    let start = start.map(|(beta, _)| beta);
+    let mut rest = predictions.as_slice_mut().expect("standard layout");
+    let mut slots = Vec::with_capacity(k);
+    for size in sizes {
+        let (slot, others) = rest.split_at_mut(size * n_penalties * q);
+        slots.push(slot);
+        rest = others;
+    }
+    let fits: Vec<FoldFits> = slots
+        .into_par_iter()
+        .enumerate()
+        .map(|(fold, slot)| {
+            let fits = problem.fit(fold, start, slot, monitor)?;
+            monitor.advance(1)?;
+            Ok(fits)
+        })
+        .collect::<Result<_>>()?;
+    let (n_errors, n_kept) = (
+        if wanted.errors { k } else { 0 },
+        if wanted.coefficients { k } else { 0 },
+    );
+    let all_rows = all_rows.filter(|_| wanted.all_rows);
+    Ok(PathResult {
+        predictions,
+        errors: joined(&fits, (n_errors, n_penalties, q), |fits| &fits.errors),
+        coefficients: joined(&fits, (n_kept, n_penalties, q, width), |fits| {
+            &fits.coefficients
+        }),
+        gaps: joined(&fits, (k, n_penalties, q), |fits| &fits.gaps),
+        n_iterations: joined(&fits, (k, n_penalties, q), |fits| &fits.n_iterations),
+        spreads: joined(&fits, (k, q), |fits| &fits.spreads),
+        all_rows: all_rows.map(|(_, fits)| {
+            let fits = std::slice::from_ref(&fits);
+            AllRows {
+                coefficients: joined(fits, (n_penalties, q, width), |fits| &fits.coefficients),
+                gaps: joined(fits, (n_penalties, q), |fits| &fits.gaps),
+                n_iterations: joined(fits, (n_penalties, q), |fits| &fits.n_iterations),
+                spreads: fits[0].spreads.clone(),
+            }
+        }),
+    })
+}
+
+/// Numbers of all folds, one after the other, as one array.
+fn joined<T: Copy, D: Dimension>(
+    fits: &[FoldFits],
+    shape: impl Into<StrideShape<D>>,
+    own: impl Fn(&FoldFits) -> &[T],
+) -> Array<T, D> {
+    let values = fits.iter().flat_map(|fits| own(fits)).copied().collect();
+    Array::from_shape_vec(shape, values).expect("one value per place")
+}

@@ -1,0 +1,348 @@
+//! Coordinate descent on a working set, with exact steps on the support.
+//!
+//! **Problem.** min ½‖y − Xβ‖² + λ₁‖β‖₁ + ½λ₂‖β‖², perhaps with β ≥ 0. With g = Xᵀ(y − Xβ) and
+//! h = g − λ₂β, β is optimal where hⱼ = λ₁·sign(βⱼ) for βⱼ ≠ 0 and |hⱼ| ≤ λ₁ elsewhere.
+//!
+//! **Method.** The working set holds the support and the features that violate |hⱼ| ≤ λ₁ most. One
+//! coordinate at a time, βⱼ ← soft(gⱼ + Sⱼⱼβⱼ, λ₁) / (Sⱼⱼ + λ₂), S = XᵀX. When a sweep changes no sign,
+//! the problem is a linear system on the support A: (S_AA + λ₂I)d = h_A − λ₁·sign(β_A). The step β + d
+//! is optimal on A if it changes no sign; otherwise it ends where the first coefficient becomes zero,
+//! which still lowers the objective. The system is solved as soon as the sweeps have cost as much.
+//!
+//! **Certificate.** The dual point c·(y − Xβ), c = min(1, λ₁ / max|hⱼ|), gives the duality gap
+//!
+//! ½(1 − c)²(‖y − Xβ‖² + λ₂‖β‖²) + Σⱼ (λ₁|βⱼ| − c·βⱼhⱼ),
+//!
+//! a sum of terms that are not negative, so nothing cancels in it. For λ₁ = 0 strong convexity bounds
+//! the distance to the optimum by ‖h‖² / 2λ₂.
+
+use crate::linalg::packed;
+use crate::runtime::simd::{self, Simd, WithSimd};
+use crate::{Monitor, Result};
+
+/// Sweeps after which a problem is given up.
+const MAX_SWEEPS: usize = 100_000;
+/// Sweeps over one working set between two checks of all features.
+const SWEEPS_PER_ROUND: usize = 20;
+/// The smallest limit of the working set; otherwise it is twice the support.
+const MIN_WORKING_SET: usize = 64;
+/// What is added to the diagonal of a singular system, relative to it.
+const SINGULAR_SHIFT: f64 = 1e-9;
+
+/// The quadratic ½‖y − Xβ‖² of a training set, with its own copy of what depends on β.
+pub(super) trait Quadratic {
+    /// Number of features.
+    fn n_features(&self) -> usize;
+
+    /// ‖y‖².
+    fn target_square(&self) -> f64;
+
+    /// Sⱼⱼ; zero for a constant feature.
+    fn curvature(&self, j: usize) -> f64;
+
+    /// gⱼ at the current β.
+    fn correlation<S: Simd>(&self, simd: S, j: usize) -> f64;
+
+    /// βⱼ ← βⱼ + δ.
+    fn step<S: Simd>(&mut self, simd: S, j: usize, delta: f64);
+
+    /// Sets β, writes g of all features, and returns ‖y − Xβ‖².
+    fn set<S: Simd>(&mut self, simd: S, beta: &[f64], g: &mut [f64]) -> f64;
+
+    /// Writes S_AA in packed storage.
+    fn block<S: Simd>(&mut self, simd: S, support: &[usize], out: &mut Vec<f64>);
+
+    /// Multiplications of one coordinate step.
+    fn step_cost(&self) -> usize;
+}
+
+/// λ₁, λ₂ and the sign constraint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Penalty {
+    pub(super) l1: f64,
+    pub(super) l2: f64,
+    pub(super) positive: bool,
+}
+
+impl Penalty {
+    #[inline(always)]
+    fn soft(&self, value: f64) -> f64 {
+        if value > self.l1 {
+            value - self.l1
+        } else if value < -self.l1 && !self.positive {
+            value + self.l1
+        } else {
+            0.0
+        }
+    }
+
+    /// |h| as the constraint of the dual problem sees it.
+    #[inline(always)]
+    fn dual_size(&self, h: f64) -> f64 {
+        if self.positive { h } else { h.abs() }
+    }
+
+    /// The duality gap at β, given g and ‖y − Xβ‖².
+    fn gap(&self, beta: &[f64], g: &[f64], residual_square: f64) -> f64 {
+        let h = |(b, g): (&f64, &f64)| g - self.l2 * b;
+        let pairs = || beta.iter().zip(g);
+        if self.l1 == 0.0 && !self.positive {
+            let square: f64 = pairs().map(h).map(|h| h * h).sum();
+            return if square == 0.0 {
+                0.0
+            } else {
+                square / (2.0 * self.l2)
+            };
+        }
+        let largest = pairs()
+            .map(|pair| self.dual_size(h(pair)))
+            .fold(0.0, f64::max);
+        let c = if largest > self.l1 {
+            self.l1 / largest
+        } else {
+            1.0
+        };
+        let norm: f64 = beta.iter().map(|b| b * b).sum();
+        let slack = pairs().filter(|pair| *pair.0 != 0.0);
+        let slack: f64 = slack
+            .map(|pair| self.l1 * pair.0.abs() - c * pair.0 * h(pair))
+            .sum();
+        0.5 * (1.0 - c) * (1.0 - c) * (residual_square + self.l2 * norm) + slack.max(0.0)
+    }
+}
+
+/// How a problem was solved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Solved {
+    /// The duality gap of ½‖y − Xβ‖² + …
+    pub(super) gap: f64,
+    /// Sweeps over working sets, and exact steps.
+    pub(super) n_iterations: usize,
+}
+
+/// The current β, and buffers.
+#[derive(Debug, Default)]
+pub(super) struct Solver {
+    pub(super) beta: Vec<f64>,
+    g: Vec<f64>,
+    working: Vec<usize>,
+    support: Vec<usize>,
+    block: Vec<f64>,
+    factor: Vec<f64>,
+    step: Vec<f64>,
+}
+
+impl Solver {
+    /// A solver at β = 0.
+    pub(super) fn new(n_features: usize) -> Self {
+        Self {
+            beta: vec![0.0; n_features],
+            g: vec![0.0; n_features],
+            ..Self::default()
+        }
+    }
+
+    /// Improves β until the duality gap is at most `tol`·‖y‖².
+    pub(super) fn solve(
+        &mut self,
+        quadratic: &mut impl Quadratic,
+        penalty: Penalty,
+        tol: f64,
+        monitor: &Monitor,
+    ) -> Result<Solved> {
+        let target = tol * quadratic.target_square();
+        let (mut n_iterations, mut work) = (0, 0);
+        loop {
+            monitor.check()?;
+            let residual_square = simd::dispatch(Set(self, quadratic));
+            let gap = penalty.gap(&self.beta, &self.g, residual_square);
+            // Also ends where the gap is not a number.
+            if gap <= target || n_iterations >= MAX_SWEEPS || gap.is_nan() {
+                return Ok(Solved { gap, n_iterations });
+            }
+            self.choose_working_set(quadratic, penalty);
+            let round = Round {
+                solver: self,
+                quadratic,
+                penalty,
+                work: &mut work,
+            };
+            n_iterations += simd::dispatch(round);
+        }
+    }
+
+    /// The support, and the features that violate |hⱼ| ≤ λ₁ most.
+    fn choose_working_set(&mut self, quadratic: &impl Quadratic, penalty: Penalty) {
+        self.working.clear();
+        let features = 0..self.beta.len();
+        self.working
+            .extend(features.clone().filter(|&j| self.beta[j] != 0.0));
+        let limit = MIN_WORKING_SET.max(2 * self.working.len());
+        let excess = |j: usize| penalty.dual_size(self.g[j]) - penalty.l1;
+        let is_violated =
+            |&j: &usize| self.beta[j] == 0.0 && excess(j) > 0.0 && quadratic.curvature(j) > 0.0;
+        let mut violated: Vec<usize> = features.filter(is_violated).collect();
+        let room = limit - self.working.len();
+        if violated.len() > room {
+            violated.select_nth_unstable_by(room, |&i, &j| {
+                excess(j).total_cmp(&excess(i)).then(i.cmp(&j))
+            });
+            violated.truncate(room);
+        }
+        self.working.extend(violated);
+        self.working.sort_unstable();
+    }
+
+    /// One pass over the working set; returns whether β changed, and whether a sign did.
+    #[inline(always)]
+    fn sweep<S: Simd>(
+        &mut self,
+        simd: S,
+        quadratic: &mut impl Quadratic,
+        penalty: Penalty,
+    ) -> (bool, bool) {
+        let (mut is_moved, mut is_flipped) = (false, false);
+        for &j in &self.working {
+            let (curvature, old) = (quadratic.curvature(j), self.beta[j]);
+            let at_zero = quadratic.correlation(simd, j) + curvature * old;
+            let new = penalty.soft(at_zero) / (curvature + penalty.l2);
+            if new != old {
+                quadratic.step(simd, j, new - old);
+                self.beta[j] = new;
+                is_moved = true;
+                is_flipped |= sign(new) != sign(old);
+            }
+        }
+        (is_moved, is_flipped)
+    }
+
+    /// The step to the optimum on the support, or to the first zero; returns whether it was whole.
+    #[inline(always)]
+    fn exact_step<S: Simd>(
+        &mut self,
+        simd: S,
+        quadratic: &mut impl Quadratic,
+        penalty: Penalty,
+    ) -> bool {
+        let Self {
+            beta,
+            support,
+            block,
+            factor,
+            step,
+            ..
+        } = self;
+        let m = support.len();
+        block.clear();
+        quadratic.block(simd, support, block);
+        packed::add_diagonal(block, m, penalty.l2);
+        factor.clone_from(block);
+        if packed::cholesky(simd, factor, m).is_none() {
+            factor.clone_from(block);
+            for i in 0..m {
+                factor[packed::len(i + 1) - 1] *= 1.0 + SINGULAR_SHIFT;
+            }
+            if packed::cholesky(simd, factor, m).is_none() {
+                return false;
+            }
+        }
+        step.clear();
+        step.extend(support.iter().map(|&j| {
+            quadratic.correlation(simd, j) - penalty.l2 * beta[j] - penalty.l1 * sign(beta[j])
+        }));
+        packed::solve_lower(simd, factor, step);
+        packed::solve_lower_transposed(simd, factor, step);
+        let pairs = || support.iter().zip(&*step);
+        let length = pairs()
+            .map(|(&j, &d)| length_to_zero(beta[j], d))
+            .fold(1.0, f64::min);
+        if length.is_nan() {
+            return false;
+        }
+        for (&j, &d) in pairs() {
+            let is_zero = length < 1.0 && length_to_zero(beta[j], d) <= length;
+            let delta = if is_zero { -beta[j] } else { length * d };
+            beta[j] = if is_zero { 0.0 } else { beta[j] + delta };
+            quadratic.step(simd, j, delta);
+        }
+        length >= 1.0
+    }
+}
+
+fn sign(value: f64) -> f64 {
+    if value == 0.0 { 0.0 } else { value.signum() }
+}
+
+/// The fraction of a step after which a coefficient is zero; infinite if it keeps its sign.
+fn length_to_zero(coefficient: f64, step: f64) -> f64 {
+    if sign(coefficient + step) == sign(coefficient) {
+        f64::INFINITY
+    } else {
+        -coefficient / step
+    }
+}
+
+/// Brings a quadratic to the solver's β and returns ‖y − Xβ‖².
+struct Set<'a, Q>(&'a mut Solver, &'a mut Q);
+
+impl<Q: Quadratic> WithSimd for Set<'_, Q> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        self.1.set(simd, &self.0.beta, &mut self.0.g)
+    }
+}
+
+/// Sweeps and exact steps on one working set; returns their number.
+struct Round<'a, Q> {
+    solver: &'a mut Solver,
+    quadratic: &'a mut Q,
+    penalty: Penalty,
+    /// Multiplications since the last exact step.
+    work: &'a mut usize,
+}
+
+impl<Q: Quadratic> WithSimd for Round<'_, Q> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> usize {
+        let Self {
+            solver,
+            quadratic,
+            penalty,
+            work,
+        } = self;
+        let mut n_steps = 0;
+        for _ in 0..SWEEPS_PER_ROUND {
+            let (is_moved, is_flipped) = solver.sweep(simd, quadratic, penalty);
+            n_steps += 1;
+            if !is_moved {
+                break;
+            }
+            *work += solver.working.len() * quadratic.step_cost();
+            if is_flipped {
+                continue;
+            }
+            let Solver {
+                beta,
+                working,
+                support,
+                ..
+            } = &mut *solver;
+            support.clear();
+            support.extend(working.iter().filter(|&&j| beta[j] != 0.0));
+            let m = support.len();
+            if *work < m * m * m / 6 {
+                continue;
+            }
+            *work = 0;
+            n_steps += 1;
+            if solver.exact_step(simd, quadratic, penalty) {
+                break;
+            }
+        }
+        n_steps
+    }
+}

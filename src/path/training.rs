@@ -1,0 +1,165 @@
+//! Training sets as columns: weighted, scaled, and centred if there is an intercept.
+
+use super::columns::{ColumnValues, Columns};
+use crate::Result;
+use crate::data::{Layout, Row};
+use crate::least_squares::{LinearProblem, ROUNDING, is_sparse};
+use crate::runtime::memory;
+use crate::scaling::Scaling;
+
+/// The columns of a training set, and what they were scaled by.
+pub(super) struct TrainingColumns {
+    pub(super) columns: Columns,
+    /// What is subtracted from each column.
+    pub(super) centre: Vec<f64>,
+    /// What each column is multiplied by.
+    pub(super) factor: Vec<f64>,
+}
+
+impl TrainingColumns {
+    pub(super) fn new<R: Layout>(
+        linear: &LinearProblem<'_, R>,
+        train: &[usize],
+        scaling: Option<Scaling<'_>>,
+        fit_intercept: bool,
+    ) -> Result<Self> {
+        let p = linear.rows.n_features();
+        let roots: Vec<f64> = train
+            .iter()
+            .map(|&i| linear.targets.root_weight(i))
+            .collect();
+        let weight = roots.iter().map(|root| root * root).sum();
+        let factor = scaling.map_or_else(|| vec![1.0; p], |s| s.scale.to_vec());
+        let has_shift = scaling.is_some_and(|s| s.shift.is_some());
+        if is_sparse(&linear.rows) && (fit_intercept || !has_shift) {
+            return Ok(sparse(linear, train, roots, weight, factor, fit_intercept));
+        }
+        memory::check_shape::<f64>("the columns of a training set", &[train.len(), p])?;
+        let shift = scaling.and_then(|s| s.shift).map(<[f64]>::to_vec);
+        let centre = (!fit_intercept).then(|| shift.unwrap_or_else(|| vec![0.0; p]));
+        Ok(dense(linear, train, roots, weight, factor, centre))
+    }
+}
+
+/// Copies all columns; without a given centre it is their mean.
+fn dense<R: Layout>(
+    linear: &LinearProblem<'_, R>,
+    train: &[usize],
+    roots: Vec<f64>,
+    weight: f64,
+    factor: Vec<f64>,
+    centre: Option<Vec<f64>>,
+) -> TrainingColumns {
+    let (n, p) = (train.len(), linear.rows.n_features());
+    let mut values = vec![0.0; n * p];
+    for (i, &row) in train.iter().enumerate() {
+        for (j, v) in linear.rows.row(row).entries() {
+            values[j * n + i] = v;
+        }
+    }
+    let mut squares = vec![0.0; p];
+    let mut centres = vec![0.0; p];
+    for (j, column) in values.chunks_exact_mut(n.max(1)).enumerate() {
+        let mean = centre
+            .as_ref()
+            .map_or_else(|| mean(column, &roots, weight), |c| c[j]);
+        for (v, root) in column.iter_mut().zip(&roots) {
+            *v = root * (*v - mean) * factor[j];
+        }
+        let square: f64 = column.iter().map(|v| v * v).sum();
+        if square > (ROUNDING * mean * factor[j]).powi(2) * weight {
+            squares[j] = square;
+        }
+        centres[j] = mean;
+    }
+    let values = ColumnValues::Dense(values);
+    TrainingColumns {
+        columns: Columns {
+            values,
+            roots,
+            weight,
+            squares,
+        },
+        centre: centres,
+        factor,
+    }
+}
+
+/// The weighted mean, with one step of iterative refinement.
+fn mean(column: &[f64], roots: &[f64], weight: f64) -> f64 {
+    let about = |centre: f64| {
+        let terms = column.iter().zip(roots);
+        terms
+            .map(|(v, root)| root * root * (v - centre))
+            .sum::<f64>()
+            / weight
+    };
+    let first = about(0.0);
+    first + about(first)
+}
+
+/// Compresses the columns of sparse rows.
+fn sparse<R: Layout>(
+    linear: &LinearProblem<'_, R>,
+    train: &[usize],
+    roots: Vec<f64>,
+    weight: f64,
+    factor: Vec<f64>,
+    is_centred: bool,
+) -> TrainingColumns {
+    let p = linear.rows.n_features();
+    let mut starts = vec![0; p + 1];
+    for &row in train {
+        for (j, _) in linear.rows.row(row).entries() {
+            starts[j + 1] += 1;
+        }
+    }
+    for j in 0..p {
+        starts[j + 1] += starts[j];
+    }
+    let mut next = starts.clone();
+    let mut rows = vec![0; starts[p]];
+    let mut values = vec![0.0; starts[p]];
+    let mut centre = vec![0.0; p];
+    let mut squares = vec![0.0; p];
+    for (i, &row) in train.iter().enumerate() {
+        let root = roots[i];
+        for (j, v) in linear.rows.row(row).entries() {
+            let scaled = root * v * factor[j];
+            #[allow(clippy::cast_possible_truncation)] // fewer than 2³² rows are stored
+            let index = i as u32;
+            (rows[next[j]], values[next[j]]) = (index, scaled);
+            next[j] += 1;
+            centre[j] += root * root * v / weight;
+            squares[j] += scaled * scaled;
+        }
+    }
+    let mut means = vec![0.0; p];
+    if is_centred {
+        for j in 0..p {
+            means[j] = centre[j] * factor[j];
+            let about_mean = squares[j] - weight * means[j] * means[j];
+            // What is left of a constant column is rounding error.
+            let is_constant = about_mean <= 1e-14 * squares[j];
+            squares[j] = if is_constant { 0.0 } else { about_mean };
+        }
+    } else {
+        centre.fill(0.0);
+    }
+    let values = ColumnValues::Sparse {
+        starts,
+        rows,
+        values,
+        means,
+    };
+    TrainingColumns {
+        columns: Columns {
+            values,
+            roots,
+            weight,
+            squares,
+        },
+        centre,
+        factor,
+    }
+}
