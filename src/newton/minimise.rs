@@ -72,9 +72,8 @@ struct Step {
     length: f64,
     /// The derivative along the direction at the start.
     slope: f64,
-    /// The gradient at the start, and how large it was.
+    /// The gradient at the start.
     gradient: Vec<f64>,
-    relative_gradient: f64,
 }
 
 impl<'a> Problem<'a> {
@@ -151,14 +150,14 @@ impl<'a> Problem<'a> {
         let gradient = self.gradient(losses);
         let relative_gradient = self.relative_gradient(&gradient);
         self.since_hessian = (relative_gradient, 0);
-        self.take_step(gradient, relative_gradient);
+        self.take_step(gradient);
         if relative_gradient <= tolerance && self.state == State::Active {
             self.end_before_step(relative_gradient);
         }
     }
 
     /// Takes a step, if there is an inverse Hessian.
-    fn take_step(&mut self, gradient: Vec<f64>, relative_gradient: f64) {
+    fn take_step(&mut self, gradient: Vec<f64>) {
         let direction = self.inverse.as_ref().map(|own| own.step(&gradient));
         let slope = direction
             .as_ref()
@@ -173,7 +172,6 @@ impl<'a> Problem<'a> {
             length: 1.0,
             slope,
             gradient,
-            relative_gradient,
         });
         self.move_along();
     }
@@ -246,7 +244,7 @@ impl<'a> Problem<'a> {
             if let Some(inverse) = &mut self.inverse {
                 inverse.update(&step.start, &self.own, &step.gradient, &gradient);
             }
-            self.take_step(gradient, relative_gradient);
+            self.take_step(gradient);
         }
     }
 }
