@@ -71,7 +71,7 @@ def cross_validate(
         earlier result.
     scoring : str, callable, list or dict, optional
         As in scikit-learn; by default the estimator's own ``score``.
-    engine : {"auto", "merge", "virtual", "seeded", "tree", "refit"}, default="auto"
+    engine : {"auto", "merge", "virtual", "seeded", "neighbours", "tree", "refit"}
         How it is done. ``"auto"`` takes the cheapest that estimates the same thing, and warns when
         that is ``"refit"``: one fit per fold.
     groups : array-like of shape (n_samples,), optional

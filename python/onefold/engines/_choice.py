@@ -15,6 +15,7 @@ from ._base import Candidate, Engine, Plan, Runner, flat_steps
 from ._fold_steps import FoldSteps, FoldStepsPlan, StepFits
 from ._hoisted import Hoisted, HoistedPlan
 from ._merge import Merge
+from ._neighbours import Neighbours
 from ._newton import Newton
 from ._refit import Refit
 from ._repeated import Repeated
@@ -27,7 +28,15 @@ from ._virtual import Virtual
 
 __all__ = ["ENGINES", "Choice", "RefitWarning", "choose", "warn_of_refits"]
 
-ENGINES: tuple[Engine, ...] = (Merge(), Virtual(), Newton(), Seeded(), Tree(), Refit())
+ENGINES: tuple[Engine, ...] = (
+    Merge(),
+    Virtual(),
+    Newton(),
+    Seeded(),
+    Neighbours(),
+    Tree(),
+    Refit(),
+)
 """In the order in which ``engine="auto"`` tries them. `Refit` does everything and comes last."""
 
 ENGINES_BY_NAME: Mapping[str, Engine] = {engine.name: engine for engine in ENGINES}

@@ -1,0 +1,300 @@
+"""Nearest neighbours of all folds from one search equal refits."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import pairwise_distances
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
+
+import onefold
+from onefold.engines import _neighbour_search
+
+N = 90
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 4)) * [1, 2, 0.5, 1]
+LABELS = np.array(["a", "b", "c"])[(X[:, 0] + RNG.normal(size=N) > 0).astype(int) + (X[:, 1] > 0)]
+VALUES = X @ [1.0, -1, 2, 0] + RNG.normal(size=N)
+SEVERAL_LABELS = np.stack([LABELS, np.where(X[:, 2] > 0, "d", "e")], axis=1)
+SEVERAL_VALUES = np.stack([VALUES, X[:, 0] ** 2], axis=1)
+GROUPS = np.argsort(np.argsort(X[:, 0])) // 3  # neighbours share a fold
+CV = {
+    "k-fold": 5,
+    "shuffled": KFold(7, shuffle=True, random_state=0),
+    "many": KFold(30, shuffle=True, random_state=0),
+    "groups": PredefinedSplit(GROUPS),
+    "loo": "loo",
+    "repeated": RepeatedKFold(n_splits=25, n_repeats=2, random_state=0),
+    "Monte-Carlo": ShuffleSplit(3, test_size=0.3, random_state=0),
+    "time series": TimeSeriesSplit(3),
+    "bootstrap": [(RNG.integers(N, size=N), np.arange(k, N, 9)) for k in range(3)],
+}
+
+
+def gaussian(distances):
+    return np.exp(-np.square(distances))
+
+
+def relative(distances):
+    """Depends on all rows of the test set."""
+    return 1 / (distances / distances.max() + 0.1)
+
+
+OPTIONS = {
+    "defaults": {},
+    "distance": {"weights": "distance", "n_neighbors": 7},
+    "Manhattan": {"p": 1, "n_neighbors": 3, "algorithm": "brute"},
+    "Minkowski": {"p": 3, "metric_params": {"w": [1, 2, 3, 4]}, "weights": "distance"},
+    "cosine": {"metric": "cosine", "n_neighbors": 4},
+    "ball tree": {"algorithm": "ball_tree", "leaf_size": 5, "n_neighbors": 1},
+    "function": {"weights": gaussian, "n_neighbors": 6},
+    "function of all": {"weights": relative},
+    "standardised": {"metric": "seuclidean", "metric_params": {"V": [1, 4, 0.2, 1]}},
+    "a function as metric": {"metric": lambda a, b: np.abs(a - b).max(), "n_neighbors": 2},
+}
+
+
+def assert_same(fast, slow):
+    assert fast.engine == "neighbours"
+    np.testing.assert_allclose(fast["test_score"], slow["test_score"], rtol=1e-10)
+    for fold in range(len(slow.folds)):
+        found, expected = fast.fold_answers(fold), slow.fold_answers(fold)
+        assert set(found) == set(expected)
+        for name, answer in expected.items():
+            if name == "predict" and answer.dtype.kind != "f":
+                np.testing.assert_array_equal(found[name], answer)
+                continue
+            for own, other in zip(found[name], answer, strict=True):
+                np.testing.assert_allclose(own, other, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("cv", CV)
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
+def test_neighbours_equal_refits(kind, options, cv):
+    if cv == "loo" and options not in ("defaults", "distance", "function"):
+        return  # many refits: the others cover it
+    estimator = kind(**OPTIONS[options])
+    y = LABELS if kind is KNeighborsClassifier else VALUES
+    scoring = "accuracy" if kind is KNeighborsClassifier else "neg_mean_squared_error"
+    fast = onefold.cross_validate(estimator, X, y, cv=CV[cv], scoring=scoring)
+    slow = onefold.cross_validate(estimator, X, y, cv=CV[cv], scoring=scoring, engine="refit")
+    assert_same(fast, slow)
+
+
+@pytest.mark.parametrize("cv", ["k-fold", "many", "loo"])
+@pytest.mark.parametrize("weights", ["uniform", "distance", gaussian])
+@pytest.mark.parametrize(
+    ("kind", "y"),
+    [(KNeighborsClassifier, SEVERAL_LABELS), (KNeighborsRegressor, SEVERAL_VALUES)],
+)
+def test_several_outputs(kind, y, weights, cv):
+    estimator = kind(weights=weights)
+    is_regressor = kind is KNeighborsRegressor
+    for method in ["predict"] if is_regressor else ["predict", "predict_proba"]:
+        found = onefold.cross_val_predict(
+            estimator, X, y, cv=CV[cv], method=method, engine="neighbours"
+        )
+        expected = cross_val_predict(
+            estimator, X, y, cv=KFold(N) if cv == "loo" else CV[cv], method=method
+        )
+        if method == "predict" and not is_regressor:
+            np.testing.assert_array_equal(found, expected)
+            continue
+        for own, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(own, other)
+
+
+@pytest.mark.parametrize("cv", ["k-fold", "many", "groups", "Monte-Carlo"])
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+@pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
+def test_sparse_rows_and_distances(kind, weights, cv):
+    rows = np.where(RNG.random(X.shape) < 0.7, X, 0) + 1e-3 * RNG.random((N, 1))
+    y = LABELS if kind is KNeighborsClassifier else VALUES
+    for estimator, given in [
+        (kind(weights=weights), sp.csr_array(rows)),
+        (kind(weights=weights), sp.csc_matrix(rows)),
+        (kind(weights=weights, metric="precomputed"), pairwise_distances(rows)),
+        (kind(weights=weights), rows.astype(np.float32)),
+    ]:
+        fast = onefold.cross_validate(estimator, given, y, cv=CV[cv])
+        assert_same(fast, onefold.cross_validate(estimator, given, y, cv=CV[cv], engine="refit"))
+
+
+@pytest.mark.parametrize("cv", ["k-fold", "many", "loo"])
+@pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
+def test_candidates_share_a_search(kind, cv):
+    y = LABELS if kind is KNeighborsClassifier else VALUES
+    scoring = "accuracy" if kind is KNeighborsClassifier else "neg_mean_squared_error"
+    grid = {"n_neighbors": [1, 4, 9, 2], "weights": ["uniform", "distance", gaussian]}
+    folds = KFold(N) if cv == "loo" else CV[cv]
+    ours = onefold.GridSearchCV(kind(), grid, cv=folds, scoring=scoring).fit(X, y)
+    theirs = GridSearchCV(kind(), grid, cv=folds, scoring=scoring).fit(X, y)
+    found, expected = ours.cv_results_, theirs.cv_results_
+    np.testing.assert_allclose(found["mean_test_score"], expected["mean_test_score"])
+    np.testing.assert_allclose(found["std_test_score"], expected["std_test_score"])
+    assert ours.result_.cost["fits"] == (5 if cv == "k-fold" else 1)
+    assert ours.best_params_ == theirs.best_params_
+
+
+@pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
+@pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
+def test_behind_steps(kind):
+    y = LABELS if kind is KNeighborsClassifier else VALUES
+    name = kind.__name__.lower()
+    grid = {f"{name}__n_neighbors": [1, 3, 8], f"{name}__weights": ["uniform", "distance"]}
+    for step, n_fits in [(StandardScaler(), 5), (MaxAbsScaler(), 5), (FunctionTransformer(), 5)]:
+        pipeline = make_pipeline(step, kind())
+        ours = onefold.GridSearchCV(pipeline, grid, cv=5).fit(X, y)
+        theirs = GridSearchCV(pipeline, grid, cv=5).fit(X, y)
+        np.testing.assert_allclose(
+            ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
+        )
+        assert ours.result_.cost["fits"] == n_fits
+        assert ours.result_.engines == ["neighbours"] * 6
+
+
+def test_neighbours_in_the_own_fold():
+    # Thirty clusters, each a fold: no neighbour of a row is in its training set.
+    labels = np.repeat(np.arange(30), 10)
+    rows = 100.0 * labels[:, None] + RNG.normal(size=(300, 3))
+    y = RNG.normal(size=300)
+    for n_clusters in (30, 2):  # all rows, or a few of them
+        rows = np.where(labels[:, None] < n_clusters, rows, RNG.normal(size=(300, 3)))
+        for estimator in (KNeighborsRegressor(4), KNeighborsRegressor(12, weights="distance")):
+            keywords = {"cv": PredefinedSplit(labels)}
+            fast = onefold.cross_validate(estimator, rows, y, **keywords)
+            assert_same(
+                fast, onefold.cross_validate(estimator, rows, y, engine="refit", **keywords)
+            )
+
+
+def test_blocks_of_queries(monkeypatch):
+    monkeypatch.setattr(_neighbour_search, "MAX_NEIGHBOURS_HELD", 40)
+    for cv in ["k-fold", "many", "loo"]:
+        found = onefold.cross_val_predict(KNeighborsRegressor(), X, VALUES, cv=CV[cv])
+        expected = onefold.cross_val_predict(
+            KNeighborsRegressor(), X, VALUES, cv=CV[cv], engine="refit"
+        )
+        np.testing.assert_allclose(found, expected)
+
+
+def test_duplicated_rows():
+    rows, y = np.repeat(X[:30], 3, axis=0), np.repeat(VALUES[:30], 3)
+    for weights in ("uniform", "distance"):
+        # Two copies of each row are left in the training set, at distance 0.
+        found = onefold.cross_val_predict(
+            KNeighborsRegressor(2, weights=weights), rows, y, cv="loo"
+        )
+        np.testing.assert_allclose(found, y, atol=1e-12)
+    found = onefold.cross_val_predict(KNeighborsRegressor(9, weights="distance"), rows, y, cv="loo")
+    np.testing.assert_allclose(found, y, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:Number of classes in training fold:RuntimeWarning")
+def test_a_class_that_training_sets_lack():
+    y = np.where(np.arange(N) < 18, "only in fold 0", LABELS)
+    for method in ["predict", "predict_proba"]:
+        found = onefold.cross_val_predict(KNeighborsClassifier(), X, y, cv=KFold(5), method=method)
+        expected = cross_val_predict(KNeighborsClassifier(), X, y, cv=KFold(5), method=method)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_fitted_estimators_and_train_scores():
+    keywords = {"cv": 4, "return_estimator": True, "return_train_score": True}
+    for estimator, y in [(KNeighborsClassifier(3), LABELS), (KNeighborsRegressor(p=1), VALUES)]:
+        fast = onefold.cross_validate(estimator, X, y, **keywords)
+        slow = onefold.cross_validate(estimator, X, y, engine="refit", **keywords)
+        assert_same(fast, slow)
+        np.testing.assert_allclose(fast["train_score"], slow["train_score"])
+        for own, other in zip(fast["estimator"], slow["estimator"], strict=True):
+            np.testing.assert_array_equal(own.predict(X), other.predict(X))
+
+
+def test_scores_of_probabilities():
+    fast = onefold.cross_val_score(KNeighborsClassifier(9), X, LABELS, scoring="roc_auc_ovr")
+    slow = onefold.cross_val_score(
+        KNeighborsClassifier(9), X, LABELS, scoring="roc_auc_ovr", engine="refit"
+    )
+    np.testing.assert_allclose(fast, slow)
+
+
+def test_what_is_refitted():
+    with pytest.raises(ValueError, match="n_neighbors=80 exceeds the 72 rows of a training set"):
+        onefold.cross_val_score(KNeighborsRegressor(80), X, VALUES, engine="neighbours")
+    with pytest.raises(ValueError, match="Expected n_neighbors <= n_samples_fit"):
+        onefold.cross_val_score(
+            KNeighborsRegressor(80), X, VALUES, engine="refit", error_score="raise"
+        )
+    graph = sp.csr_array(pairwise_distances(X))
+    with pytest.raises(ValueError, match="may hold too few neighbours"):
+        onefold.cross_val_score(
+            KNeighborsRegressor(metric="precomputed"), graph, VALUES, engine="neighbours"
+        )
+    with pytest.raises(ValueError, match="fit takes rows and targets only"):
+        onefold.cross_val_score(
+            KNeighborsRegressor(), X, VALUES, engine="neighbours", sample_weight=np.ones(N)
+        )
+
+
+def test_bad_input():
+    rows = X.copy()
+    rows[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"X\[3, 1\] is NaN"):
+        onefold.cross_val_score(KNeighborsRegressor(), rows, VALUES)
+    for bad in ({"n_neighbors": 0}, {"weights": "no"}, {"n_neighbors": 1.5}):
+        with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of KNeighbors"):
+            onefold.cross_val_score(KNeighborsRegressor(**bad), X, VALUES)
+
+
+def test_missing_values():
+    rows = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    estimator = KNeighborsRegressor(metric="nan_euclidean")
+    fast = onefold.cross_validate(estimator, rows, VALUES)
+    assert_same(fast, onefold.cross_validate(estimator, rows, VALUES, engine="refit"))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore:Scoring failed")
+@pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_a_candidate_that_fails_does_not_stop_a_search():
+    grid = [
+        {"n_neighbors": [3, 80]},
+        {"algorithm": ["kd_tree"], "metric": ["cosine"]},
+        {"weights": [lambda distances: 0 * distances]},
+    ]
+    ours = onefold.GridSearchCV(KNeighborsClassifier(), grid).fit(X, LABELS)
+    theirs = GridSearchCV(KNeighborsClassifier(), grid).fit(X, LABELS)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
+    )
+
+
+def test_threads():
+    for cv in [5, "loo"]:
+        one = onefold.cross_val_predict(KNeighborsRegressor(), X, VALUES, cv=cv, n_jobs=1)
+        two = onefold.cross_val_predict(KNeighborsRegressor(), X, VALUES, cv=cv, n_jobs=2)
+        np.testing.assert_array_equal(one, two)
+
+
+def test_progress_and_the_final_fit():
+    seen = []
+    onefold.cross_validate(
+        KNeighborsRegressor(), X, VALUES, cv=4, progress=lambda *counts: seen.append(counts)
+    )
+    assert seen[-1] == (N, N)
+    search = onefold.GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [2, 5]}).fit(X, LABELS)
+    again = clone(search.best_estimator_).fit(X, LABELS)
+    np.testing.assert_array_equal(search.predict(X), again.predict(X))
