@@ -9,9 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import MinMaxScaler
 
+from .._estimator_class import known_class
 from .._scoring import RESPONSES
 from ._base import Candidate, EngineBase, Outcome, Plan
 from ._callback import run_incremental, why_not_callback, why_not_one_pass
+from ._discriminant import (
+    DISCRIMINANTS,
+    DiscriminantPlan,
+    plan_discriminant,
+    run_discriminants,
+)
 from ._fold_scaling import is_shifting
 from ._native import NativePlan, ScaledPlan, learner_of, takes_counts
 from ._native_map import native_learner
@@ -27,9 +34,11 @@ class Merge(EngineBase):
     """Train on every fold once, and merge the models of all folds but one (Izbicki, 2013).
 
     Exact, for the naive Bayes family, densities and least squares by sufficient statistics;
-    scikit-learn's own naive Bayes is mapped onto the native one. Estimators in Python are merged if
-    they are tagged ``mergeable``: see `onefold.IncrementalLearner`. Behind a scaler, native models
-    of the unscaled rows are merged, and rescaled for each fold.
+    scikit-learn's own naive Bayes is mapped onto the native one. Discriminant analysis and nearest
+    centroids follow from statistics of the classes, of all rows less those of the fold. Estimators
+    in Python are merged if they are tagged ``mergeable``: see `onefold.IncrementalLearner`.
+
+    Behind a scaler, models of the unscaled rows are merged, and rescaled for each fold.
     """
 
     name = "merge"
@@ -40,6 +49,8 @@ class Merge(EngineBase):
 
     def serves(self, candidate: Candidate) -> bool:
         """Learners whose models can be merged."""
+        if known_class(candidate.final, DISCRIMINANTS) is not None:
+            return True
         learner = native_learner(candidate.final)
         if learner is not None:
             return learner._is_mergeable
@@ -47,6 +58,8 @@ class Merge(EngineBase):
 
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Only models that can be merged, and behind a scaler rescaled."""
+        if known_class(candidate.final, DISCRIMINANTS) is not None:
+            return plan_discriminant(candidate, task)
         if candidate.scaler is not None:
             return _plan_scaled(candidate, task)
         learner = learner_of(candidate, task)
@@ -60,10 +73,19 @@ class Merge(EngineBase):
 
     def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Merge native learners together, estimators in Python one after the other."""
-        for plan in plans:
+        kinds: dict[bool, list[int]] = {}
+        for position, plan in enumerate(plans):
+            kinds.setdefault(isinstance(plan, DiscriminantPlan), []).append(position)
             if isinstance(plan, ScaledPlan):
                 plan.scaler._validate_params()
-        return run_incremental(plans, task, "merge")
+        for are_discriminants, positions in kinds.items():
+            run = run_discriminants if are_discriminants else _run_incremental
+            for at, outcome in run([plans[position] for position in positions], task):
+                yield positions[at], outcome
+
+
+def _run_incremental(plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
+    return run_incremental(plans, task, "merge")
 
 
 def _plan_scaled(candidate: Candidate, task: Task) -> ScaledPlan | str:
