@@ -47,6 +47,9 @@ MIN_CERTAIN = 1e-6
 """Singular values of standardised rows below this share of the largest are rounding errors of their
 squares, in which the rank is not seen."""
 
+MIN_ROWS_PER_THREAD = 1000
+"""Held-out rows per fold from which products of matrices are worth several threads."""
+
 MAX_SCATTER_VALUES = 2**27
 """Values of the scatter matrices of all classes: 1 GB of float64."""
 
@@ -155,11 +158,13 @@ def run_discriminants(plans: Sequence[Any], task: Task) -> Iterator[tuple[int, O
     codes, classes = data.classes
     rows = data.finite_rows
     held_out = [_HeldOut(plan, len(rows), len(classes)) for plan in plans]
-    with reporter(task.progress, unit="folds") as report, blas_threads(task.n_jobs):
+    with blas_threads(task.n_jobs):
         statistics = {
             kind: ClassStatistics(rows, codes.astype(np.int64), len(classes), kind)
             for kind in dict.fromkeys(plan.kind for plan in plans)
         }
+    n_jobs = task.n_jobs if len(rows) >= MIN_ROWS_PER_THREAD * len(folds) else 1
+    with reporter(task.progress, unit="folds") as report, blas_threads(n_jobs):
         for fold in range(len(folds)):
             training = {kind: own.training(folds, fold) for kind, own in statistics.items()}
             at = slice(*folds.starts[fold : fold + 2].tolist())
