@@ -29,8 +29,8 @@ from .._jobs import blas_threads
 from .._progress import reporter
 from ._base import Candidate, Outcome, Plan
 from ._class_statistics import ClassStatistics, Kind, TrainingStatistics
+from ._fold_refits import with_refits
 from ._fold_scaling import fold_scaling
-from ._refitted_folds import with_refitted_folds
 from ._step_weights import StepWeights
 from ._task import Problem, Task
 
@@ -185,7 +185,7 @@ def run_discriminants(plans: Sequence[Any], task: Task) -> Iterator[tuple[int, O
             },
             fit_time=seconds,
         )
-        yield position, with_refitted_folds(outcome, own.plan.estimator, task, own.undetermined)
+        yield position, with_refits(outcome, own.plan.estimator, task, own.undetermined)
 
 
 class _HeldOut:
