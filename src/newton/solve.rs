@@ -318,11 +318,7 @@ impl<'a> Solver<'a> {
             for (&column, losses) in group.iter().zip(&losses) {
                 let start = &full[column.output];
                 let mut problem = self.problem(column, penalties, &start.shared);
-                if start.relative_gradient.is_nan() {
-                    problem.state = State::Undetermined;
-                } else {
-                    problem.restart(losses, self.tolerance, monitor)?;
-                }
+                problem.restart(losses, self.tolerance, monitor)?;
                 problems.push(problem);
             }
             minimise(&self.passes, &mut problems, self.tolerance, monitor)?;
