@@ -126,6 +126,22 @@ impl Coordinates {
         own
     }
 
+    /// The diagonal of MᵀHM + λI on the penalised parameters, from Σ w u and Σ w u².
+    pub(crate) fn hessian_diagonal(&self, sums: &[f64], squares: &[f64], penalty: f64) -> Vec<f64> {
+        let p = self.n_features();
+        let entry = |j: usize| {
+            let own = if j < p {
+                let shift = self.shift[j];
+                let centred = squares[j] - 2.0 * shift * sums[j] + shift * shift * sums[p];
+                self.scale(j).powi(2) * centred
+            } else {
+                self.intercept_value().powi(2) * sums[p]
+            };
+            own + if self.is_penalised(j) { penalty } else { 0.0 }
+        };
+        (0..self.n_own()).map(entry).collect()
+    }
+
     /// MᵀHM + λI on the penalised parameters; lower triangles.
     pub(crate) fn hessian(&self, shared: MatRef<'_, f64>, penalty: f64) -> Mat<f64> {
         let p = self.n_features();

@@ -40,6 +40,7 @@
 //! | `solve` | the fit to all rows, then all folds, for every penalty |
 //! | `leave_one_out` | one step for each row, with a bound on its error; more where it is too large |
 //! | `certificate` | bounds on the error of steps |
+//! | [`matrix_free`] | multinomial logistic regression, and rows of many features |
 
 #![allow(clippy::doc_markdown)] // formulas are not code
 
@@ -50,6 +51,7 @@ mod factor;
 mod inverse_hessian;
 mod leave_one_out;
 mod loss;
+pub mod matrix_free;
 mod minimise;
 mod passes;
 mod samples;

@@ -11,6 +11,7 @@ mod learners;
 mod libsvm;
 mod newton;
 mod newton_leave_one_out;
+mod newton_matrix_free;
 mod path;
 mod run;
 mod scaling;
@@ -45,6 +46,8 @@ mod _core {
     use super::newton::{PySmoothLoss, newton_fit, newton_predict};
     #[pymodule_export]
     use super::newton_leave_one_out::newton_leave_one_out;
+    #[pymodule_export]
+    use super::newton_matrix_free::{newton_matrix_free_predict, newton_multinomial_predict};
     #[pymodule_export]
     use super::path::{PyElasticNetPath, path_cv};
     #[pymodule_export]

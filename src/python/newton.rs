@@ -86,7 +86,7 @@ pub(super) fn to_class_weights((codes, factors): ClassWeightsArg<'_>) -> Result<
 pub(super) type Weights<'py> = Option<PyReadonlyArray1<'py, f64>>;
 
 /// Predictors, coefficients, relative gradients and counters.
-type Found<'py> = (
+pub(super) type Found<'py> = (
     Bound<'py, PyArray3<f64>>,
     Bound<'py, PyArray4<f64>>,
     Bound<'py, PyArray3<f64>>,
