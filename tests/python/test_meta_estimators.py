@@ -179,7 +179,10 @@ def test_the_default_is_a_linear_machine():
     ours.fit(CANCER, GOOD)
     theirs.fit(CANCER, GOOD)
     assert isinstance(ours.calibrated_classifiers_[0].estimator, LinearSVC)
-    np.testing.assert_allclose(ours.predict_proba(CANCER), theirs.predict_proba(CANCER))
+    # Their decision values are those of liblinear's default tolerance.
+    np.testing.assert_allclose(
+        ours.predict_proba(CANCER), theirs.predict_proba(CANCER), rtol=0.01, atol=1e-4
+    )
 
 
 @pytest.mark.skipif(

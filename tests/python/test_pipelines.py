@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -44,6 +44,7 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeClassifier
 
 import onefold
 from onefold.engines._steps import needs_no_fit, step_key
@@ -432,12 +433,13 @@ def test_a_budget_keeps_the_candidates_that_are_finished():
     assert len(search.cv_results_["params"]) == 4
 
 
-def test_logistic_regression_behind_a_fitted_step_is_not_solved_by_an_engine():
-    pipeline = make_pipeline(PCA(3), LogisticRegression())
+def test_an_estimator_behind_a_fitted_step_that_no_engine_is_made_for():
+    pipeline = make_pipeline(PCA(3), DecisionTreeClassifier())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = onefold.cross_validate(pipeline, X, y)
-    assert result.notes == ["no engine is made for LogisticRegression, so it was fitted 5 times"]
+    name = "DecisionTreeClassifier"
+    assert result.notes == [f"no engine is made for {name}, so it was fitted 5 times"]
 
 
 def test_keys_of_steps():

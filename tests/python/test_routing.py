@@ -112,7 +112,7 @@ def test_each_metric_gets_the_weights_it_asks_for(routing, estimator):
 
 @pytest.mark.parametrize(
     ("estimator", "y", "engine"),
-    [(Ridge(), y, "virtual"), (LogisticRegression(), CLASSES, "refit")],
+    [(Ridge(), y, "virtual"), (LogisticRegression(), CLASSES, "newton")],
 )
 def test_weights_among_params_are_weights(estimator, y, engine):
     params = {"sample_weight": WEIGHTS}

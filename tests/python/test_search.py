@@ -57,7 +57,7 @@ SEARCHES = {
     "multinomial": (MultinomialNB(), {"alpha": [0.1, 1], "fit_prior": [True, False]}, "merge"),
     "bernoulli": (BernoulliNB(), {"alpha": [0.1, 1], "binarize": [0.2, 0.5]}, "merge"),
     "neighbours": (KNeighborsClassifier(), {"n_neighbors": [3, 5]}, "neighbours"),
-    "logistic": (LogisticRegression(), {"C": [0.1, 1]}, "refit"),
+    "logistic": (LogisticRegression(), {"C": [0.1, 1]}, "newton"),
 }
 SPLITTERS = {
     "int": 4,
