@@ -104,8 +104,6 @@ def _why_not(spec: SmoothSpec, task: Task, weights: StepWeights) -> str | None:
     data = task.data
     if spec.scaler is not None and is_shifting(spec.scaler) and sp.issparse(data.X):
         return f"{spec.scaler!r} takes no sparse rows"
-    if spec.classes == "joint":
-        return "the classes of a multinomial regression are not independent"
     if task.return_estimator and spec.scaler is not None:
         return "it has fitted estimators without a scaler before them only"
     if spec.classes == "none":

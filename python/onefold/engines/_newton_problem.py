@@ -27,6 +27,10 @@ Floats = NDArray[np.float64]
 DEFAULT_TOL = 1e-8
 """The relative gradient at which a fold is solved."""
 
+MAX_FEATURES, FEATURES_PER_FOLD = 128, 4
+"""The Hessians of all folds are computed up to so many features, or up to so many for each fold:
+their cost grows with the square of the features, and hardly with the folds."""
+
 BALANCES_BY_WEIGHT = "sample_weight" in signature(compute_class_weight).parameters
 """Whether ``class_weight="balanced"`` adds up the weights of the samples of a class."""
 
@@ -51,8 +55,8 @@ class SmoothProblem:
 
     spec: SmoothSpec
     problem: Problem
-    targets: Floats
-    """Sample × output: 0 and 1, -1 and 1, or numbers."""
+    targets: Floats | None
+    """Sample × output: 0 and 1, -1 and 1, or numbers. None for all classes jointly."""
     weights: Floats | None
     factors: Floats | None
     """By which the weights are multiplied, by class: all rows and each fold × output × class."""
@@ -71,7 +75,7 @@ class SmoothProblem:
         codes, classes = problem.data.classes
         own = class_weights(spec.final.class_weight, problem, weights.final)
         factors = None if own is None else _factors(own, spec)
-        targets = _class_targets(spec, codes, len(classes))
+        targets = None if spec.classes == "joint" else _class_targets(spec, codes, len(classes))
         return cls(spec, problem, targets, weights.final, factors, scaling, classes)
 
     def penalties(self, specs: Sequence[SmoothSpec]) -> Floats:
@@ -92,29 +96,37 @@ class SmoothProblem:
         progress: bool | Report,
     ) -> Solution:
         """Solve all folds for some penalties, the largest first."""
-        spec, scaling = self.spec, self.scaling
-        class_weights = None
-        if self.factors is not None:
-            class_weights = (self.problem.data.classes[0], self.factors)
-        loss = _core.SmoothLoss(spec.loss, power=spec.power, epsilon=spec.epsilon)
+        spec, scaling, data = self.spec, self.scaling, self.problem.data
+        rows, folds = data.finite_rows, self.problem.folds
+        options: dict[str, Any] = {
+            "intercept": spec.intercept,
+            "scaling": None if scaling is None else (scaling.shift, scaling.scale),
+            "class_weights": None if self.factors is None else (data.classes[0], self.factors),
+            "tol": tol,
+            "coefficients": coefficients,
+            "n_jobs": effective_n_jobs(n_jobs),
+        }
         with reporter(progress, unit="folds") as report:
-            return Solution(
-                *_core.newton_predict(
-                    self.problem.data.finite_rows,
-                    self.targets,
+            if self.targets is None:
+                codes, classes = data.classes
+                z, theta, residuals, cost = _core.newton_multinomial_predict(
+                    rows,
+                    codes,
+                    len(classes),
                     self.weights,
-                    self.problem.folds,
-                    loss,
+                    folds,
                     penalties,
-                    intercept=spec.intercept,
-                    scaling=None if scaling is None else (scaling.shift, scaling.scale),
-                    class_weights=class_weights,
-                    tol=tol,
-                    coefficients=coefficients,
-                    n_jobs=effective_n_jobs(n_jobs),
                     progress=report,
+                    **options,
                 )
+                return Solution(z, theta, residuals[:, :, None], cost)
+            loss = _core.SmoothLoss(spec.loss, power=spec.power, epsilon=spec.epsilon)
+            is_narrow = rows.shape[1] <= max(MAX_FEATURES, FEATURES_PER_FOLD * len(folds))
+            solve = _core.newton_predict if is_narrow else _core.newton_matrix_free_predict
+            found = solve(
+                rows, self.targets, self.weights, folds, loss, penalties, progress=report, **options
             )
+            return Solution(*found)
 
 
 def _class_targets(spec: SmoothSpec, codes: NDArray[np.uint32], n_classes: int) -> Floats:
@@ -127,7 +139,7 @@ def _class_targets(spec: SmoothSpec, codes: NDArray[np.uint32], n_classes: int) 
 def _factors(by_class: Floats, spec: SmoothSpec) -> Floats:
     """Weights of the classes for each output, from those of all rows and each training set."""
     n_classes = by_class.shape[1]
-    if n_classes == 2:
+    if n_classes == 2 or spec.classes == "joint":
         return by_class[:, None, :]
     if not spec.is_one_sided:
         return np.repeat(by_class[:, None, :], n_classes, axis=1)
