@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "ElasticNetPath",
     "Folds",
     "Learner",
     "LeastSquares",
@@ -26,6 +27,7 @@ __all__ = [
     "newton_matrix_free_predict",
     "newton_multinomial_predict",
     "newton_predict",
+    "path_cv",
     "svm_decide",
     "svm_fit",
     "svm_kfold",
@@ -260,6 +262,33 @@ def newton_fit(
     n_jobs: int = 1,
     progress: _Report | None = None,
 ) -> tuple[_Floats, _Floats]: ...
+
+@final
+class ElasticNetPath:
+    def __new__(
+        cls,
+        penalties: list[tuple[float, float]],
+        *,
+        intercept: bool = True,
+        positive: bool = False,
+        scaling: tuple[_Floats | None, _Floats] | None = None,
+        tol: float = 1e-12,
+    ) -> ElasticNetPath: ...
+
+def path_cv(
+    X: Any,
+    y: _Floats,
+    weights: _Floats | None,
+    cv: Folds | Splits,
+    path: ElasticNetPath,
+    *,
+    predictions: bool = False,
+    errors: bool = False,
+    coefficients: bool = False,
+    all_rows: bool = False,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> dict[str, Any]: ...
 
 @final
 class LeastSquares:

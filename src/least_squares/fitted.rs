@@ -55,11 +55,14 @@ impl Fitted {
 
     /// Adds xᵀβ of sparse rows, entry by entry.
     fn add_sparse<R: Layout>(&self, data: &R, rows: &[usize], out: &mut Mat<f64>) {
+        let by_feature = self.coefficients.transpose().to_owned();
         for (i, &row) in rows.iter().enumerate() {
+            let out = out.col_as_slice_mut(i);
             for (j, v) in data.row(row).entries() {
-                for c in 0..self.n_models() {
-                    out[(c, i)] += v * self.coefficients[(j, c)];
-                }
+                let coefficients = by_feature.col_as_slice(j);
+                out.iter_mut()
+                    .zip(coefficients)
+                    .for_each(|(out, c)| *out += v * c);
             }
         }
     }

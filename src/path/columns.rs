@@ -4,6 +4,9 @@
 //! Sparse ones are centred implicitly: with stored values v and mean m, the column is v − m√w. The
 //! residual is kept as r + o√w with a number o, and Σ√w(r + o√w) = 0 throughout, so that
 //! gⱼ = ⟨vⱼ, r⟩ + o·W·mⱼ.
+//!
+//! **Screening.** If gⱼ was computed at a residual r₀, then |⟨xⱼ, r⟩| ≤ |gⱼ| + ‖xⱼ‖·‖r − r₀‖ at any
+//! other. Features for which that is at most λ₁ satisfy the optimality conditions and are not read.
 
 use super::solver::Quadratic;
 use crate::linalg::packed;
@@ -131,6 +134,16 @@ struct SupportGram {
     values: Vec<f64>,
 }
 
+/// The residual at which g of every feature was last computed.
+#[derive(Debug, Default)]
+struct Anchor {
+    r: Vec<f64>,
+    g: Vec<f64>,
+}
+
+/// Fraction of the features that may be read before the anchor is moved.
+const MAX_READ_FRACTION: f64 = 0.5;
+
 /// ½‖y − Xβ‖² from columns.
 pub(super) struct ColumnQuadratic<'a> {
     columns: &'a Columns,
@@ -139,6 +152,7 @@ pub(super) struct ColumnQuadratic<'a> {
     target_square: f64,
     r: Vec<f64>,
     offset: f64,
+    anchor: Anchor,
     support: SupportGram,
     scratch: Vec<f64>,
 }
@@ -150,6 +164,7 @@ impl<'a> ColumnQuadratic<'a> {
             target_square: 0.0,
             r: vec![0.0; columns.n_rows()],
             offset: 0.0,
+            anchor: Anchor::default(),
             support: SupportGram {
                 positions: vec![0; columns.squares.len()],
                 ..SupportGram::default()
@@ -163,14 +178,48 @@ impl<'a> ColumnQuadratic<'a> {
     pub(super) fn set_output(&mut self, target: Vec<f64>) {
         self.target_square = target.iter().map(|y| y * y).sum();
         self.target = target;
+        self.anchor = Anchor::default();
+    }
+
+    /// Writes g, except of features that are zero and at most `bound` by the anchor.
+    #[inline(always)]
+    fn correlate<S: Simd>(&mut self, simd: S, beta: &[f64], bound: f64, g: &mut [f64]) {
+        let squares = &self.columns.squares;
+        let Anchor { r: old, g: known } = &self.anchor;
+        let distance = old.iter().zip(&self.r).map(|(a, b)| (a - b) * (a - b));
+        let distance = distance.sum::<f64>().sqrt();
+        let is_read = |j: usize| {
+            // A constant column has no variation but rounding.
+            squares[j] > 0.0
+                && (beta[j] != 0.0
+                    || known
+                        .get(j)
+                        .is_none_or(|g| g.abs() + squares[j].sqrt() * distance > bound))
+        };
+        let mut n_read = 0;
+        for (j, g) in g.iter_mut().enumerate() {
+            if is_read(j) {
+                *g = self.columns.dot(simd, j, &self.r, self.offset);
+                n_read += 1;
+            } else {
+                *g = known.get(j).copied().unwrap_or(0.0);
+            }
+        }
+        if n_read as f64 <= MAX_READ_FRACTION * squares.len() as f64 {
+            return;
+        }
+        for (j, g) in g.iter_mut().enumerate() {
+            if squares[j] > 0.0 && !is_read(j) {
+                *g = self.columns.dot(simd, j, &self.r, self.offset);
+            }
+        }
+        self.anchor.r.clone_from(&self.r);
+        self.anchor.g.clear();
+        self.anchor.g.extend_from_slice(g);
     }
 }
 
 impl Quadratic for ColumnQuadratic<'_> {
-    fn n_features(&self) -> usize {
-        self.columns.squares.len()
-    }
-
     fn target_square(&self) -> f64 {
         self.target_square
     }
@@ -192,7 +241,7 @@ impl Quadratic for ColumnQuadratic<'_> {
     }
 
     #[inline(always)]
-    fn set<S: Simd>(&mut self, simd: S, beta: &[f64], g: &mut [f64]) -> f64 {
+    fn set<S: Simd>(&mut self, simd: S, beta: &[f64], bound: f64, g: &mut [f64]) -> f64 {
         self.r.copy_from_slice(&self.target);
         self.offset = 0.0;
         for (j, &b) in beta.iter().enumerate().filter(|e| *e.1 != 0.0) {
@@ -202,15 +251,7 @@ impl Quadratic for ColumnQuadratic<'_> {
             simd::axpy(simd, self.offset, &self.columns.roots, &mut self.r);
             self.offset = 0.0;
         }
-        for (j, g) in g.iter_mut().enumerate() {
-            // A constant column has no variation but rounding.
-            let is_constant = self.columns.squares[j] == 0.0;
-            *g = if is_constant {
-                0.0
-            } else {
-                self.correlation(simd, j)
-            };
-        }
+        self.correlate(simd, beta, bound, g);
         simd::dot(simd, &self.r, &self.r)
     }
 

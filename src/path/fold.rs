@@ -1,5 +1,7 @@
 //! One fold: its training set, its fits, and what is wanted of its held-out rows.
 
+use std::borrow::Cow;
+
 use super::columns::ColumnQuadratic;
 use super::gram::GramQuadratic;
 use super::solver::{self, Quadratic, Solver};
@@ -277,27 +279,29 @@ impl<R: Layout> FoldProblem<'_, R> {
                 "the scaling of its columns is zero or not finite",
             ));
         }
-        let train = match fold {
-            Some(fold) => training_rows(self.folds, fold),
-            None => (0..self.linear.n_rows()).collect(),
-        };
-        let weight: f64 = train.iter().map(|&i| self.linear.targets.weight(i)).sum();
-        if weight == 0.0 {
-            return Err(undetermined("its training rows have no weight"));
-        }
-        if let Some(moments) = self.moments_of(fold, &train, scaling, monitor)? {
-            let (solutions, fitted) = self.solve_moments(&moments, scaling, start, monitor)?;
+        let no_weight = || undetermined("its training rows have no weight");
+        if let Some(moments) = self.moments_of(fold, scaling, monitor)? {
+            let found = self.solve_moments(&moments, scaling, start, monitor)?;
+            let (solutions, fitted) = found.ok_or_else(no_weight)?;
             return Ok((solutions, fitted, Some(moments)));
         }
-        let (solutions, fitted) = self.solve_columns(&train, scaling, start, monitor)?;
+        let found = self.solve_columns(&self.training(fold), scaling, start, monitor)?;
+        let (solutions, fitted) = found.ok_or_else(no_weight)?;
         Ok((solutions, fitted, None))
+    }
+
+    /// The training rows of a fold, or all rows.
+    fn training(&self, fold: Option<usize>) -> Cow<'_, [usize]> {
+        match fold {
+            Some(fold) => training_rows(self.folds, fold),
+            None => (0..self.linear.n_rows()).collect(),
+        }
     }
 
     /// Moments of a training set with enough digits; `None` if columns have to be used.
     fn moments_of(
         &self,
         fold: Option<usize>,
-        train: &[usize],
         scaling: Option<Scaling<'_>>,
         monitor: &Monitor,
     ) -> Result<Option<FoldMoments>> {
@@ -305,25 +309,29 @@ impl<R: Layout> FoldProblem<'_, R> {
             return Ok(None);
         };
         let (own, held_out) = match fold {
-            Some(fold) if !self.is_single() => self.subtracted(moments, fold, train, monitor)?,
+            Some(fold) if !self.is_single() => self.subtracted(moments, fold, monitor)?,
             _ => (moments.all.clone(), None),
         };
         let frame = &moments.frame;
         let normal = NormalEquations::new(&own, frame, scaling, self.path.fit_intercept);
-        let is_constant = normal.and_then(|normal| {
-            let has_digits = |j: usize| {
-                normal.has_digits(j) && own[(j, j)] >= MIN_KEPT_FRACTION * moments.all[(j, j)]
-            };
-            let is_constant = |j: usize| match (has_digits(j), self.is_single()) {
-                (true, _) => Some(false),
-                // About the mean of the training rows, only constant columns lack digits.
-                (false, true) => Some(true),
-                (false, false) => self.is_constant(j, train).then_some(true),
-            };
-            (0..self.n_features())
-                .map(is_constant)
-                .collect::<Option<Vec<bool>>>()
-        });
+        // Without a weight there is nothing to centre by.
+        let is_constant = normal.map_or_else(
+            || Some(vec![]),
+            |normal| {
+                let has_digits = |j: usize| {
+                    normal.has_digits(j) && own[(j, j)] >= MIN_KEPT_FRACTION * moments.all[(j, j)]
+                };
+                let is_constant = |j: usize| match (has_digits(j), self.is_single()) {
+                    (true, _) => Some(false),
+                    // About the mean of the training rows, only constant columns lack digits.
+                    (false, true) => Some(true),
+                    (false, false) => self.is_constant(j, &self.training(fold)).then_some(true),
+                };
+                (0..self.n_features())
+                    .map(is_constant)
+                    .collect::<Option<Vec<bool>>>()
+            },
+        );
         if let Some(is_constant) = is_constant {
             return Ok(Some(FoldMoments {
                 frame: frame.clone(),
@@ -332,9 +340,9 @@ impl<R: Layout> FoldProblem<'_, R> {
                 is_constant,
             }));
         }
-        let Some(own) = self
-            .linear
-            .moments(self.is_centred(), train, None, monitor)?
+        let Some(own) =
+            self.linear
+                .moments(self.is_centred(), &self.training(fold), None, monitor)?
         else {
             return Ok(None);
         };
@@ -357,12 +365,14 @@ impl<R: Layout> FoldProblem<'_, R> {
         &self,
         moments: &Moments,
         fold: usize,
-        train: &[usize],
         monitor: &Monitor,
     ) -> Result<(Mat<f64>, Option<Mat<f64>>)> {
         let held_out = HeldOut::new(self.folds, fold);
-        if held_out.has_repeats || held_out.removed.len() > train.len() {
-            let own = self.linear.second_moments(&moments.frame, train, monitor)?;
+        if held_out.has_repeats || 2 * held_out.removed.len() > self.folds.n_samples() {
+            let train = self.training(Some(fold));
+            let own = self
+                .linear
+                .second_moments(&moments.frame, &train, monitor)?;
             return Ok((own, None));
         }
         let removed = match moments.folds.get(fold) {
@@ -395,7 +405,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         scaling: Option<Scaling<'_>>,
         start: Option<&Mat<f64>>,
         monitor: &Monitor,
-    ) -> Result<(Solutions, Fitted)> {
+    ) -> Result<Option<(Solutions, Fitted)>> {
         let FoldMoments {
             frame,
             train,
@@ -403,7 +413,9 @@ impl<R: Layout> FoldProblem<'_, R> {
             ..
         } = moments;
         let normal = NormalEquations::new(train, frame, scaling, self.path.fit_intercept);
-        let normal = normal.expect("training rows with a weight");
+        let Some(normal) = normal else {
+            return Ok(None);
+        };
         let mut quadratic = GramQuadratic::new(&normal, is_constant);
         let set = |quadratic: &mut GramQuadratic, o| quadratic.set_output(&normal, is_constant, o);
         let solutions = self.solve_path(&mut quadratic, normal.weight, start, set, monitor)?;
@@ -415,7 +427,8 @@ impl<R: Layout> FoldProblem<'_, R> {
                 normal.level(c % q, |j| beta[(j, c)] * normal.factor[j])
             }
         });
-        Ok((solutions, Fitted::new(frame.shift.clone(), coefficients)))
+        let fitted = Fitted::new(frame.shift.clone(), coefficients);
+        Ok(Some((solutions, fitted)))
     }
 
     fn solve_columns(
@@ -424,7 +437,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         scaling: Option<Scaling<'_>>,
         start: Option<&Mat<f64>>,
         monitor: &Monitor,
-    ) -> Result<(Solutions, Fitted)> {
+    ) -> Result<Option<(Solutions, Fitted)>> {
         let (p, q) = (self.n_features(), self.n_outputs());
         let fit_intercept = self.path.fit_intercept;
         let TrainingColumns {
@@ -432,6 +445,9 @@ impl<R: Layout> FoldProblem<'_, R> {
             centre,
             factor,
         } = TrainingColumns::new(&self.linear, train, scaling, fit_intercept)?;
+        if columns.weight == 0.0 {
+            return Ok(None);
+        }
         let target = |row: usize, o: usize| self.linear.targets.row(row)[o];
         let mean = |o: usize| {
             let part = |&row: &usize| self.linear.targets.weight(row) / columns.weight;
@@ -465,7 +481,7 @@ impl<R: Layout> FoldProblem<'_, R> {
             means[c % q] - if is_shifted { 0.0 } else { at_zero() }
         });
         let shift = if is_shifted { centre } else { vec![0.0; p] };
-        Ok((solutions, Fitted::new(shift, coefficients)))
+        Ok(Some((solutions, Fitted::new(shift, coefficients))))
     }
 
     /// Solves all penalties for every output.

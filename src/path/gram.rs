@@ -58,10 +58,6 @@ impl GramQuadratic {
 }
 
 impl Quadratic for GramQuadratic {
-    fn n_features(&self) -> usize {
-        self.n_features
-    }
-
     fn target_square(&self) -> f64 {
         self.target_square
     }
@@ -83,7 +79,7 @@ impl Quadratic for GramQuadratic {
     }
 
     #[inline(always)]
-    fn set<S: Simd>(&mut self, simd: S, beta: &[f64], g: &mut [f64]) -> f64 {
+    fn set<S: Simd>(&mut self, simd: S, beta: &[f64], _: f64, g: &mut [f64]) -> f64 {
         self.g.copy_from_slice(&self.products);
         for (j, &b) in beta.iter().enumerate().filter(|e| *e.1 != 0.0) {
             self.step(simd, j, b);

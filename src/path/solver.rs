@@ -13,8 +13,9 @@
 //!
 //! ½(1 − c)²(‖y − Xβ‖² + λ₂‖β‖²) + Σⱼ (λ₁|βⱼ| − c·βⱼhⱼ),
 //!
-//! a sum of terms that are not negative, so nothing cancels in it. For λ₁ = 0 strong convexity bounds
-//! the distance to the optimum by ‖h‖² / 2λ₂.
+//! a sum of terms that are not negative, so nothing cancels in it. With λ₂ > 0 strong convexity also
+//! bounds the distance to the minimum, by ‖s‖² / 2λ₂ for the smallest subgradient s; the smaller of the
+//! two counts (the first is of no use where λ₁ = 0).
 
 use crate::linalg::packed;
 use crate::runtime::simd::{self, Simd, WithSimd};
@@ -22,6 +23,8 @@ use crate::{Monitor, Result};
 
 /// Sweeps after which a problem is given up.
 const MAX_SWEEPS: usize = 100_000;
+/// Rounds in a row that may leave the duality gap as it was: it is rounding error then.
+const MAX_STALLED_ROUNDS: usize = 100;
 /// Sweeps over one working set between two checks of all features.
 const SWEEPS_PER_ROUND: usize = 20;
 /// The smallest limit of the working set; otherwise it is twice the support.
@@ -31,9 +34,6 @@ const SINGULAR_SHIFT: f64 = 1e-9;
 
 /// The quadratic ½‖y − Xβ‖² of a training set, with its own copy of what depends on β.
 pub(super) trait Quadratic {
-    /// Number of features.
-    fn n_features(&self) -> usize;
-
     /// ‖y‖².
     fn target_square(&self) -> f64;
 
@@ -46,8 +46,9 @@ pub(super) trait Quadratic {
     /// βⱼ ← βⱼ + δ.
     fn step<S: Simd>(&mut self, simd: S, j: usize, delta: f64);
 
-    /// Sets β, writes g of all features, and returns ‖y − Xβ‖².
-    fn set<S: Simd>(&mut self, simd: S, beta: &[f64], g: &mut [f64]) -> f64;
+    /// Sets β, writes g, and returns ‖y − Xβ‖². What is written for features that are zero and whose
+    /// |gⱼ| is at most `bound` may be any such value.
+    fn set<S: Simd>(&mut self, simd: S, beta: &[f64], bound: f64, g: &mut [f64]) -> f64;
 
     /// Writes S_AA in packed storage.
     fn block<S: Simd>(&mut self, simd: S, support: &[usize], out: &mut Vec<f64>);
@@ -82,32 +83,33 @@ impl Penalty {
         if self.positive { h } else { h.abs() }
     }
 
-    /// The duality gap at β, given g and ‖y − Xβ‖².
+    /// An upper bound on the distance of the objective at β from its minimum, given g and ‖y − Xβ‖².
     fn gap(&self, beta: &[f64], g: &[f64], residual_square: f64) -> f64 {
-        let h = |(b, g): (&f64, &f64)| g - self.l2 * b;
-        let pairs = || beta.iter().zip(g);
-        if self.l1 == 0.0 && !self.positive {
-            let square: f64 = pairs().map(h).map(|h| h * h).sum();
-            return if square == 0.0 {
-                0.0
-            } else {
-                square / (2.0 * self.l2)
-            };
-        }
-        let largest = pairs()
-            .map(|pair| self.dual_size(h(pair)))
-            .fold(0.0, f64::max);
+        let pairs = || beta.iter().zip(g).map(|(&b, &g)| (b, g - self.l2 * b));
+        let largest = pairs().map(|(_, h)| self.dual_size(h)).fold(0.0, f64::max);
         let c = if largest > self.l1 {
             self.l1 / largest
         } else {
             1.0
         };
         let norm: f64 = beta.iter().map(|b| b * b).sum();
-        let slack = pairs().filter(|pair| *pair.0 != 0.0);
-        let slack: f64 = slack
-            .map(|pair| self.l1 * pair.0.abs() - c * pair.0 * h(pair))
-            .sum();
-        0.5 * (1.0 - c) * (1.0 - c) * (residual_square + self.l2 * norm) + slack.max(0.0)
+        let slack = pairs()
+            .map(|(b, h)| self.l1 * b.abs() - c * b * h)
+            .sum::<f64>();
+        let dual = 0.5 * (1.0 - c).powi(2) * (residual_square + self.l2 * norm) + slack.max(0.0);
+        if self.l2 == 0.0 {
+            return dual;
+        }
+        let subgradient = pairs().map(|(b, h)| {
+            let violated = self.dual_size(h) - self.l1;
+            if b == 0.0 {
+                violated.max(0.0)
+            } else {
+                h - self.l1 * sign(b)
+            }
+        });
+        let square: f64 = subgradient.map(|s| s * s).sum();
+        dual.min(square / (2.0 * self.l2))
     }
 }
 
@@ -152,12 +154,19 @@ impl Solver {
     ) -> Result<Solved> {
         let target = tol * quadratic.target_square();
         let (mut n_iterations, mut work) = (0, 0);
+        let (mut smallest, mut n_stalled) = (f64::INFINITY, 0);
         loop {
             monitor.check()?;
-            let residual_square = simd::dispatch(Set(self, quadratic));
+            let residual_square = simd::dispatch(Set(self, quadratic, penalty.l1));
             let gap = penalty.gap(&self.beta, &self.g, residual_square);
-            // Also ends where the gap is not a number.
-            if gap <= target || n_iterations >= MAX_SWEEPS || gap.is_nan() {
+            n_stalled = if gap < 0.99 * smallest {
+                0
+            } else {
+                n_stalled + 1
+            };
+            smallest = smallest.min(gap);
+            let is_given_up = n_iterations >= MAX_SWEEPS || n_stalled > MAX_STALLED_ROUNDS;
+            if gap <= target || is_given_up || gap.is_nan() {
                 return Ok(Solved { gap, n_iterations });
             }
             self.choose_working_set(quadratic, penalty);
@@ -283,14 +292,14 @@ fn length_to_zero(coefficient: f64, step: f64) -> f64 {
 }
 
 /// Brings a quadratic to the solver's β and returns ‖y − Xβ‖².
-struct Set<'a, Q>(&'a mut Solver, &'a mut Q);
+struct Set<'a, Q>(&'a mut Solver, &'a mut Q, f64);
 
 impl<Q: Quadratic> WithSimd for Set<'_, Q> {
     type Output = f64;
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> f64 {
-        self.1.set(simd, &self.0.beta, &mut self.0.g)
+        self.1.set(simd, &self.0.beta, self.2, &mut self.0.g)
     }
 }
 

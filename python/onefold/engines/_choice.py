@@ -17,6 +17,7 @@ from ._hoisted import Hoisted, HoistedPlan
 from ._merge import Merge
 from ._neighbours import Neighbours
 from ._newton import Newton
+from ._path import Path
 from ._refit import Refit
 from ._repeated import Repeated
 from ._seeded import Seeded
@@ -32,6 +33,7 @@ ENGINES: tuple[Engine, ...] = (
     Merge(),
     Virtual(),
     Newton(),
+    Path(),
     Seeded(),
     Neighbours(),
     Tree(),
