@@ -31,7 +31,7 @@ from .model_selection import cross_val_predict, cross_val_score, cross_validate
 from .search import GridSearchCV, RandomizedSearchCV, SearchResult, nested_cross_validate
 from .splitters import Holdout, MonteCarlo
 from .stats import compare
-from .virtual import diagnostics, ridge_path, virtual_cv
+from .virtual import diagnostics, gaussian_process_predict, ridge_path, virtual_cv
 
 __all__ = [
     "RFECV",
@@ -59,6 +59,7 @@ __all__ = [
     "cross_validate",
     "diagnostics",
     "dump_libsvm",
+    "gaussian_process_predict",
     "iter_libsvm",
     "learning_curve",
     "load_libsvm",

@@ -1,7 +1,8 @@
 """Least squares without refits: all folds from one factorisation, exactly.
 
 The held-out predictions of `LinearRegression`, `Ridge`, `RidgeClassifier` and `KernelRidge` follow
-from one fit to all rows (see `onefold.reference.virtual` for the formulas).
+from one fit to all rows (see `onefold.reference.virtual` for the formulas), and so do those of
+`GaussianProcessRegressor` with a fixed kernel.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import scipy.sparse as sp
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -37,6 +39,11 @@ from ._fold_scaling import (
     is_affine_scaler,
     is_shifting,
     scaler_key,
+)
+from ._gaussian_process import (
+    GaussianProcessPlan,
+    plan_gaussian_process,
+    run_gaussian_processes,
 )
 from ._options import Check
 from ._step_weights import StepWeights
@@ -265,15 +272,17 @@ class Virtual(EngineBase):
     returns = frozenset({"return_estimator"})
 
     def serves(self, candidate: Candidate) -> bool:
-        """Linear least squares and kernel ridge."""
-        return known_class(candidate.final, MODELS) is not None
+        """Linear least squares, kernel ridge and Gaussian process regression."""
+        return known_class(candidate.final, (*MODELS, GaussianProcessRegressor)) is not None
 
-    def plan(self, candidate: Candidate, task: Task) -> LinearPlan | str:
+    def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Least squares only, and no argument of ``fit`` besides weights.
 
         Predictions are exact. The fitted estimators of the folds are returned of linear regressions
         alone, with their coefficients, but without ``rank_``, ``singular_`` and ``solver_``.
         """
+        if known_class(candidate.final, [GaussianProcessRegressor]) is not None:
+            return plan_gaussian_process(candidate, task)
         spec = parse(candidate.estimator)
         if isinstance(spec, str):
             return spec
@@ -300,17 +309,28 @@ class Virtual(EngineBase):
                 not_auto = "its fitted estimators lack rank_ and singular_"
         return LinearPlan(candidate.estimator, not_auto, spec=spec, weights=weights)
 
-    def run_many(self, plans: Sequence[LinearPlan], task: Task) -> Iterator[tuple[int, Outcome]]:
+    def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Predict every fold; candidates that differ in the penalty share one decomposition."""
-        for step in (step for plan in plans for step in flat_steps(plan.estimator)):
-            step._validate_params()
-        families = list(_families(plans, task))
-        for number, positions in enumerate(families):
-            progress = task.progress
-            if len(families) > 1:
-                progress = part(task.progress, number, len(families))
-            family = [plans[position] for position in positions]
-            yield from zip(positions, _run_family(family, task, progress), strict=True)
+        linear = {at: plan for at, plan in enumerate(plans) if isinstance(plan, LinearPlan)}
+        others = {
+            at: plan for at, plan in enumerate(plans) if isinstance(plan, GaussianProcessPlan)
+        }
+        for own, outcome in _run_linear(list(linear.values()), task):
+            yield list(linear)[own], outcome
+        for own, outcome in run_gaussian_processes(list(others.values()), task):
+            yield list(others)[own], outcome
+
+
+def _run_linear(plans: Sequence[LinearPlan], task: Task) -> Iterator[tuple[int, Outcome]]:
+    for step in (step for plan in plans for step in flat_steps(plan.estimator)):
+        step._validate_params()
+    families = list(_families(plans, task))
+    for number, positions in enumerate(families):
+        progress = task.progress
+        if len(families) > 1:
+            progress = part(task.progress, number, len(families))
+        family = [plans[position] for position in positions]
+        yield from zip(positions, _run_family(family, task, progress), strict=True)
 
 
 SECONDS_PER_CUBE = 1.5e-10

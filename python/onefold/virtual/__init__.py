@@ -1,11 +1,13 @@
 """Virtual k-fold beyond `cross_validate`: penalty paths, diagnostics, nonlinear least squares.
 
 Leaving rows out of a least-squares fit has a closed form, so a whole grid of penalties, the
-influence of every row, or the folds of a nonlinear fit cost about as much as one fit.
+influence of every row, the predictive distributions of a Gaussian process, or the folds of a
+nonlinear fit cost about as much as one fit.
 """
 
 from __future__ import annotations
 
+from ._gaussian_process import gaussian_process_predict
 from ._influence import Diagnostics, diagnostics
 from ._nonlinear import LinearizationWarning, VirtualCV, virtual_cv
 from ._path import RidgePath, ridge_path
@@ -16,6 +18,7 @@ __all__ = [
     "RidgePath",
     "VirtualCV",
     "diagnostics",
+    "gaussian_process_predict",
     "ridge_path",
     "virtual_cv",
 ]
