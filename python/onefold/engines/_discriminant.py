@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from numpy.typing import NDArray
 from scipy import linalg
 from scipy.special import expit, log_softmax, softmax
@@ -23,6 +24,7 @@ from sklearn.discriminant_analysis import (
     QuadraticDiscriminantAnalysis,
 )
 from sklearn.neighbors import NearestCentroid
+from sklearn.utils.fixes import parse_version
 
 from .._folds import Folds
 from .._jobs import blas_threads
@@ -39,6 +41,10 @@ __all__ = ["DISCRIMINANTS", "DiscriminantPlan", "plan_discriminant", "run_discri
 Floats = NDArray[np.float64]
 
 DISCRIMINANTS = (LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis, NearestCentroid)
+
+DIVIDES_BY_ROWS = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")
+"""Whether ``solver="svd"`` divides scatters by the number of rows; before scikit-learn 1.9, it is
+less one for each mean."""
 
 MAX_CONDITION = 1e10
 """The condition number of a covariance up to which it is regular."""
@@ -276,7 +282,8 @@ def _svd_rule(final: LinearDiscriminantAnalysis, training: TrainingStatistics) -
     n_rows, n_classes = counts.sum(), len(counts)
     std = np.sqrt(np.diag(within).clip(0) / n_rows)
     std[std <= 64 * np.finfo(np.float64).eps * np.abs(means).max(axis=0)] = 1.0
-    squares, vectors = np.linalg.eigh(within / np.outer(std, std) / n_rows)
+    n_free = n_rows if DIVIDES_BY_ROWS else n_rows - n_classes
+    squares, vectors = np.linalg.eigh(within / np.outer(std, std) / n_free)
     singular = np.sqrt(squares.clip(0))
     is_kept = singular > final.tol
     least = MIN_CERTAIN * singular.max(initial=0)
@@ -318,9 +325,11 @@ def _quadratic_rule(
     final: QuadraticDiscriminantAnalysis, training: TrainingStatistics
 ) -> Rule | str:
     """Quadratic discriminants: a covariance for each class."""
-    covariances = training.scatters / training.counts[:, None, None]
     # Solvers are of scikit-learn 1.8; before, there was that by singular values.
-    if getattr(final, "solver", "svd") == "svd":
+    is_svd = getattr(final, "solver", "svd") == "svd"
+    n_free = training.counts - int(is_svd and not DIVIDES_BY_ROWS)
+    covariances = training.scatters / n_free[:, None, None]
+    if is_svd:
         variances, vectors = np.linalg.eigh(covariances)
         variances = (1 - final.reg_param) * variances + final.reg_param
     else:
