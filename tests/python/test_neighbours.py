@@ -24,9 +24,11 @@ from onefold.engines import _neighbour_search
 N = 90
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 4)) * [1, 2, 0.5, 1]
-LABELS = np.array(["a", "b", "c"])[(X[:, 0] + RNG.normal(size=N) > 0).astype(int) + (X[:, 1] > 0)]
+# Numbers: before scikit-learn 1.7, some searches of its own fail for words.
+LABELS = (X[:, 0] + RNG.normal(size=N) > 0).astype(int) + (X[:, 1] > 0)
+WORDS = np.array(["a", "b", "c"])[LABELS]
 VALUES = X @ [1.0, -1, 2, 0] + RNG.normal(size=N)
-SEVERAL_LABELS = np.stack([LABELS, np.where(X[:, 2] > 0, "d", "e")], axis=1)
+SEVERAL_LABELS = np.stack([WORDS, np.where(X[:, 2] > 0, "d", "e")], axis=1)
 SEVERAL_VALUES = np.stack([VALUES, X[:, 0] ** 2], axis=1)
 GROUPS = np.argsort(np.argsort(X[:, 0])) // 3  # neighbours share a fold
 CV = {
@@ -204,7 +206,7 @@ def test_duplicated_rows():
 
 @pytest.mark.filterwarnings("ignore:Number of classes in training fold:RuntimeWarning")
 def test_a_class_that_training_sets_lack():
-    y = np.where(np.arange(N) < 18, "only in fold 0", LABELS)
+    y = np.where(np.arange(N) < 18, "only in fold 0", WORDS)
     for method in ["predict", "predict_proba"]:
         found = onefold.cross_val_predict(KNeighborsClassifier(), X, y, cv=KFold(5), method=method)
         expected = cross_val_predict(KNeighborsClassifier(), X, y, cv=KFold(5), method=method)
