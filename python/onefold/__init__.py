@@ -21,6 +21,7 @@ from ._validation_curve import validation_curve
 from .engines import RefitWarning
 from .feature_selection import RFECV, SequentialFeatureSelector
 from .libsvm import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_libsvm
+from .linear_model import ElasticNetCV, LassoCV
 from .meta_estimators import (
     CalibratedClassifierCV,
     StackingClassifier,
@@ -37,11 +38,13 @@ __all__ = [
     "RFECV",
     "CVResult",
     "CalibratedClassifierCV",
+    "ElasticNetCV",
     "Folds",
     "GridSearchCV",
     "Holdout",
     "IncrementalLearner",
     "IncrementalTags",
+    "LassoCV",
     "MonteCarlo",
     "RandomizedSearchCV",
     "RefitWarning",

@@ -223,7 +223,8 @@ def solve_path(
     )
     with reporter(progress, unit="folds") as report:
         jobs: dict[str, Any] = {"n_jobs": effective_n_jobs(n_jobs), "progress": report}
-        return _core.path_cv(*data, path, **wanted, **jobs)
+        jobs |= wanted
+        return _core.path_cv(*data, path, **jobs)
 
 
 def relative_gap(gaps: Floats, spreads: Floats) -> float:
