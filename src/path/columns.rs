@@ -96,8 +96,10 @@ impl Columns {
             ColumnValues::Dense(values) => {
                 let n = self.n_rows();
                 let column = |j: usize| &values[j * n..][..n];
-                let own = column(j);
-                out.extend(others.iter().map(|&i| simd::dot(simd, column(i), own)));
+                // Not a closure: what iterators call is not compiled for the vector instructions.
+                for &i in others {
+                    out.push(simd::dot(simd, column(i), column(j)));
+                }
             }
             ColumnValues::Sparse {
                 starts,

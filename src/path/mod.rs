@@ -57,6 +57,7 @@
 
 mod columns;
 mod fold;
+mod fold_moments;
 mod gram;
 mod result;
 mod solver;

@@ -256,9 +256,10 @@ impl Solver {
             }
         }
         step.clear();
-        step.extend(support.iter().map(|&j| {
-            quadratic.correlation(simd, j) - penalty.l2 * beta[j] - penalty.l1 * sign(beta[j])
-        }));
+        for &j in &*support {
+            let h = quadratic.correlation(simd, j) - penalty.l2 * beta[j];
+            step.push(h - penalty.l1 * sign(beta[j]));
+        }
         packed::solve_lower(simd, factor, step);
         packed::solve_lower_transposed(simd, factor, step);
         let pairs = || support.iter().zip(&*step);
@@ -353,5 +354,105 @@ impl<Q: Quadratic> WithSimd for Round<'_, Q> {
             }
         }
         n_steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::columns::{ColumnQuadratic, ColumnValues, Columns};
+
+    /// Five columns of eight rows; the last two are a copy and zeros.
+    fn columns() -> Columns {
+        let n = 8;
+        let value = |i: usize, j: usize| match j {
+            3 => (i as f64).sin(),
+            4 => 0.0,
+            _ => (i as f64 * (j + 1) as f64).sin(),
+        };
+        let values: Vec<f64> = (0..5)
+            .flat_map(|j| (0..n).map(move |i| value(i, j)))
+            .collect();
+        let squares = values.chunks(n).map(|c| c.iter().map(|v| v * v).sum());
+        Columns {
+            squares: squares.collect(),
+            values: ColumnValues::Dense(values),
+            roots: vec![1.0; n],
+            weight: n as f64,
+        }
+    }
+
+    fn solve(penalty: Penalty) -> (Vec<f64>, Vec<f64>, f64) {
+        let columns = columns();
+        let mut quadratic = ColumnQuadratic::new(&columns);
+        quadratic.set_output((0..8).map(|i| f64::from(i) - 2.0).collect());
+        let mut solver = Solver::new(5);
+        let solved = solver.solve(&mut quadratic, penalty, 1e-14, &Monitor::new());
+        let gap = solved.expect("not interrupted").gap;
+        (solver.beta, solver.g, gap / quadratic.target_square())
+    }
+
+    #[test]
+    fn solutions_satisfy_the_optimality_conditions() {
+        for (l1, l2, positive) in [
+            (0.5, 0.0, false),
+            (0.5, 0.7, false),
+            (0.5, 0.0, true),
+            (0.0, 0.7, false),
+            (0.0, 0.7, true),
+            (1e3, 0.0, false),
+        ] {
+            let penalty = Penalty { l1, l2, positive };
+            let (beta, g, gap) = solve(penalty);
+            assert!(gap <= 1e-14, "{penalty:?}: {gap}");
+            for (b, g) in beta.iter().zip(&g) {
+                let h = g - l2 * b;
+                if *b == 0.0 {
+                    assert!(penalty.dual_size(h) <= l1 + 1e-9, "{penalty:?}: {h}");
+                } else {
+                    assert!((h - l1 * b.signum()).abs() < 1e-6, "{penalty:?}: {h}");
+                }
+                assert!(!positive || *b >= 0.0);
+            }
+            assert_eq!(beta[4], 0.0);
+        }
+    }
+
+    #[test]
+    fn a_penalty_above_the_largest_leaves_nothing() {
+        let penalty = Penalty {
+            l1: 1e3,
+            l2: 0.0,
+            positive: false,
+        };
+        assert_eq!(solve(penalty).0, [0.0; 5]);
+    }
+
+    #[test]
+    fn the_gap_bounds_the_distance_from_the_minimum() {
+        let penalty = Penalty {
+            l1: 0.5,
+            l2: 0.3,
+            positive: false,
+        };
+        let columns = columns();
+        let mut quadratic = ColumnQuadratic::new(&columns);
+        quadratic.set_output((0..8).map(|i| f64::from(i) - 2.0).collect());
+        let mut objective = |beta: &[f64]| {
+            let mut solver = Solver::new(5);
+            solver.beta.copy_from_slice(beta);
+            let square = simd::dispatch(Set(&mut solver, &mut quadratic, 0.0));
+            let sizes: f64 = beta.iter().map(|b| b.abs()).sum();
+            let norm: f64 = beta.iter().map(|b| b * b).sum();
+            let value = 0.5 * square + penalty.l1 * sizes + 0.5 * penalty.l2 * norm;
+            (value, penalty.gap(beta, &solver.g, square))
+        };
+        let (best, _, _) = solve(penalty);
+        let minimum = objective(&best).0;
+        for step in [0.0, 1e-3, 0.1, 1.0] {
+            let beta: Vec<f64> = best.iter().map(|b| b + step).collect();
+            let (value, gap) = objective(&beta);
+            assert!(value - minimum <= gap + 1e-12, "{step}: {gap}");
+        }
     }
 }
