@@ -155,7 +155,7 @@ def _prefixes(
     return pairs
 
 
-SOLVES_EVERY_SPLIT = ("virtual", "seeded")
+SOLVES_EVERY_SPLIT = ("virtual", "path", "seeded")
 """Engines that only predict, and solve splits with the same training set one by one."""
 
 

@@ -71,7 +71,7 @@ def cross_validate(
         earlier result.
     scoring : str, callable, list or dict, optional
         As in scikit-learn; by default the estimator's own ``score``.
-    engine : {"auto", "merge", "virtual", "seeded", "neighbours", "tree", "refit"}
+    engine : {"auto", "merge", "virtual", "newton", "path", "seeded", "neighbours", "tree", "refit"}
         How it is done. ``"auto"`` takes the cheapest that estimates the same thing, and warns when
         that is ``"refit"``: one fit per fold.
     groups : array-like of shape (n_samples,), optional
@@ -86,7 +86,8 @@ def cross_validate(
         request.
     return_train_score, return_estimator, return_indices : bool, default=False
         Also return these, as scikit-learn does. Fitted estimators and train scores need any engine
-        but ``"seeded"``, and of ``"virtual"`` a `LinearRegression` or `Ridge`; see also
+        but ``"seeded"``, of ``"virtual"`` a `LinearRegression` or `Ridge`, and of ``"path"`` a
+        `Lasso` or `ElasticNet` without a scaler; see also
         `CVResult.predict_with_folds` and `CVResult.predict_interval`.
     error_score : "raise" or float, default=nan
         The score of a fold whose fit fails.
@@ -109,6 +110,7 @@ def cross_validate(
         or ``"revert"``; of estimators in Python ``batch_size`` and
         ``backend="threads"`` or ``"processes"``.
         ``"seeded"``: ``seeding="auto"`` or the name of a rule, ``memory_mb``.
+        ``"path"``: ``tol``, the duality gap relative to the squares of the targets (1e-12).
 
     Returns
     -------

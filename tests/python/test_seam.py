@@ -14,7 +14,7 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Lasso, Ridge
 from sklearn.naive_bayes import MultinomialNB
 
 import onefold
@@ -236,9 +236,9 @@ def test_there_are_no_more_threads_than_cores():
     assert max(CountsThreads.counts) <= n_before + joblib.cpu_count()
 
 
-@pytest.mark.parametrize("engine", ["tree", "merge", "refit", "virtual", "seeded"])
+@pytest.mark.parametrize("engine", ["tree", "merge", "refit", "virtual", "path", "seeded"])
 def test_any_number_of_jobs_is_bounded_by_the_machine(engine):
-    models = {"virtual": Ridge(), "seeded": SVC()}
+    models = {"virtual": Ridge(), "path": Lasso(0.1), "seeded": SVC()}
     model = models.get(engine, GaussianNB())
     one, many = (
         onefold.cross_validate(model, X[:300], y[:300], cv=5, engine=engine, n_jobs=n_jobs)
