@@ -6,16 +6,20 @@
 //! Δ = −Ĥ⁻¹∇F_i(φ) with Ĥ = H − c_i x_i x_iᵀ ends near the minimum of F_i. The bound is on the predictor
 //! of row i: |x_iᵀe| for the distance e that is left.
 //!
-//! **Notation.** ‖·‖ is the norm of H, h_j = x_jᵀH⁻¹x_j, B = Σ c_j h_j x_j x_jᵀ, k = 1 − c_i h_i. Then
-//! Ĥ ≥ kH, and x_jᵀΔ is at most √h_j‖Δ‖.
+//! **Notation.** ‖·‖ is the norm of H, h_j = x_jᵀH⁻¹x_j, k = 1 − c_i h_i. Then Ĥ ≥ kH, and x_jᵀΔ is at most
+//! √h_j‖Δ‖.
 //!
 //! **Method.** The gradient of F_i that is left after the step has the norm ρ (of Ĥ⁻¹). As Ĥ is at least
 //! the sum of c xxᵀ over the other rows, that of Σ r_j x_j is at most the root of Σ r_j²/c_j.
 //!
-//! *Smooth losses*, |ℓ'''| ≤ Mℓ''. Second derivatives change by a factor of at most e^t, t = M√h_max‖Δ‖, so
-//! that
+//! *Smooth losses*, |ℓ'''| ≤ Mℓ'' and |ℓ''''| ≤ M²ℓ''. On the way, M|x_jᵀΔ| is at most t = M√h_max‖Δ‖, and
+//! what a row adds to the gradient beyond its first derivative is at most ½c_j m_j(t)(x_jᵀΔ)² with
+//! m_j(t) = |ℓ'''_j|/ℓ''_j + M(κ(t) − 1), κ(t) = 2(e^t − 1 − t)/t². Therefore
 //!
-//! ρ ≤ (1 + η̂) · ½Mκ(t) · ‖Δ‖ · √(ΔᵀBΔ) + η̂‖Δ‖,  κ(t) = 2(e^t − 1 − t)/t².
+//! ρ ≤ (1 + η̂) · ½‖Δ‖ · √(ΔᵀBΔ) + η̂‖Δ‖,  B = Σ c_j h_j m_j(t)² x_j x_jᵀ.
+//!
+//! One B with a common t serves all rows: for those with a larger t', m_j(t') is at most m_j(t) times
+//! (κ(t') − 1)/(κ(t) − 1).
 //!
 //! They shrink further on the way to the optimum, by at most e^(−MR‖e‖) with R = √(h_max/k); therefore
 //!
@@ -58,6 +62,8 @@ pub(super) enum Certificate {
         concordance: f64,
         /// The largest h.
         h_max: f64,
+        /// κ(t) − 1 in B.
+        excess: f64,
     },
     /// ℓ'' jumps.
     Jumps(Jumps),
@@ -83,9 +89,14 @@ impl Certificate {
     /// Bounds ρ.
     fn gradient_left(&self, step: &LeaveOutStep) -> f64 {
         let left = match self {
-            Self::Smooth { concordance, h_max } => {
-                let t = concordance * h_max.sqrt() * step.norm;
-                0.5 * concordance * kappa(t) * step.norm * step.weighted_norm
+            Self::Smooth {
+                concordance,
+                h_max,
+                excess,
+            } => {
+                let own = kappa_excess(concordance * h_max.sqrt() * step.norm);
+                let growth = if own > *excess { own / excess } else { 1.0 };
+                0.5 * growth * step.norm * step.weighted_norm
             }
             Self::Jumps(jumps) => {
                 let [squares, margins, _] = jumps.within(step.norm);
@@ -100,7 +111,9 @@ impl Certificate {
     fn distance(&self, step: &LeaveOutStep, left: f64) -> f64 {
         let left = left / (1.0 - step.change);
         match self {
-            Self::Smooth { concordance, h_max } => {
+            Self::Smooth {
+                concordance, h_max, ..
+            } => {
                 let left = left * (concordance * h_max.sqrt() * step.norm).exp();
                 let rate = concordance * (h_max / step.kept).sqrt();
                 let x = left * rate;
@@ -127,7 +140,9 @@ impl Certificate {
     /// Bounds ‖I − Ĥ⁻¹H̄‖.
     fn contraction(&self, step: &LeaveOutStep, distance: f64) -> f64 {
         let growth = match self {
-            Self::Smooth { concordance, h_max } => {
+            Self::Smooth {
+                concordance, h_max, ..
+            } => {
                 let length = step.norm + distance / step.kept.sqrt();
                 (concordance * h_max.sqrt() * length).exp()
             }
@@ -154,13 +169,13 @@ impl LeaveOutStep {
     }
 }
 
-/// 2(e^t − 1 − t)/t².
-fn kappa(t: f64) -> f64 {
-    if t < 1e-3 {
-        // The next term of the series is t²/12.
-        1.0 + t / 3.0 + t * t / 11.0
+/// κ(t) − 1 = 2(e^t − 1 − t)/t² − 1.
+pub(super) fn kappa_excess(t: f64) -> f64 {
+    if t < 1e-2 {
+        // The next term of the series is t⁴/360.
+        t / 3.0 + t * t / 12.0 + t.powi(3) / 59.0
     } else {
-        2.0 * (t.exp_m1() - t) / (t * t)
+        2.0 * (t.exp_m1() - t) / (t * t) - 1.0
     }
 }
 
@@ -219,6 +234,7 @@ mod tests {
         let smooth = Certificate::Smooth {
             concordance: 1.0,
             h_max: 0.5,
+            excess: 0.05,
         };
         let nothing = LeaveOutStep { norm: 0.0, ..STEP };
         assert_eq!(smooth.bound(&nothing), 0.0);
@@ -243,10 +259,11 @@ mod tests {
 
     #[test]
     fn bounds_are_continuous_and_grow_with_the_step() {
-        for concordance in [0.0, 1e-9, 1.0] {
+        for concordance in [1e-9, 1.0] {
             let smooth = Certificate::Smooth {
                 concordance,
                 h_max: 0.5,
+                excess: 0.05,
             };
             let mut last = 0.0;
             for i in 1..4000 {
@@ -269,8 +286,13 @@ mod tests {
         let squares = Certificate::Smooth {
             concordance: 0.0,
             h_max: 0.5,
+            excess: 0.05,
         };
-        assert_eq!(squares.bound(&STEP), 0.0);
+        let step = LeaveOutStep {
+            weighted_norm: 0.0,
+            ..STEP
+        };
+        assert_eq!(squares.bound(&step), 0.0);
     }
 
     #[test]

@@ -56,13 +56,22 @@ impl Loss {
         }
     }
 
-    /// M of |ℓ'''| ≤ M·ℓ'' (generalised self-concordance); `None` for losses with kinks in their
+    /// M of |ℓ'''| ≤ M·ℓ'' and |ℓ''''| ≤ M²·ℓ'' (generalised self-concordance); `None` for losses with kinks in their
     /// derivative.
     pub(crate) fn self_concordance(self) -> Option<f64> {
         match self {
             Self::Logistic | Self::Tweedie { .. } => Some(1.0),
             Self::HalfSquared => Some(0.0),
             Self::SquaredHinge | Self::SquaredEpsilonInsensitive { .. } => None,
+        }
+    }
+
+    /// |ℓ'''|/ℓ'' of a smooth loss, or more.
+    pub(crate) fn skewness(self, z: f64) -> f64 {
+        match self {
+            Self::Logistic => (z.abs() / 2.0).tanh(),
+            Self::Tweedie { .. } => 1.0,
+            Self::HalfSquared | Self::SquaredHinge | Self::SquaredEpsilonInsensitive { .. } => 0.0,
         }
     }
 

@@ -6,7 +6,7 @@ use super::coordinates::Coordinates;
 use super::design::{Design, map_all};
 use super::minimise::{Problem, State, minimise};
 use super::passes::{Column, Derivatives, Passes, Sum};
-use super::samples::{ClassWeights, Samples};
+use super::samples::{ClassWeights, Samples, TrainingSet};
 use super::{Intercept, Loss};
 use crate::data::Dataset;
 use crate::linalg::Mat;
@@ -67,7 +67,7 @@ pub fn solve(
         let row = penalties.row(candidate);
         let penalties = row.to_vec();
         if folds.n_splits() > 1 {
-            let full = solver.fit(&penalties, &start, monitor)?;
+            let full = solver.rough_fit(&penalties, &start, monitor)?;
             for (start, own) in start.iter_mut().zip(&full) {
                 if !own.relative_gradient.is_nan() {
                     start.clone_from(&own.shared);
@@ -252,7 +252,19 @@ impl<'a> Solver<'a> {
         start: &[Vec<f64>],
         monitor: &Monitor,
     ) -> Result<Vec<Solution>> {
-        self.from_start(None, penalties, start, monitor)
+        self.from_start((None, self.tolerance), penalties, start, monitor)
+    }
+
+    /// The fit to all rows of each output, as far as folds need it to start from.
+    fn rough_fit(
+        &self,
+        penalties: &[f64],
+        start: &[Vec<f64>],
+        monitor: &Monitor,
+    ) -> Result<Vec<Solution>> {
+        let rough = START_TOLERANCE / (self.folds.n_splits() as f64).powi(2);
+        let tolerance = self.tolerance.max(rough);
+        self.from_start((None, tolerance), penalties, start, monitor)
     }
 
     /// The one split there is, from shared parameters.
@@ -262,23 +274,16 @@ impl<'a> Solver<'a> {
         start: &[Vec<f64>],
         monitor: &Monitor,
     ) -> Result<Vec<Solution>> {
-        self.from_start(Some(0), penalties, start, monitor)
+        self.from_start((Some(0), self.tolerance), penalties, start, monitor)
     }
 
     fn from_start(
         &self,
-        set: Option<usize>,
+        (set, tolerance): (TrainingSet, f64),
         penalties: &[f64],
         start: &[Vec<f64>],
         monitor: &Monitor,
     ) -> Result<Vec<Solution>> {
-        // All rows are only where the folds start from.
-        let tolerance = match set {
-            None => self
-                .tolerance
-                .max(START_TOLERANCE / (self.folds.n_splits() as f64).powi(2)),
-            Some(_) => self.tolerance,
-        };
         let column = |output| Column { set, output };
         let mut problems: Vec<Problem<'_>> = (0..self.n_outputs())
             .map(|output| self.problem(column(output), penalties, &start[output]))

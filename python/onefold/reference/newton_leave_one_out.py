@@ -6,18 +6,19 @@
 
 where the η are 0, unless weights or penalty depend on the training set. With H the Hessian of F,
 c_j = w_j ℓ''_j, Ĥ = H − c_i a_i a_iᵀ and η̂ the largest |η| of row i, the step is Δ = −Ĥ⁻¹∇F_i(θ).
-The losses are generalised self-concordant, |ℓ'''| ≤ Mℓ''; see ``src/newton/certificate.rs`` for the
-proof of the bound, which reads here line by line, with matrices that `onefold` does not form.
+The losses are generalised self-concordant, |ℓ'''| ≤ Mℓ'' and |ℓ''''| ≤ M²ℓ'' with M = 1, or M = 0
+for squares; ``src/newton/certificate.rs`` derives the bound, which reads here line by line, with
+matrices that `onefold` does not form.
 
 >>> import numpy as np
 >>> from onefold.reference.newton import SmoothLoss, newton_fit
 >>> from onefold.reference.newton_leave_one_out import newton_step_without
 >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.0, 1.0, 0.0, 1.0])
 >>> loss = SmoothLoss("logistic")
->>> [[[theta]]] = newton_fit(X, y[:, None], None, loss, np.ones(1))[0][..., :1]
->>> predictor, bound = newton_step_without(3, X, y, np.ones(4), loss, np.ones(1), theta[None])
->>> round(float(predictor), 3), round(float(bound), 3)
-(-0.177, 0.226)
+>>> theta = newton_fit(X, y[:, None], None, loss, np.full(1, 9.0))[0][0, 0, :1]
+>>> predictor, bound = newton_step_without(1, X, y, np.ones(4), loss, np.full(1, 9.0), theta)
+>>> round(predictor, 4), round(bound, 4)
+(0.0408, 0.0013)
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def newton_step_without(
     ridge: Floats,
     theta: Floats,
     *,
-    concordance: float = 1.0,
+    skewness: Floats | None = None,
     row_changes: Floats | None = None,
     ridge_change: float = 0.0,
 ) -> tuple[float, float]:
@@ -60,8 +61,8 @@ def newton_step_without(
         The diagonal of Λ.
     theta : array of shape (p,)
         The optimum of all rows.
-    concordance : float
-        M.
+    skewness : array of shape (n,), optional
+        |ℓ'''|/ℓ'' of every row; 1 unless it is given, 0 for squares.
     row_changes : array of shape (n,), optional
         η_ij of all rows j; that of row i is not used.
     ridge_change : float
@@ -80,13 +81,16 @@ def newton_step_without(
     predictor = float(A[i] @ (theta + step))
 
     h = np.einsum("ij,ji->i", A, np.linalg.solve(H, A.T))
-    B = A.T @ ((c * h)[:, None] * A)
     change = float(np.abs(np.append(eta[others], ridge_change)).max())
     norm = float(np.sqrt(step @ H @ step))
     kept = 1 - c[i] * h[i]
+    skew = np.ones(n) if skewness is None else skewness
+    concordance = 1.0 if skew.any() else 0.0
     t = concordance * float(np.sqrt(h.max())) * norm
-    kappa = 2 * (np.expm1(t) - t) / t**2 if t > 1e-6 else 1.0 + t
-    curved = 0.5 * concordance * kappa * norm * float(np.sqrt(step @ B @ step))
+    kappa = 2 * (np.expm1(t) - t) / t**2 if t > 1e-4 else 1.0 + t / 3
+    m = skew + concordance * (kappa - 1)
+    B = A.T @ ((c * h * m**2)[:, None] * A)
+    curved = 0.5 * norm * float(np.sqrt(step @ B @ step))
     left = ((1 + change) * curved + change * norm) * np.exp(t) / (1 - change)
     rate = concordance * float(np.sqrt(h.max() / kept))
     if left * rate >= 1:

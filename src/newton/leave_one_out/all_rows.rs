@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::linalg::{
     Cholesky, Mat, MatRef, add_outer, mirror_lower, par_product, product, row_major,
 };
-use crate::newton::certificate::{Certificate, Jumps, LeaveOutStep};
+use crate::newton::certificate::{Certificate, Jumps, LeaveOutStep, kappa_excess};
 use crate::newton::coordinates::Coordinates;
 use crate::newton::design::{Design, blocks, map_all, map_parts};
 use crate::newton::factor::{Factor, dot};
@@ -15,6 +15,13 @@ use crate::{Monitor, Result};
 
 /// Values of all parts of a Gram matrix.
 const MOST_GRAM_VALUES: usize = 1 << 23;
+
+/// The part of the rows with shorter steps than the one for which B is made: beyond, bounds are less
+/// sharp, and beyond are mostly the rows that are suspect in any case.
+const COMMON_QUANTILE: f64 = 0.97;
+
+/// The least t for which B is made.
+const MIN_COMMON: f64 = 1e-6;
 
 /// Something besides the row that changes the gradient when a row is left out: v is the sum of ηv_k.
 pub(super) struct Change {
@@ -256,26 +263,40 @@ impl<'s> AllRows<'s> {
             return Ok((Certificate::Jumps(Jumps::new(rows)), nothing));
         };
         let h_max = terms.h.iter().copied().fold(0.0, f64::max);
-        let certificate = Certificate::Smooth { concordance, h_max };
-        if concordance == 0.0 || h_max == 0.0 {
-            return Ok((certificate, nothing));
+        let mut excess = 0.0;
+        let mut squares = nothing;
+        if concordance > 0.0 && h_max > 0.0 {
+            let lengths = (0..n).map(|row| self.step(row, terms, &squares).bounded.norm);
+            let length = quantile(lengths.collect(), COMMON_QUANTILE);
+            let t = (concordance * h_max.sqrt() * length).max(MIN_COMMON);
+            excess = concordance * kappa_excess(t);
+            squares = self.weighted_squares(terms, (h_max, excess), monitor)?;
         }
-        Ok((certificate, self.weighted_squares(terms, h_max, monitor)?))
+        let certificate = Certificate::Smooth {
+            concordance,
+            h_max,
+            excess,
+        };
+        Ok((certificate, squares))
     }
 
-    /// x_iᵀH⁻¹BH⁻¹x_i of every row, then the same of every change.
-    fn weighted_squares(&self, terms: &Terms, h_max: f64, monitor: &Monitor) -> Result<Vec<f64>> {
-        let weights: Vec<f64> = terms
-            .second
-            .iter()
-            .zip(&terms.h)
-            .map(|(c, h)| c * h)
-            .collect();
+    /// x_iᵀH⁻¹BH⁻¹x_i of every row, then the same of every change, for B with a common κ(t) − 1.
+    fn weighted_squares(
+        &self,
+        terms: &Terms,
+        (h_max, excess): (f64, f64),
+        monitor: &Monitor,
+    ) -> Result<Vec<f64>> {
+        let rows = terms.second.iter().zip(&terms.h).zip(&terms.z);
+        let weight = |((c, h), z): ((&f64, &f64), &f64)| {
+            c * h * (self.passes().loss.skewness(*z) + excess).powi(2)
+        };
+        let weights: Vec<f64> = rows.map(weight).collect();
         let gram = weighted_gram(self.design(), &weights, monitor)?;
         let n_own = self.whitening.nrows();
         let half = par_product(self.whitening.as_ref(), gram.as_ref(), monitor)?;
         let mut white = par_product(half.as_ref(), self.whitening.transpose(), monitor)?;
-        // B̃ is at most h_max; what is added makes bounds larger, by much less than their rounding.
+        // It is at most a few h_max; what is added makes bounds larger, by much less than their rounding.
         for j in 0..n_own {
             white[(j, j)] += 1e-12 * h_max * n_own as f64;
         }
@@ -347,6 +368,12 @@ impl<'s> AllRows<'s> {
 /// own/all − 1.
 fn relative_change(own: f64, all: f64) -> f64 {
     if own == all { 0.0 } else { own / all - 1.0 }
+}
+
+/// A quantile of values that are not empty.
+fn quantile(mut values: Vec<f64>, level: f64) -> f64 {
+    let index = ((values.len() - 1) as f64 * level) as usize;
+    *values.select_nth_unstable_by(index, f64::total_cmp).1
 }
 
 /// The squared norm of each row.
