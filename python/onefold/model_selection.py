@@ -110,6 +110,8 @@ def cross_validate(
         or ``"revert"``; of estimators in Python ``batch_size`` and
         ``backend="threads"`` or ``"processes"``.
         ``"seeded"``: ``seeding="auto"`` or the name of a rule, ``memory_mb``.
+        ``"newton"``: ``tol``, the relative gradient of every fold, ``epsilon``, the largest error
+        of leave-one-out predictors, and ``check=m``.
         ``"path"``: ``tol``, the duality gap relative to the squares of the targets (1e-12).
 
     Returns

@@ -23,10 +23,12 @@ from ._base import Candidate, EngineBase, Outcome, Plan
 from ._fold_refits import with_refits
 from ._fold_scaling import is_shifting
 from ._newton_answers import answers, wanted_answers
+from ._newton_check import refit_tightly
+from ._newton_loo import DEFAULT_EPSILON, is_certifiable, leave_one_out
 from ._newton_models import fold_models
 from ._newton_problem import DEFAULT_TOL, SmoothProblem, class_weights
 from ._newton_spec import MODELS, SmoothSpec, parse
-from ._options import Check, positive
+from ._options import Check, count, positive
 from ._step_weights import StepWeights
 from ._task import Task
 
@@ -49,11 +51,23 @@ class NewtonPlan(Plan):
 class Newton(EngineBase):
     """Newton's method for all folds side by side.
 
-    The option ``tol`` is the relative gradient at which a fold is solved, 1e-8 if it is None.
+    Leave-one-out is one step for each row, where a bound on its error is small enough, and a fold
+    like any other where it is not: see `CVResult.certificates`.
+
+    Options
+    -------
+    tol : float, default=1e-8
+        The relative gradient at which a fold is solved.
+    epsilon : float, default=1e-3
+        The largest error of the linear predictor of a row that is accepted in leave-one-out; of
+        regressions without a link, in units of the targets' standard deviation.
+    check : int
+        Refit so many folds, chosen at random, by scikit-learn's solvers with a small tolerance, and
+        compare: see `CVResult.check`.
     """
 
     name = "newton"
-    options: Mapping[str, Check] = {"tol": positive}
+    options: Mapping[str, Check] = {"tol": positive, "epsilon": positive, "check": count}
     responses = frozenset({"predict", "decision_function", "predict_proba", "predict_log_proba"})
     returns = frozenset({"return_estimator"})
 
@@ -137,13 +151,14 @@ def _run_family(plans: Sequence[NewtonPlan], task: Task, progress: Any) -> Itera
     smooth = SmoothProblem.of(specs[0], task.problem, plans[0].weights)
     each, which = np.unique([-spec.penalty for spec in specs], return_index=True)
     tol = task.options.get("tol") or DEFAULT_TOL
-    solution = smooth.solve(
-        smooth.penalties([specs[first] for first in which]),
-        tol=tol,
-        coefficients=task.return_estimator,
-        n_jobs=task.n_jobs,
-        progress=progress,
-    )
+    penalties = smooth.penalties([specs[first] for first in which])
+    jobs: dict[str, Any] = {"tol": tol, "n_jobs": task.n_jobs, "progress": progress}
+    certificates = None
+    if is_certifiable(smooth, task):
+        epsilon = task.options.get("epsilon") or DEFAULT_EPSILON
+        solution, certificates = leave_one_out(smooth, penalties, epsilon=epsilon, **jobs)
+    else:
+        solution = smooth.solve(penalties, coefficients=task.return_estimator, **jobs)
     seconds = time.perf_counter() - start
     names = wanted_answers(plans[0].estimator, task)
     for number, plan in enumerate(plans):
@@ -159,13 +174,17 @@ def _run_family(plans: Sequence[NewtonPlan], task: Task, progress: Any) -> Itera
             cost=dict(solution.cost) if number == 0 else {},
             fit_time=seconds / len(plans),
             estimators=models,
-            notes=[_note(residuals, tol)],
+            notes=[_note(residuals, tol)] if certificates is None else [],
+            certificates=None if certificates is None else certificates[own],
         )
         undetermined = {
             int(fold): "its loss has no unique finite minimum"
             for fold in np.flatnonzero(np.isnan(residuals))
         }
-        yield with_refits(outcome, plan.estimator, task, undetermined)
+        outcome = with_refits(outcome, plan.estimator, task, undetermined)
+        if n_checked := min(task.options.get("check", 0), len(task.folds)):
+            outcome.refitted = refit_tightly(plan.spec, plan.estimator, task, n_checked)
+        yield outcome
 
 
 def _note(residuals: Floats, tol: float) -> str:

@@ -120,7 +120,7 @@ class SmoothProblem:
                     **options,
                 )
                 return Solution(z, theta, residuals[:, :, None], cost)
-            loss = _core.SmoothLoss(spec.loss, power=spec.power, epsilon=spec.epsilon)
+            loss = spec.core_loss
             is_narrow = rows.shape[1] <= max(MAX_FEATURES, FEATURES_PER_FOLD * len(folds))
             solve = _core.newton_predict if is_narrow else _core.newton_matrix_free_predict
             found = solve(

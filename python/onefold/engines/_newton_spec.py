@@ -28,6 +28,7 @@ from sklearn.linear_model import (
 from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils.fixes import parse_version
 
+from .. import _core
 from .._estimator_class import known_class
 from ._base import Candidate
 from ._fold_scaling import scaler_key
@@ -64,6 +65,11 @@ class SmoothSpec:
     """Of the loss ``"squared_epsilon_insensitive"``."""
     scaler: Any = None
     """The affine scaler before the estimator, if there is one."""
+
+    @property
+    def core_loss(self) -> _core.SmoothLoss:
+        """The loss itself."""
+        return _core.SmoothLoss(self.loss, power=self.power, epsilon=self.epsilon)
 
     @property
     def is_mean(self) -> bool:

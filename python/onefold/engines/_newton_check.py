@@ -1,0 +1,58 @@
+"""``check=m`` of the engine ``newton``: some folds refitted by tightly converged solvers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.svm import LinearSVC, LinearSVR
+
+from .._folds import Splits
+from ._base import Plan, RefittedFolds, flat_steps
+from ._newton_spec import SmoothSpec
+from ._refit import fit_all
+from ._refit_check import MAX_TRAINING_ROWS, choose_folds, refitted_folds, with_splits
+from ._repeated import join_outcomes
+from ._task import Task
+
+__all__ = ["refit_tightly", "tightly_converged"]
+
+
+def tightly_converged(spec: SmoothSpec, estimator: Any) -> Any:
+    """A clone of an estimator whose solver goes on until the optimum is found.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import PoissonRegressor
+    >>> from onefold.engines._base import Candidate
+    >>> from onefold.engines._newton_check import tightly_converged
+    >>> from onefold.engines._newton_spec import parse
+    >>> estimator = PoissonRegressor()
+    >>> tightly_converged(parse(Candidate(estimator), None), estimator).solver
+    'newton-cholesky'
+    """
+    copied = clone(estimator)
+    final = flat_steps(copied)[-1]
+    is_liblinear = isinstance(final, (LinearSVC, LinearSVR)) or final.solver == "liblinear"
+    if is_liblinear:
+        final.set_params(tol=1e-9, max_iter=1_000_000)
+    elif spec.classes == "joint":
+        final.set_params(solver="lbfgs", tol=1e-9, max_iter=100_000)
+    else:
+        final.set_params(solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    return copied
+
+
+def refit_tightly(spec: SmoothSpec, estimator: Any, task: Task, n_folds: int) -> RefittedFolds:
+    """Refit randomly chosen folds."""
+    chosen, folds = choose_folds(task, n_folds), task.folds
+    plan = Plan(tightly_converged(spec, estimator))
+    size = max(1, MAX_TRAINING_ROWS // folds.n_samples)
+    outcomes = []
+    for start in range(0, len(chosen), size):
+        numbers = map(int, chosen[start : start + size])
+        pairs = [(folds.train(fold), folds.test(fold)) for fold in numbers]
+        run = with_splits(task, Splits(folds.n_samples, pairs))
+        outcomes.append(next(fit_all([plan], replace(run, options={}))))
+    return refitted_folds(chosen, task, join_outcomes(outcomes))
