@@ -58,7 +58,7 @@ class Newton(EngineBase):
     -------
     tol : float, default=1e-8
         The relative gradient at which a fold is solved.
-    epsilon : float, default=1e-3
+    epsilon : float, default=2e-3
         The largest error of the linear predictor of a row that is accepted in leave-one-out; of
         regressions without a link, in units of the targets' standard deviation.
     check : int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,11 +15,11 @@ from .._progress import Report, reporter
 from ._newton_problem import SmoothProblem, Solution
 from ._task import Task
 
-__all__ = ["DEFAULT_EPSILON", "is_certifiable", "leave_one_out"]
+__all__ = ["DEFAULT_EPSILON", "is_certifiable", "leave_one_out", "run_core"]
 
 Floats = NDArray[np.float64]
 
-DEFAULT_EPSILON = 1e-3
+DEFAULT_EPSILON = 2e-3
 """The largest bound on the error of a linear predictor that is accepted: probabilities change by at
 most a quarter of it."""
 
@@ -74,6 +76,32 @@ def leave_one_out(
     certificates : list of Certificates
         Of each candidate.
     """
+    folds = smooth.problem.folds
+    predictors, bounds, statuses, *_, cost = run_core(
+        smooth, penalties, epsilon=epsilon, tol=tol, n_jobs=n_jobs, progress=progress
+    )
+    rows = folds.rows
+    solution = Solution(
+        predictors[rows],
+        np.empty((0, 0, 0, 0)),
+        np.where(statuses[rows] == 2, np.nan, 0.0).swapaxes(0, 1),
+        cost,
+    )
+    # NaN if one of the outputs is.
+    largest = bounds.max(axis=2)
+    return solution, [Certificates(own, epsilon, tol) for own in largest.T.copy()]
+
+
+def run_core(
+    smooth: SmoothProblem,
+    penalties: Floats,
+    *,
+    epsilon: float,
+    tol: float,
+    n_jobs: int | None,
+    progress: bool | Report,
+) -> Any:
+    """What the core finds for every row, in the order of the rows."""
     spec, folds = smooth.spec, smooth.problem.folds
     assert isinstance(folds, Folds)
     assert smooth.targets is not None
@@ -83,7 +111,7 @@ def leave_one_out(
         codes = smooth.problem.data.classes[0]
         class_weights = (codes, np.ascontiguousarray(smooth.factors[by_row]))
     with reporter(progress, unit="rows") as report:
-        predictors, bounds, statuses, *_, cost = _core.newton_leave_one_out(
+        return _core.newton_leave_one_out(
             smooth.problem.data.finite_rows,
             smooth.targets,
             smooth.weights,
@@ -96,13 +124,3 @@ def leave_one_out(
             n_jobs=effective_n_jobs(n_jobs),
             progress=report,
         )
-    rows = folds.rows
-    solution = Solution(
-        predictors[rows],
-        np.empty((0, 0, 0, 0)),
-        np.where(statuses[rows] == 2, np.nan, 0.0).swapaxes(0, 1),
-        cost,
-    )
-    # NaN if one of the outputs is.
-    largest = bounds.max(axis=2)
-    return solution, [Certificates(own, epsilon, tol) for own in largest.T.copy()]

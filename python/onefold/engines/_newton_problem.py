@@ -78,6 +78,14 @@ class SmoothProblem:
         targets = None if spec.classes == "joint" else _class_targets(spec, codes, len(classes))
         return cls(spec, problem, targets, weights.final, factors, scaling, classes)
 
+    @property
+    def total_weights(self) -> Floats:
+        """The weights of all rows, with those of their classes, of the only output."""
+        own = np.ones(self.problem.data.n_samples) if self.weights is None else self.weights
+        if self.factors is None:
+            return own
+        return np.asarray(own * self.factors[0, 0, self.problem.data.classes[0]])
+
     def penalties(self, specs: Sequence[SmoothSpec]) -> Floats:
         """λ of each estimator for all rows and for each training set."""
         each = np.array([spec.penalty for spec in specs], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The influence of every row on a least-squares fit."""
+"""The influence of every row on a least-squares fit, or on a generalised linear model."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from sklearn.utils.validation import _num_samples
 
 from .. import _core
 from .._data import as_weights
+from .._estimator_class import known_class
 from .._jobs import effective_n_jobs
 from .._text import counted, spread
 from ..engines import Data
+from ..engines._newton_spec import MODELS
 from ..engines._virtual import LinearProblem, parse
+from ._glm_influence import glm_diagnostics, glm_spec
 
 __all__ = ["Diagnostics", "diagnostics"]
 
@@ -37,21 +40,25 @@ class Diagnostics:
     residuals: Any
     """y − ŷ of the fit to all rows."""
     loo_residuals: Any
-    """y − ŷ of the fit without the row: r/(1 − h)."""
+    """y − ŷ of the fit without the row; r/(1 − h) of least squares."""
     cooks_distance: Any
     """How far all fitted values move when the row is left out, in units of the noise: the sum of
     the squared moves, and of the penalty of the coefficients' moves, over df·σ̂²."""
+    dffits: Any
+    """How far the row's own (linear) predictor moves when the row is left out, in units of its
+    standard error; the noise is that without the row, of generalised linear models that of all."""
     degrees_of_freedom: float
     """The sum of the leverages."""
     press: Any
-    """The sum of the squared `loo_residuals`, weighted."""
+    """The sum of the squared `loo_residuals`, weighted; of generalised linear models, of the
+    deviances of rows by the fit without them."""
     predicted_r2: Any
-    """1 − PRESS over the squared deviations of y from its mean."""
+    """1 − PRESS over the squared deviations (deviances) of y from its mean."""
     gcv: Any
     """Generalised cross-validation: leave-one-out with every h replaced by their mean."""
 
     def __repr__(self) -> str:
-        names = ("leverages", "residuals", "loo_residuals", "cooks_distance")
+        names = ("leverages", "residuals", "loo_residuals", "cooks_distance", "dffits")
         numbers = ("degrees_of_freedom", "press", "predicted_r2", "gcv")
         n_outputs = np.size(self.press)
         lines = [
@@ -70,12 +77,17 @@ def diagnostics(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Diagnostics:
-    """Compute leverages, Cook's distances, PRESS, predicted R² and GCV in one pass.
+    """Compute leverages, Cook's distances, DFFITS, PRESS, predicted R² and GCV in one pass.
+
+    Leverages, Cook's distances and DFFITS of generalised linear models are those of one step away
+    from the optimum of all rows; residuals without a row, PRESS and predicted R² are exact.
 
     Parameters
     ----------
-    estimator : LinearRegression or Ridge
-        With one penalty; it need not be fitted.
+    estimator : LinearRegression, Ridge, LogisticRegression or a generalised linear model
+        With one penalty; it need not be fitted. Logistic regression of two classes,
+        `PoissonRegressor`, `GammaRegressor` and `TweedieRegressor` are solved to their optimum,
+        whatever their tolerance.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     sample_weight : array-like of shape (n_samples,), optional
@@ -95,12 +107,26 @@ def diagnostics(
     >>> found = diagnostics(LinearRegression(), X, y)
     >>> round(found.degrees_of_freedom, 6), round(float(found.predicted_r2), 4)
     (11.0, 0.4938)
+    >>> from sklearn.linear_model import PoissonRegressor
+    >>> found = diagnostics(PoissonRegressor(alpha=1e-3), X, y)
+    >>> round(float(found.predicted_r2), 4), int(found.cooks_distance.argmax())
+    (0.4..., ...)
     """
+    if known_class(estimator, MODELS) is not None:
+        weights = as_weights(sample_weight, _num_samples(X))
+        data = Data(X, y, weights, n_jobs)
+        glm = glm_spec(estimator, data)
+        if isinstance(glm, str):
+            raise ValueError(f"estimator: {glm}")
+        return Diagnostics(**glm_diagnostics(glm, data, n_jobs))
     spec = parse(estimator)
     if isinstance(spec, str):
         raise ValueError(f"estimator: {spec}")
     if spec.scaler is not None or isinstance(spec.final, (KernelRidge, RidgeClassifier)):
-        raise ValueError("estimator must be LinearRegression or Ridge, with nothing before it")
+        raise ValueError(
+            "estimator must be LinearRegression, Ridge or a generalised linear model, with nothing "
+            "before it"
+        )
     weights = as_weights(sample_weight, _num_samples(X))
     problem = LinearProblem.of(spec, Data(X, y, weights, n_jobs), weights)
     alphas = np.unique(problem.alphas(spec))
@@ -133,6 +159,11 @@ def _summary(
     noise = np.where(rss > 0, rss, np.nan) / rest
     share = leverages / (freedom or np.nan)
     cooks = w * left_out**2 * share[:, None] / noise
+    # σ̂² without the row, of n − 1 rows.
+    rest_without = rest - 1 if rest > 1 + 1e-10 * n else np.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = np.maximum(rss - w * residuals * left_out, 0) / rest_without
+        dffits = np.sqrt(w) * (left_out - residuals) / np.sqrt(without * leverages[:, None])
     predicted_r2 = 1 - press / spread
     gcv = n * rss / rest**2
 
@@ -144,6 +175,7 @@ def _summary(
         residuals=shaped(residuals),
         loo_residuals=shaped(left_out),
         cooks_distance=shaped(cooks),
+        dffits=shaped(dffits),
         degrees_of_freedom=freedom,
         press=shaped(press),
         predicted_r2=shaped(predicted_r2),
