@@ -161,7 +161,7 @@ def _group_paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] |
         Newton().plan(Candidate(LogisticRegression(C=C, **same)), task)
         for C in np.unique(Cs).tolist()
     ]
-    found = [plan for plan in plans if isinstance(plan, NewtonPlan)]
+    found = [plan for plan in plans if isinstance(plan, NewtonPlan) and plan.not_auto is None]
     if len(found) < len(plans):
         return None
     smooth = SmoothProblem.of(found[0].spec, problem, found[0].weights)

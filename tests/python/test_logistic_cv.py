@@ -99,10 +99,12 @@ def test_sparse_rows():
     compare(sp.csr_array(X), y, scoring="neg_log_loss", solver="lbfgs", rtol=1e-5)
 
 
+@pytest.mark.usefixtures("never_falls_back")
 @pytest.mark.parametrize("legacy", LEGACY)
 def test_several_classes(legacy):
     X, y, w = three_classes()
-    compare(X, y, sample_weight=w, scoring="neg_log_loss", legacy=legacy, rtol=1e-5)
+    for params in ({}, {"refit": False}, {"fit_intercept": False, "class_weight": "balanced"}):
+        compare(X, y, sample_weight=w, scoring="neg_log_loss", legacy=legacy, rtol=1e-5, **params)
 
 
 def test_what_the_engine_does_not_solve_is_left_to_scikit_learn():

@@ -70,8 +70,7 @@ class SmoothProblem:
         if spec.scaler is not None:
             scaling = fold_scaling(spec.scaler, problem, weights.scaler)
         if spec.classes == "none":
-            targets = problem.data.values
-            return cls(spec, problem, targets, weights.final, None, scaling, None)
+            return cls(spec, problem, problem.data.values, weights.final, None, scaling, None)
         codes, classes = problem.data.classes
         own = class_weights(spec.final.class_weight, problem, weights.final)
         factors = None if own is None else _factors(own, spec)
