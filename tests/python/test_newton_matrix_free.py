@@ -203,3 +203,19 @@ def test_bad_arguments_are_named():
         _core.newton_multinomial_predict(X, y.astype(np.uint32), 2, None, folds, np.ones((1, 4)))
     with pytest.raises(ValueError, match="penalties"):
         _core.newton_multinomial_predict(X, y.astype(np.uint32), 3, None, folds, -np.ones((1, 4)))
+
+
+@pytest.mark.parametrize("penalty", [10.0, 0.01])
+def test_dense_and_sparse_rows_of_many_features_have_the_same_optimum(penalty):
+    X, z = wide_rows()
+    folds = _core.Folds.contiguous(80, 3)
+    arguments = ((z > 0)[:, None].astype(float), None, folds, _core.SmoothLoss("logistic"))
+    scaling = (None, np.linspace(0.5, 2, 4 * X.shape[1]).reshape(4, -1))
+    dense, sparse = (
+        _core.newton_matrix_free_predict(
+            rows, *arguments, np.full((1, 4), penalty), intercept="free", scaling=scaling, tol=1e-11
+        )
+        for rows in (X.toarray(), sp.csr_matrix(X))
+    )
+    np.testing.assert_allclose(dense[0], sparse[0], rtol=1e-5, atol=1e-6)
+    assert max(dense[2].max(), sparse[2].max()) <= 1e-11

@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -30,6 +31,8 @@ DEFAULT_TOL = 1e-8
 MAX_FEATURES, FEATURES_PER_FOLD = 128, 4
 """The Hessians of all folds are computed up to so many features, or up to so many for each fold:
 their cost grows with the square of the features, and hardly with the folds."""
+MAX_DENSE_FEATURES, MIN_DENSITY = 2048, 0.1
+"""The same for rows of which at least this part is stored: conjugate gradients gain less."""
 
 BALANCES_BY_WEIGHT = "sample_weight" in signature(compute_class_weight).parameters
 """Whether ``class_weight="balanced"`` adds up the weights of the samples of a class."""
@@ -128,12 +131,21 @@ class SmoothProblem:
                 )
                 return Solution(z, theta, residuals[:, :, None], cost)
             loss = spec.core_loss
-            is_narrow = rows.shape[1] <= max(MAX_FEATURES, FEATURES_PER_FOLD * len(folds))
-            solve = _core.newton_predict if is_narrow else _core.newton_matrix_free_predict
+            solve = _core.newton_predict
+            if not _is_narrow(rows, len(folds)):
+                solve = _core.newton_matrix_free_predict
             found = solve(
                 rows, self.targets, self.weights, folds, loss, penalties, progress=report, **options
             )
             return Solution(*found)
+
+
+def _is_narrow(rows: Any, n_folds: int) -> bool:
+    """Whether the Hessians of all folds cost less than conjugate gradients without them."""
+    n_samples, n_features = rows.shape
+    density = rows.nnz / (n_samples * n_features) if sp.issparse(rows) else 1.0
+    most = MAX_DENSE_FEATURES if density >= MIN_DENSITY else MAX_FEATURES
+    return bool(n_features <= max(most, FEATURES_PER_FOLD * n_folds))
 
 
 def _class_targets(spec: SmoothSpec, codes: NDArray[np.uint32], n_classes: int) -> Floats:
