@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from virtual_cases import KINDS, distance, folds_of, problem
 
-from onefold import GridSearchCV, _core, cross_val_predict, cross_validate
+from onefold import GridSearchCV, _core, cross_val_predict, cross_validate, learning_curve
 from onefold._folds import resolve_cv
 from onefold.reference import path as reference
 
@@ -312,3 +312,12 @@ def test_bad_penalties(alpha, l1_ratio):
     X, Y, _ = problem("tall")
     with pytest.raises(ValueError, match=r"(alpha|l1_ratio) must be .*, got"):
         run(X, Y, resolve_cv(3, X), [alpha], l1_ratio=l1_ratio)
+
+
+def test_learning_curves():
+    X, Y, _ = problem("tall")
+    options = {"train_sizes": [0.3, 0.7, 1.0], "cv": 4}
+    found = learning_curve(Lasso(0.1), X, Y[:, 0], **options)
+    expected = learning_curve(Lasso(0.1, tol=1e-12), X, Y[:, 0], engine="refit", **options)
+    for own, other in zip(found, expected, strict=True):
+        assert_allclose(own, other, rtol=1e-6)
