@@ -198,7 +198,7 @@ impl<'a> ColumnQuadratic<'a> {
                         .get(j)
                         .is_none_or(|g| g.abs() + squares[j].sqrt() * distance > bound))
         };
-        let mut n_read = 0;
+        let mut n_read = 0_usize;
         for (j, g) in g.iter_mut().enumerate() {
             if is_read(j) {
                 *g = self.columns.dot(simd, j, &self.r, self.offset);

@@ -401,14 +401,14 @@ impl<R: Layout> FoldProblem<'_, R> {
                     l2: weight * own.alpha * (1.0 - own.l1_ratio),
                     positive: self.path.positive,
                 };
-                let solved = solver.solve(quadratic, penalty, self.path.tol, monitor)?;
+                let end = solver.solve(quadratic, penalty, self.path.tol, monitor)?;
                 solver
                     .beta
                     .iter()
                     .zip(0..)
                     .for_each(|(b, j)| found.beta[(j, c)] = *b);
-                found.gaps[c] = solved.gap / weight;
-                found.n_iterations[c] = u32::try_from(solved.n_iterations).unwrap_or(u32::MAX);
+                found.gaps[c] = end.gap / weight;
+                found.n_iterations[c] = u32::try_from(end.n_iterations).unwrap_or(u32::MAX);
             }
         }
         Ok(found)

@@ -146,6 +146,7 @@ impl ElasticNetPath {
 }
 
 /// What [`Path::run`] computes besides duality gaps.
+#[allow(clippy::struct_excessive_bools)] // independent of each other
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Predictions of held-out rows.

@@ -117,6 +117,6 @@ fn joined<T: Copy, D: Dimension>(
     shape: impl Into<StrideShape<D>>,
     own: impl Fn(&FoldFits) -> &[T],
 ) -> Array<T, D> {
-    let values = fits.iter().flat_map(|fits| own(fits)).copied().collect();
+    let values = fits.iter().flat_map(own).copied().collect();
     Array::from_shape_vec(shape, values).expect("one value per place")
 }

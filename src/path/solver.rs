@@ -387,8 +387,8 @@ mod tests {
         let mut quadratic = ColumnQuadratic::new(&columns);
         quadratic.set_output((0..8).map(|i| f64::from(i) - 2.0).collect());
         let mut solver = Solver::new(5);
-        let solved = solver.solve(&mut quadratic, penalty, 1e-14, &Monitor::new());
-        let gap = solved.expect("not interrupted").gap;
+        let end = solver.solve(&mut quadratic, penalty, 1e-14, &Monitor::new());
+        let gap = end.expect("not interrupted").gap;
         (solver.beta, solver.g, gap / quadratic.target_square())
     }
 

@@ -13,7 +13,7 @@ use super::scaling::{ScalingArg, to_scaling};
 use super::virtual_cv::{Weights, dataset};
 use crate::path::{ElasticNetPath, Path, PathResult, Penalty, Wanted};
 
-/// Elastic nets that differ in the penalty, (alpha, l1_ratio) each.
+/// Elastic nets that differ in the penalty, (`alpha`, `l1_ratio`) each.
 #[pyclass(frozen, module = "onefold._core", name = "ElasticNetPath")]
 #[derive(Debug)]
 pub(super) struct PyElasticNetPath(ElasticNetPath);
