@@ -27,8 +27,8 @@ from .._folds import Folds, Splits
 from .._jobs import blas_threads, effective_n_jobs
 from .._progress import part, reporter
 from ._base import Candidate, Outcome, Plan
+from ._fold_refits import with_refits
 from ._refit import fit_all
-from ._refitted_folds import with_refitted_folds
 from ._step_weights import StepWeights
 from ._steps import step_key
 from ._task import Data, Task
@@ -133,7 +133,7 @@ def _run_family(
             },
             fit_time=seconds,
         )
-        yield with_refitted_folds(outcome, plan.estimator, task, dict(undetermined))
+        yield with_refits(outcome, plan.estimator, task, dict(undetermined))
 
 
 def _gram(kernel: Any, data: Data) -> Floats:
