@@ -196,6 +196,8 @@ def test_auto_leaves_few_folds_of_many_features_to_scikit_learn():
     with pytest.warns(onefold.RefitWarning, match="faster for 160 features and 3 folds"):
         result = onefold.cross_validate(LogisticRegression(), X, y, cv=3)
     assert result.engine == "refit"
+    several = np.arange(40) % 3
+    assert onefold.cross_validate(LogisticRegression(), X, several, cv=3).engine == "newton"
     assert onefold.cross_validate(LogisticRegression(), X, y, cv=4).engine == "newton"
     assert onefold.cross_validate(LogisticRegression(), sp.csr_array(X), y, cv=3).engine == "newton"
 

@@ -97,7 +97,7 @@ class Newton(EngineBase):
         weights = StepWeights.of(candidate, task)
         if isinstance(weights, str):
             return weights
-        slower = _why_slower(task)
+        slower = _why_slower(spec, task)
         if slower is not None and len(task.folds) == 1:
             return slower  # a step behind others: the engine was chosen before its rows were known
         if (reason := _why_not(spec, task, weights)) is not None:
@@ -121,11 +121,11 @@ FEATURES_PER_FOLD = 50
 stop earlier, take less time."""
 
 
-def _why_slower(task: Task) -> str | None:
+def _why_slower(spec: SmoothSpec, task: Task) -> str | None:
     """Why fits by scikit-learn's own solvers take less time, if they do."""
-    shape = np.shape(task.data.X)
-    n_folds = len(task.folds)
-    if sp.issparse(task.data.X) or len(shape) != 2 or shape[1] <= FEATURES_PER_FOLD * n_folds:
+    shape, n_folds = np.shape(task.data.X), len(task.folds)
+    is_quick = spec.classes == "joint" or sp.issparse(task.data.X) or len(shape) != 2
+    if is_quick or shape[1] <= FEATURES_PER_FOLD * n_folds:
         return None
     return f"scikit-learn's solvers are faster for {shape[1]} features and {n_folds} folds"
 
