@@ -79,7 +79,8 @@ class Newton(EngineBase):
         """Smooth losses only, every class in every training set, no argument of fit but weights.
 
         Folds are solved to the tolerance of the engine and not to that of the estimator, whose
-        solver and other parameters of its iterations have no influence.
+        solver and other parameters of its iterations have no influence. The fitted estimators of
+        the folds have no ``n_iter_``, since the folds are solved together.
         """
         data, final = task.data, candidate.final
         if data.y is None:
