@@ -8,7 +8,6 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -143,7 +142,8 @@ class SmoothProblem:
 def _is_narrow(rows: Any, n_folds: int) -> bool:
     """Whether the Hessians of all folds cost less than conjugate gradients without them."""
     n_samples, n_features = rows.shape
-    density = rows.nnz / (n_samples * n_features) if sp.issparse(rows) else 1.0
+    n_stored = getattr(rows, "nnz", n_samples * n_features)
+    density = n_stored / (n_samples * n_features)
     most = MAX_DENSE_FEATURES if density >= MIN_DENSITY else MAX_FEATURES
     return bool(n_features <= max(most, FEATURES_PER_FOLD * n_folds))
 
