@@ -228,7 +228,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Softmax of rows of so many values, in place.
+/// Softmax of each row of this many values, in place.
 struct Softmax<'a>(&'a mut [f64], usize);
 
 impl WithSimd for Softmax<'_> {
@@ -239,14 +239,18 @@ impl WithSimd for Softmax<'_> {
         let Self(values, width) = self;
         for row in values.chunks_exact_mut(width) {
             let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            row.iter_mut().for_each(|z| *z -= largest);
+            for z in row {
+                *z -= largest;
+            }
         }
         for z in values.iter_mut() {
             *z = simd::exp::<S>(*z);
         }
         for row in values.chunks_exact_mut(width) {
             let inverse = row.iter().sum::<f64>().recip();
-            row.iter_mut().for_each(|p| *p *= inverse);
+            for p in row {
+                *p *= inverse;
+            }
         }
     }
 }

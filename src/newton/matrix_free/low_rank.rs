@@ -41,7 +41,9 @@ impl LowRank {
     ) -> Result<Self> {
         let chosen = largest_leverages(products, penalty, weights, monitor)?;
         let mut others = weights.to_vec();
-        chosen.iter().for_each(|&row| others[row] = 0.0);
+        for &row in &chosen {
+            others[row] = 0.0;
+        }
         let diagonal = |weights: &[f64], penalty: f64| -> Result<Vec<f64>> {
             let sums = products.column_sums(weights, |u| u, monitor)?;
             let squares = products.column_sums(weights, |u| u * u, monitor)?;
@@ -101,9 +103,9 @@ fn largest_leverages(
     monitor: &Monitor,
 ) -> Result<Vec<usize>> {
     let mut inverse = products.column_sums(weights, |u| u * u, monitor)?;
-    inverse
-        .iter_mut()
-        .for_each(|square| *square = (*square + penalty).max(f64::MIN_POSITIVE).recip());
+    for square in &mut inverse {
+        *square = (*square + penalty).max(f64::MIN_POSITIVE).recip();
+    }
     let sums = products.row_sums(&inverse, |u| u * u)?;
     let leverages: Vec<f64> = sums.iter().zip(weights).map(|(sum, w)| sum * w).collect();
     let mut order: Vec<usize> = (0..weights.len())
@@ -122,10 +124,14 @@ fn gram(rows: &[Vec<(usize, f64)>], inverse: &[f64]) -> Mat<f64> {
         .map_init(
             || vec![0.0; inverse.len()],
             |dense, (i, row)| {
-                row.iter().for_each(|&(j, v)| dense[j] = v * inverse[j]);
+                for &(j, v) in row {
+                    dense[j] = v * inverse[j];
+                }
                 let line = rows[..=i].iter().map(|other| sparse_dot(other, dense));
                 let line = line.collect();
-                row.iter().for_each(|&(j, _)| dense[j] = 0.0);
+                for &(j, _) in row {
+                    dense[j] = 0.0;
+                }
                 line
             },
         )

@@ -151,7 +151,9 @@ fn means(weights: &[Vec<f64>]) -> Vec<f64> {
         pairs.for_each(|(mean, w)| *mean += w);
     }
     let n = weights.len() as f64;
-    means.iter_mut().for_each(|mean| *mean /= n);
+    for mean in &mut means {
+        *mean /= n;
+    }
     means
 }
 

@@ -306,7 +306,9 @@ impl<'a> Products<'a> {
         }
         for (out, &row) in out.chunks_exact_mut(width).zip(rows) {
             let root = weights[row].sqrt();
-            out.iter_mut().for_each(|u| *u *= root);
+            for u in out {
+                *u *= root;
+            }
         }
         Ok(out)
     }

@@ -377,7 +377,9 @@ impl<'a> Solver<'a> {
         }
         let n_rows = self.context.products.n_rows();
         let mut weights = self.context.losses.weights(problem.column, 0, n_rows);
-        weights.iter_mut().for_each(|w| *w = f64::from(*w > 0.0));
+        for w in &mut weights {
+            *w = f64::from(*w > 0.0);
+        }
         let coordinates = self.coordinates(problem.column.set);
         has_full_rank(&self.context.products, coordinates, &weights, monitor)
     }
