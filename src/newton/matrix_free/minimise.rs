@@ -2,18 +2,15 @@
 //!
 //! A step solves Hd = −g by preconditioned conjugate gradients, to a part of the gradient that decreases
 //! with it. Every iteration is one product UV and one product UᵀR with the columns of all problems. The
-//! changes UV of the predictors are kept: along d, they are a combination of those, so that the line search
-//! reads no rows at all. The derivative of a convex function along a line increases, and has its zero where
-//! the function is least: it is found by Newton's method between bounds.
+//! changes UV of the predictors are kept: that along d is a combination of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::super::coordinates::Coordinates;
-use super::super::passes::Column;
 use super::losses::Losses;
 use super::preconditioner::Preconditioner;
+use super::problem::{Iteration, Problem, State};
 use super::products::Products;
 use crate::{Monitor, Result};
 
@@ -23,22 +20,6 @@ const MOST_STEPS: usize = 100;
 /// The most iterations of conjugate gradients for one step.
 const MOST_ITERATIONS: usize = 500;
 
-/// A step solves Newton's equation to at most this part of its right-hand side.
-const MOST_RESIDUAL: f64 = 0.3;
-
-/// Evaluations of a line search.
-const MOST_EVALUATIONS: usize = 40;
-
-/// A line search ends at this part of the derivative at its start.
-const SLOPE_RATIO: f64 = 0.1;
-
-/// Without a penalty, the last step of a problem with a finite optimum changes no predictor by more
-/// than this part of the largest.
-const FINITE_STEP: f64 = 1e-2;
-
-/// Steps below the tolerance, without a penalty, after which there is no finite optimum.
-const MOST_EXTRA_STEPS: usize = 10;
-
 /// Rows and losses.
 pub(super) struct Context<'a> {
     pub(super) products: Products<'a>,
@@ -47,216 +28,6 @@ pub(super) struct Context<'a> {
     gradient_rows: AtomicU64,
     /// Rows read for products with Hessians, once for each problem.
     hessian_rows: AtomicU64,
-}
-
-/// How far a problem is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum State {
-    Active,
-    Solved,
-    /// There is no finite optimum, or it was not found.
-    Undetermined,
-}
-
-/// One problem: as many predictors as the losses have, each with parameters of its own.
-pub(super) struct Problem<'a> {
-    pub(super) column: Column,
-    coordinates: &'a Coordinates,
-    /// λ.
-    pub(super) penalty: f64,
-    /// Sⱼ of each parameter.
-    magnitude: Vec<f64>,
-    /// φ of each predictor.
-    pub(super) own: Vec<f64>,
-    /// z of all rows.
-    pub(super) predictors: Vec<f64>,
-    first: Vec<f64>,
-    second: Vec<f64>,
-    gradient: Vec<f64>,
-    pub(super) relative_gradient: f64,
-    pub(super) state: State,
-    n_extra_steps: usize,
-}
-
-/// The state of conjugate gradients for one problem.
-struct Iteration {
-    /// d, and its change of the predictors.
-    solution: Vec<f64>,
-    change: Vec<f64>,
-    residual: Vec<f64>,
-    direction: Vec<f64>,
-    /// ⟨r, M⁻¹r⟩ now, and where the iteration ends.
-    norm: f64,
-    end: f64,
-    is_active: bool,
-}
-
-impl<'a> Problem<'a> {
-    /// A problem at shared parameters, one vector for each predictor; `magnitudes` likewise.
-    pub(super) fn new(
-        column: Column,
-        coordinates: &'a Coordinates,
-        penalty: f64,
-        magnitudes: &[Vec<f64>],
-        shared: &[Vec<f64>],
-    ) -> Self {
-        Self {
-            column,
-            coordinates,
-            penalty,
-            magnitude: magnitudes
-                .iter()
-                .flat_map(|m| coordinates.magnitude(m))
-                .collect(),
-            own: shared
-                .iter()
-                .flat_map(|own| coordinates.to_own(own))
-                .collect(),
-            predictors: vec![],
-            first: vec![],
-            second: vec![],
-            gradient: vec![],
-            relative_gradient: f64::INFINITY,
-            state: State::Active,
-            n_extra_steps: 0,
-        }
-    }
-
-    /// Shared parameters of vectors like φ.
-    fn to_shared(&self, own: &[f64]) -> impl Iterator<Item = Vec<f64>> {
-        own.chunks_exact(self.coordinates.n_own())
-            .map(|own| self.coordinates.to_shared(own))
-    }
-
-    /// Shared parameters of each predictor.
-    pub(super) fn shared(&self) -> Vec<Vec<f64>> {
-        self.to_shared(&self.own).collect()
-    }
-
-    /// Derivatives by φ from those by shared parameters, and λ times the penalised ones of `own`.
-    fn to_own_gradient(&self, shared: &[Vec<f64>], own: &[f64]) -> Vec<f64> {
-        let n_own = self.coordinates.n_own();
-        let mut gradient: Vec<f64> = shared
-            .iter()
-            .flat_map(|shared| self.coordinates.gradient(shared))
-            .collect();
-        for (j, (gradient, own)) in gradient.iter_mut().zip(own).enumerate() {
-            if self.coordinates.is_penalised(j % n_own) {
-                *gradient += self.penalty * own;
-            }
-        }
-        gradient
-    }
-
-    /// λ⟨a, b⟩ over the penalised parameters.
-    fn penalty_product(&self, a: &[f64], b: &[f64]) -> f64 {
-        let n_own = self.coordinates.n_own();
-        let products = a.iter().zip(b).enumerate();
-        let penalised = products.filter(|(j, _)| self.coordinates.is_penalised(j % n_own));
-        self.penalty * penalised.map(|(_, (a, b))| a * b).sum::<f64>()
-    }
-
-    fn set_gradient(&mut self, shared: &[Vec<f64>]) {
-        self.gradient = self.to_own_gradient(shared, &self.own);
-        let ratios = self.gradient.iter().zip(&self.magnitude);
-        self.relative_gradient = ratios.fold(0.0, |largest, (g, s)| {
-            let ratio = if *g == 0.0 { 0.0 } else { g.abs() / s };
-            if ratio > largest || ratio.is_nan() {
-                ratio
-            } else {
-                largest
-            }
-        });
-    }
-
-    fn start(&self, preconditioned: &[f64], tolerance: f64) -> Iteration {
-        let residual: Vec<f64> = self.gradient.iter().map(|g| -g).collect();
-        let norm = dot(&residual, preconditioned);
-        let relative = self.relative_gradient;
-        let part = MOST_RESIDUAL
-            .min(relative.sqrt())
-            .max(MOST_RESIDUAL * tolerance / relative);
-        Iteration {
-            solution: vec![0.0; residual.len()],
-            change: vec![0.0; self.predictors.len()],
-            residual,
-            direction: preconditioned.to_vec(),
-            norm,
-            end: part.min(0.5).powi(2) * norm,
-            is_active: norm > 0.0 && norm.is_finite(),
-        }
-    }
-
-    /// Moves along the step; `None` if the losses do not decrease along it.
-    fn search(&mut self, step: &Iteration, losses: &Losses<'_>) -> Option<()> {
-        let slope = dot(&self.gradient, &step.solution);
-        if !(slope < 0.0 && slope.is_finite()) {
-            return None;
-        }
-        let penalty = [&self.own, &step.solution].map(|a| self.penalty_product(a, &step.solution));
-        let (mut length, mut low, mut high) = (1.0, 0.0, f64::INFINITY);
-        for _ in 0..MOST_EVALUATIONS {
-            let moved = self.predictors.par_iter().zip(&step.change);
-            let moved: Vec<f64> = moved.map(|(z, change)| z + length * change).collect();
-            let [first, second] = losses.differentiate(
-                self.column,
-                &moved,
-                &step.change,
-                &mut self.first,
-                &mut self.second,
-            );
-            let here = first + penalty[0] + length * penalty[1];
-            if here.abs() <= SLOPE_RATIO * slope.abs() {
-                self.finish(step, length, moved);
-                return Some(());
-            }
-            if here < 0.0 {
-                low = length;
-            } else {
-                high = length;
-            }
-            let next = length - here / (second + penalty[1]);
-            length = if next > low && next < high && next <= 16.0 * length {
-                next
-            } else if high.is_finite() {
-                f64::midpoint(low, high)
-            } else {
-                4.0 * length
-            };
-        }
-        None
-    }
-
-    fn finish(&mut self, step: &Iteration, length: f64, predictors: Vec<f64>) {
-        let own = self.own.iter_mut().zip(&step.solution);
-        own.for_each(|(own, d)| *own += length * d);
-        self.predictors = predictors;
-        if self.penalty > 0.0 {
-            return;
-        }
-        let largest = |values: &[f64]| values.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
-        let is_small =
-            length * largest(&step.change) <= FINITE_STEP * (1.0 + largest(&self.predictors));
-        self.n_extra_steps = if is_small { 0 } else { self.n_extra_steps + 1 };
-    }
-
-    /// Decides whether the problem is solved; `None` if it is not active any more.
-    fn judge(&mut self, tolerance: f64, has_moved: bool) -> Option<&mut Self> {
-        if self.state != State::Active {
-            return None;
-        }
-        if !self.relative_gradient.is_finite() {
-            self.state = State::Undetermined;
-        } else if self.relative_gradient <= tolerance {
-            // Without a penalty the optimum may be at infinity, where gradients vanish but steps do not.
-            if self.penalty > 0.0 || (has_moved && self.n_extra_steps == 0) {
-                self.state = State::Solved;
-            } else if self.n_extra_steps > MOST_EXTRA_STEPS {
-                self.state = State::Undetermined;
-            }
-        }
-        (self.state == State::Active).then_some(self)
-    }
 }
 
 impl<'a> Context<'a> {
@@ -505,39 +276,6 @@ impl<'a> Context<'a> {
         });
         Ok(())
     }
-}
-
-impl Iteration {
-    /// Moves along the direction, whose product with the Hessian is `image`.
-    fn advance(&mut self, image: &[f64], change: &[f64]) {
-        let length = self.norm / dot(&self.direction, image);
-        if !(length > 0.0 && length.is_finite()) {
-            self.is_active = false;
-            return;
-        }
-        add(&mut self.solution, length, &self.direction);
-        add(&mut self.change, length, change);
-        add(&mut self.residual, -length, image);
-    }
-
-    /// The next direction, from the preconditioned residual.
-    fn turn(&mut self, preconditioned: &[f64]) {
-        let norm = dot(&self.residual, preconditioned);
-        let ratio = norm / self.norm;
-        self.norm = norm;
-        self.is_active &= norm > self.end && norm.is_finite();
-        let values = self.direction.iter_mut().zip(preconditioned);
-        values.for_each(|(v, y)| *v = y + ratio * *v);
-    }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// a ← a + fb.
-fn add(a: &mut [f64], factor: f64, b: &[f64]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * b);
 }
 
 /// The columns of a row-major matrix.

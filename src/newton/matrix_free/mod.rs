@@ -30,6 +30,7 @@
 //! | `products` | UΘ and UᵀR |
 //! | `losses` | derivatives of the losses of all rows |
 //! | `preconditioner`, `low_rank` | approximate inverses of the Hessians |
+//! | `problem` | one problem: gradient, line search, conjugate gradients |
 //! | `minimise` | truncated Newton steps of many problems |
 //! | `solve` | the fit to all rows, then all folds, for every penalty |
 //!
@@ -40,6 +41,7 @@ mod losses;
 mod low_rank;
 mod minimise;
 mod preconditioner;
+mod problem;
 mod products;
 mod solve;
 #[cfg(test)]
