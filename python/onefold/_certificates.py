@@ -19,7 +19,7 @@ class Certificates:
     The model without a sample is one Newton step away from that of all samples, up to an error for
     which there is a bound. Samples with a bound of at most `epsilon` are *certified*: their
     predictions are those of the step. All others are *re-solved* to the tolerance `tol`, as are
-    those of a classifier whose predicted class the bound leaves open.
+    those of a binary classifier whose predicted class the bound leaves open.
 
     Attributes
     ----------
