@@ -16,9 +16,9 @@ use crate::{Monitor, Result};
 /// Values of all parts of a Gram matrix.
 const MOST_GRAM_VALUES: usize = 1 << 23;
 
-/// The part of the rows with shorter steps than the one for which B is made: beyond, bounds are less
+/// The per cent of the rows with shorter steps than the one for which B is made: beyond, bounds are less
 /// sharp, and beyond are mostly the rows that are suspect in any case.
-const COMMON_QUANTILE: f64 = 0.97;
+const COMMON_PER_CENT: usize = 97;
 
 /// The least t for which B is made.
 const MIN_COMMON: f64 = 1e-6;
@@ -267,7 +267,7 @@ impl<'s> AllRows<'s> {
         let mut squares = nothing;
         if concordance > 0.0 && h_max > 0.0 {
             let lengths = (0..n).map(|row| self.step(row, terms, &squares).bounded.norm);
-            let length = quantile(lengths.collect(), COMMON_QUANTILE);
+            let length = percentile(lengths.collect(), COMMON_PER_CENT);
             let t = (concordance * h_max.sqrt() * length).max(MIN_COMMON);
             excess = concordance * kappa_excess(t);
             squares = self.weighted_squares(terms, (h_max, excess), monitor)?;
@@ -370,9 +370,9 @@ fn relative_change(own: f64, all: f64) -> f64 {
     if own == all { 0.0 } else { own / all - 1.0 }
 }
 
-/// A quantile of values that are not empty.
-fn quantile(mut values: Vec<f64>, level: f64) -> f64 {
-    let index = ((values.len() - 1) as f64 * level) as usize;
+/// A percentile of values that are not empty.
+fn percentile(mut values: Vec<f64>, per_cent: usize) -> f64 {
+    let index = (values.len() - 1) * per_cent / 100;
     *values.select_nth_unstable_by(index, f64::total_cmp).1
 }
 
@@ -417,7 +417,9 @@ fn weighted_gram(design: &Design<'_>, weights: &[f64], monitor: &Monitor) -> Res
             design.block(block.clone(), &mut buffer)?;
             for (row, weight) in buffer.chunks_exact_mut(width).zip(&weights[block.clone()]) {
                 let root = weight.sqrt();
-                row.iter_mut().for_each(|value| *value *= root);
+                for value in row {
+                    *value *= root;
+                }
             }
             let scaled = row_major(&buffer, block.len(), width);
             add_outer(gram.as_mut(), scaled.transpose());
@@ -425,6 +427,8 @@ fn weighted_gram(design: &Design<'_>, weights: &[f64], monitor: &Monitor) -> Res
         Ok(gram)
     })?;
     let mut total = Mat::zeros(width, width);
-    found.iter().for_each(|part| total += part);
+    for part in &found {
+        total += part;
+    }
     Ok(mirror_lower(total))
 }
