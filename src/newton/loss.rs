@@ -33,8 +33,8 @@ impl Loss {
         assert!(y.len() == z.len() && y.len() == first.len() && y.len() == second.len());
         match self {
             Self::Logistic => each(y, z, first, second, Logistic),
-            Self::Tweedie { power } if power == 1.0 => each(y, z, first, second, Poisson),
-            Self::Tweedie { power } if power == 2.0 => each(y, z, first, second, Gamma),
+            Self::Tweedie { power: 1.0 } => each(y, z, first, second, Poisson),
+            Self::Tweedie { power: 2.0 } => each(y, z, first, second, Gamma),
             Self::Tweedie { power } => each(y, z, first, second, Tweedie { power }),
             Self::HalfSquared => each(y, z, first, second, HalfSquared),
             Self::SquaredHinge => each(y, z, first, second, SquaredHinge),
@@ -230,8 +230,8 @@ mod tests {
     fn value(loss: Loss, y: f64, z: f64) -> f64 {
         match loss {
             Loss::Logistic => z.max(0.0) + (-z.abs()).exp().ln_1p() - y * z,
-            Loss::Tweedie { power } if power == 1.0 => z.exp() - y * z,
-            Loss::Tweedie { power } if power == 2.0 => z + y * (-z).exp(),
+            Loss::Tweedie { power: 1.0 } => z.exp() - y * z,
+            Loss::Tweedie { power: 2.0 } => z + y * (-z).exp(),
             Loss::Tweedie { power } => {
                 let (a, b) = (2.0 - power, 1.0 - power);
                 (a * z).exp() / a - y * (b * z).exp() / b

@@ -269,7 +269,9 @@ impl<'a> Passes<'a> {
             } else {
                 (weight * *second).sqrt()
             };
-            row.iter_mut().for_each(|value| *value *= root);
+            for value in row {
+                *value *= root;
+            }
         }
         add_outer(
             found.hessian.as_mut(),
@@ -335,7 +337,7 @@ fn column(values: &[f64]) -> MatRef<'_, f64> {
 }
 
 /// A column of a matrix in column-major order.
-fn as_slice<'a>(matrix: MatRef<'a, f64>, index: usize) -> &'a [f64] {
+fn as_slice(matrix: MatRef<'_, f64>, index: usize) -> &[f64] {
     let column = matrix.col(index).try_as_col_major();
     column.expect("columns are contiguous").as_slice()
 }

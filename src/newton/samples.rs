@@ -62,7 +62,7 @@ impl ClassWeights {
 #[derive(Debug)]
 enum Membership {
     /// The fold of each sample, which trains all other folds.
-    Partition(Vec<u32>),
+    Partition(Vec<usize>),
     /// Counts by fold and sample.
     Counts(Array2<u16>),
 }
@@ -74,7 +74,7 @@ impl Membership {
             let mut labels = vec![0; n];
             for fold in 0..k {
                 for &row in folds.held_out(fold) {
-                    labels[row] = fold as u32;
+                    labels[row] = fold;
                 }
             }
             return Ok(Self::Partition(labels));
@@ -217,7 +217,7 @@ impl<'a> Samples<'a> {
         match &self.membership {
             Membership::Partition(labels) => {
                 for (weight, &label) in out.iter_mut().zip(&labels[rows]) {
-                    *weight = if label as usize == fold { 0.0 } else { *weight };
+                    *weight = if label == fold { 0.0 } else { *weight };
                 }
             }
             Membership::Counts(counts) => {

@@ -252,7 +252,7 @@ impl<'a> Solver<'a> {
         start: &[Vec<f64>],
         monitor: &Monitor,
     ) -> Result<Vec<Solution>> {
-        self.from_start((None, self.tolerance), penalties, start, monitor)
+        self.minimise_from((None, self.tolerance), penalties, start, monitor)
     }
 
     /// The fit to all rows of each output, as far as folds need it to start from.
@@ -264,7 +264,7 @@ impl<'a> Solver<'a> {
     ) -> Result<Vec<Solution>> {
         let rough = START_TOLERANCE / (self.folds.n_splits() as f64).powi(2);
         let tolerance = self.tolerance.max(rough);
-        self.from_start((None, tolerance), penalties, start, monitor)
+        self.minimise_from((None, tolerance), penalties, start, monitor)
     }
 
     /// The one split there is, from shared parameters.
@@ -274,10 +274,10 @@ impl<'a> Solver<'a> {
         start: &[Vec<f64>],
         monitor: &Monitor,
     ) -> Result<Vec<Solution>> {
-        self.from_start((Some(0), self.tolerance), penalties, start, monitor)
+        self.minimise_from((Some(0), self.tolerance), penalties, start, monitor)
     }
 
-    fn from_start(
+    fn minimise_from(
         &self,
         (set, tolerance): (TrainingSet, f64),
         penalties: &[f64],
@@ -418,7 +418,7 @@ impl<'a> Solver<'a> {
             self.passes
                 .predictors(self.folds.held_out(fold), theta.as_ref())
         })?;
-        let n_test = parts.iter().map(|part| part.nrows()).sum();
+        let n_test = parts.iter().map(Mat::nrows).sum();
         let mut predictors = Array3::zeros((n_test, n_candidates, n_outputs));
         let mut rows = predictors.outer_iter_mut();
         for part in &parts {

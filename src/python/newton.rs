@@ -22,7 +22,7 @@ pub(super) struct PySmoothLoss(pub(super) Loss);
 
 #[pymethods]
 impl PySmoothLoss {
-    /// `power` is that of "tweedie", `epsilon` that of "squared_epsilon_insensitive".
+    /// `power` is that of `"tweedie"`, `epsilon` that of `"squared_epsilon_insensitive"`.
     #[new]
     #[pyo3(signature = (name, *, power=1.5, epsilon=0.0))]
     fn new(name: &str, power: f64, epsilon: f64) -> PyResult<Self> {

@@ -185,11 +185,11 @@ fn layouts_and_scalings_agree() {
     };
     let family = plain(Loss::Logistic, Intercept::Free);
     let dense = run(&family, &data.dataset(), &data.y);
-    let indptr: Vec<i32> = (0..=n as i32).map(|i| 3 * i).collect();
-    let indices: Vec<i32> = (0..3 * n as i32).map(|i| i % 3).collect();
+    let indptr: Vec<i64> = (0..=50).map(|i| 3 * i).collect();
+    let indices: Vec<i64> = (0..150).map(|i| i % 3).collect();
     let values = data.x.as_slice().expect("contiguous");
     let csr = Csr::new(&indptr, &indices, values, 3).expect("valid");
-    let sparse = Dataset::new(Rows::Csr32(csr));
+    let sparse = Dataset::new(Rows::Csr64(csr));
     let sparse = sparse.with_weights(data.weights.view()).expect("valid");
     let close = |a: &Array3<f64>, b: &Array3<f64>| (a - b).iter().all(|d| d.abs() < 1e-6);
     assert!(close(&dense, &run(&family, &sparse, &data.y)));
@@ -219,10 +219,10 @@ fn class_weights_are_factors_of_weights() {
     let penalties = Array2::from_elem((1, 4), 0.7);
     let y = data.y.column(0).to_owned().insert_axis(Axis(1));
     let codes: Vec<u32> = y.iter().map(|v| u32::from(*v > 0.5)).collect();
-    let factor = |code: u32| [0.5, 3.0][code as usize];
-    let factors = Array3::from_shape_fn((4, 1, 2), |(_, _, code)| factor(code as u32));
+    let factor = |code: usize| [0.5, 3.0][code];
+    let factors = Array3::from_shape_fn((4, 1, 2), |(_, _, code)| factor(code));
     let classes = ClassWeights::new(codes.clone(), factors).expect("valid");
-    let weighted = Array1::from_shape_fn(n, |i| data.weights[i] * factor(codes[i]));
+    let weighted = Array1::from_shape_fn(n, |i| data.weights[i] * factor(codes[i] as usize));
     let family = plain(Loss::Logistic, Intercept::Free);
     let run = |family: &Family<'_>, data: &Dataset<'_>| {
         let monitor = Monitor::new();
