@@ -66,6 +66,8 @@ class Neighbours(EngineBase):
             return "there are no targets"
         if sp.issparse(data.y):
             return "it takes no sparse targets"
+        if task.scorers and is_classifier(estimator) and np.shape(data.y)[1:] not in ((), (1,)):
+            return "several labels per sample are scored with the fitted estimator"
         if task.fit_params or data.weights is not None:
             return f"{candidate.name}.fit takes rows and targets only"
         if estimator.metric == "precomputed" and sp.issparse(data.X):

@@ -24,9 +24,13 @@ DIFFERENT: dict[tuple[str, str], str] = {
     # Cross-validation
     ("test_peer_validation", "test_cross_validate[csr_matrix-True]"): EXACT,
     ("test_peer_validation", "test_cross_validate[csr_array-True]"): EXACT,
+    ("test_peer_validation", "test_cross_val_predict_with_method"): EXACT,
+    ("test_peer_validation", "test_cross_val_predict_class_subset"): EXACT,
     ("test_peer_validation", "test_learning_curve_params"): LENGTH_OF_WEIGHTS,
     ("test_peer_validation", "test_permutation_test_score_params"): LENGTH_OF_WEIGHTS,
     ("test_peer_validation", "test_validation_curve_params"): LENGTH_OF_WEIGHTS,
+    # Calibration
+    ("test_peer_calibration", "test_calibration_ensemble_false"): EXACT,
     # Support vector machines
     ("test_peer_svm", "test_negative_sample_weights_mask_all_samples"): NEGATIVE_WEIGHTS,
     ("test_peer_svm", "test_negative_weights_svc_leave_just_one_label"): NEGATIVE_WEIGHTS,
