@@ -21,6 +21,7 @@ from ._refit_check import RefitCheck
 from ._result import CVResult
 from ._routing import params_of_rows
 from ._scoring import (
+    DevianceExplained,
     HeldOut,
     Scorer,
     is_sum,
@@ -276,11 +277,11 @@ def _in_one_pass(
         total = targets.fold_sums if is_sum(scorer, estimator) else targets.fold_means
         return total(values, name)
     metric = metric_of(scorer, estimator)
-    if metric not in (r2_score, roc_auc_score):
+    if metric not in (r2_score, roc_auc_score) and not isinstance(metric, DevianceExplained):
         return None
     if targets.largest == 1:
         warn(
-            "R² and AUC are not defined for a single sample; see the result's pooled score",
+            "R², D² and AUC are not defined for a single sample; see the result's pooled score",
             UndefinedMetricWarning,
         )
         return np.broadcast_to(np.nan, len(targets.starts) - 1)

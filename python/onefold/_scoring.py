@@ -53,6 +53,7 @@ from .learners._base import NativeClusterer, NativeDensity
 __all__ = [
     "RESPONSES",
     "UNNAMED",
+    "DevianceExplained",
     "HeldOut",
     "Scorer",
     "is_mean",
@@ -202,11 +203,11 @@ def _own_score(estimator: Any) -> Any:
 def _own_metric(estimator: Any) -> Callable[..., Any] | None:
     """The metric behind ``estimator.score``, if it is one."""
     if _own_score(estimator) is PoissonRegressor.score:
-        return _DevianceExplained(estimator)
+        return DevianceExplained(estimator)
     return _OWN_METRICS.get(_own_score(estimator))
 
 
-class _DevianceExplained:
+class DevianceExplained:
     """The score of generalised linear models, by their own method, from predictions."""
 
     def __init__(self, estimator: Any) -> None:

@@ -192,7 +192,7 @@ def _run_family(plans: Sequence[NewtonPlan], task: Task, progress: Any) -> Itera
             cost=dict(solution.cost) if number == 0 else {},
             fit_time=seconds / len(plans),
             estimators=models,
-            notes=[_note(residuals, tol)] if certificates is None else [],
+            notes=[_note(solution.residuals, tol)] if certificates is None else [],
             certificates=None if certificates is None else certificates[own],
         )
         undetermined = {

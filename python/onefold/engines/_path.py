@@ -166,6 +166,7 @@ def _run_family(
     )
     seconds = time.perf_counter() - start
     is_flat = data.values.shape[1] == 1
+    largest = max(relative_gap(found["gaps"], found["spreads"][:, None]), 1e-16)
     for number, plan in enumerate(plans):
         values = found["predictions"][:, number]
         gaps = found["gaps"][:, number]
@@ -184,7 +185,7 @@ def _run_family(
             },
             fit_time=seconds / len(plans),
             estimators=estimators,
-            notes=[f"every fold was solved to a relative duality gap of {max(reached, 1e-16):.0e}"],
+            notes=[f"every fold was solved to a relative duality gap of {largest:.0e}"],
         )
 
 
