@@ -8,7 +8,7 @@ use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Monitor, Result};
 
 /// Rows of a block: with a hundred columns, a block stays in the second-level cache.
-pub(super) const BLOCK_ROWS: usize = 256;
+pub(super) const BLOCK_ROWS: usize = 512;
 
 /// Fewest and most parts into which a pass over the rows is divided. It depends on the number of rows
 /// alone, so that sums have the same bits for any number of threads.

@@ -21,9 +21,9 @@ const MOST_PASSES: usize = 200;
 
 /// Nanoseconds per value of a row: to read it, which all problems share; to compute a gradient; and,
 /// for each column, to compute a Hessian.
-const READING: f64 = 0.8;
-const GRADIENT: f64 = 0.3;
-const HESSIAN: f64 = 0.05;
+const READING: f64 = 0.7;
+const GRADIENT: f64 = 0.2;
+const HESSIAN: f64 = 0.06;
 
 /// Passes before a new Hessian is considered.
 const MIN_PASSES: u32 = 2;
