@@ -10,7 +10,8 @@
 //! Gradients and Hessians in φ are Mᵀg and MᵀHM; the penalty is λ‖β‖², with b if it is penalised.
 
 use crate::linalg::{Mat, MatRef};
-use crate::scaling::Scaling;
+use crate::scaling::{FoldScaling, Scaling};
+use crate::{Resampling, Result};
 
 /// What the intercept of a model is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,6 +47,24 @@ impl Coordinates {
             shift,
             intercept,
         }
+    }
+
+    /// Those of all rows, then those of each fold; or one for all if there is no scaling.
+    pub(crate) fn of_all(
+        centre: &[f64],
+        scaling: Option<&FoldScaling>,
+        folds: &dyn Resampling,
+        intercept: Intercept,
+    ) -> Result<Vec<Self>> {
+        let Some(scaling) = scaling else {
+            return Ok(vec![Self::new(centre, None, intercept)]);
+        };
+        scaling.check(folds.n_splits(), centre.len())?;
+        let of_folds = (0..folds.n_splits()).map(|fold| scaling.fold(fold));
+        let all = std::iter::once(scaling.all_rows()).chain(of_folds);
+        Ok(all
+            .map(|own| Self::new(centre, Some(own), intercept))
+            .collect())
     }
 
     fn n_features(&self) -> usize {

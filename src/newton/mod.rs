@@ -61,6 +61,7 @@
 //! | `loss` | losses and their derivatives |
 //! | `samples` | targets and weights of each training set |
 //! | `coordinates` | parameters of a training set and shared parameters |
+//! | `penalties` | penalties of all candidates and training sets |
 //! | `design` | rows in blocks, centred, with a constant column |
 //! | `passes` | gradients and Hessians of many problems in one pass over the rows |
 //! | `factor` | factors of Hessians, and of Hessians without one row |
@@ -83,6 +84,7 @@ mod loss;
 pub mod matrix_free;
 mod minimise;
 mod passes;
+mod penalties;
 mod samples;
 mod solve;
 

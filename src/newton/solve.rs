@@ -6,12 +6,14 @@ use super::coordinates::Coordinates;
 use super::design::{Design, map_all};
 use super::minimise::{Problem, State, minimise};
 use super::passes::{Column, Derivatives, Passes, Sum};
+use super::penalties::{check_penalties, from_strong_to_weak};
 use super::samples::{ClassWeights, Samples, TrainingSet};
 use super::{Intercept, Loss};
 use crate::data::Dataset;
 use crate::linalg::Mat;
+use crate::runtime::memory;
 use crate::scaling::FoldScaling;
-use crate::{Error, Monitor, Resampling, Result};
+use crate::{Monitor, Resampling, Result};
 
 /// The relative gradient of the fit to all rows, times the square of the number of folds: the first
 /// steps of the folds have errors of that size.
@@ -57,8 +59,8 @@ pub fn solve(
     tolerance: f64,
     monitor: &Monitor,
 ) -> Result<Solutions> {
+    check_penalties(penalties, folds)?;
     let solver = Solver::new(family, data, targets, folds, tolerance, monitor)?;
-    solver.check(penalties)?;
     let mut start = solver.constants();
     let mut found = Vec::new();
     found.resize_with(penalties.nrows(), Vec::new);
@@ -80,13 +82,6 @@ pub fn solve(
         monitor.advance(penalties.len() as u64)?;
     }
     solver.collect(&found, monitor)
-}
-
-/// Candidates in the order in which each fit to all rows starts from the one before.
-pub(super) fn from_strong_to_weak(penalties: ArrayView2<'_, f64>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..penalties.nrows()).collect();
-    order.sort_by(|&a, &b| penalties[(b, 0)].total_cmp(&penalties[(a, 0)]));
-    order
 }
 
 /// The fit to all rows of each candidate: coefficients (candidate × output × feature, the intercept
@@ -167,18 +162,8 @@ impl<'a> Solver<'a> {
         data.check_samples(folds.n_samples())?;
         let design = Design::new(data, monitor)?;
         let samples = Samples::new(data, targets, family.class_weights, folds)?;
-        let centre = design.centre();
-        let coordinates = match family.scaling {
-            None => vec![Coordinates::new(centre, None, family.intercept)],
-            Some(scaling) => {
-                scaling.check(folds.n_splits(), centre.len())?;
-                let folds = (0..folds.n_splits()).map(|fold| scaling.fold(fold));
-                std::iter::once(scaling.all_rows())
-                    .chain(folds)
-                    .map(|own| Coordinates::new(centre, Some(own), family.intercept))
-                    .collect()
-            }
-        };
+        let coordinates =
+            Coordinates::of_all(design.centre(), family.scaling, folds, family.intercept)?;
         let constant = |output| match family.intercept {
             Intercept::None => 0.0,
             Intercept::Free | Intercept::Penalised(_) => family.loss.constant(samples.mean(output)),
@@ -194,25 +179,6 @@ impl<'a> Solver<'a> {
             constants,
             tolerance,
         })
-    }
-
-    pub(super) fn check(&self, penalties: ArrayView2<'_, f64>) -> Result<()> {
-        let (expected, found) = (self.folds.n_splits() + 1, penalties.ncols());
-        if expected != found {
-            return Err(Error::Shape {
-                what: "training sets of penalties",
-                expected,
-                found,
-            });
-        }
-        match penalties.iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
-            None => Ok(()),
-            Some(&value) => Err(Error::Value {
-                place: "penalties".into(),
-                value,
-                rule: "every penalty must be finite and not negative",
-            }),
-        }
     }
 
     fn n_outputs(&self) -> usize {
@@ -396,6 +362,8 @@ impl<'a> Solver<'a> {
     fn collect(&self, found: &[Vec<Solution>], monitor: &Monitor) -> Result<Solutions> {
         let (k, n_outputs) = (self.folds.n_splits(), self.n_outputs());
         let (n_candidates, p) = (found.len(), self.passes.design.n_columns() - 1);
+        let shape = [k, n_candidates, n_outputs, p + 1];
+        memory::check_shape::<f64>("coefficients of all folds", &shape)?;
         let solution = |fold: usize, c: usize, output: usize| &found[c][fold * n_outputs + output];
         let coefficients = Array4::from_shape_fn((k, n_candidates, n_outputs, p + 1), |at| {
             let (fold, c, output, j) = at;
@@ -419,7 +387,9 @@ impl<'a> Solver<'a> {
                 .predictors(self.folds.held_out(fold), theta.as_ref())
         })?;
         let n_test = parts.iter().map(Mat::nrows).sum();
-        let mut predictors = Array3::zeros((n_test, n_candidates, n_outputs));
+        let shape = [n_test, n_candidates, n_outputs];
+        memory::check_shape::<f64>("predictions of all candidates", &shape)?;
+        let mut predictors = Array3::zeros(shape);
         let mut rows = predictors.outer_iter_mut();
         for part in &parts {
             for (i, mut row) in (0..part.nrows()).zip(&mut rows) {

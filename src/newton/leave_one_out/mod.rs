@@ -23,7 +23,8 @@ mod suspects;
 use ndarray::{Array3, ArrayView2};
 
 use self::all_rows::AllRows;
-use super::solve::{Family, Solver, from_strong_to_weak};
+use super::penalties::{check_penalties, from_strong_to_weak};
+use super::solve::{Family, Solver};
 use crate::data::Dataset;
 use crate::{Error, Folds, Monitor, Result};
 
@@ -102,9 +103,9 @@ pub fn leave_one_out(
     }
     let n = data.n_rows();
     let folds = Folds::leave_one_out(n)?;
+    check_penalties(penalties, &folds)?;
     let tolerance = tolerance.min(ROW_TOLERANCE / n as f64);
     let solver = Solver::new(family, data, targets, &folds, tolerance, monitor)?;
-    solver.check(penalties)?;
     let mut found = LeaveOneOut::new((n, penalties.nrows(), targets.ncols()));
     monitor.expect((n * penalties.nrows() * targets.ncols()) as u64);
     let mut start = solver.constants();

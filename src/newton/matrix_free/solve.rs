@@ -4,6 +4,7 @@ use ndarray::{Array3, Array4, ArrayView2};
 
 use super::super::coordinates::Coordinates;
 use super::super::passes::Column;
+use super::super::penalties::{check_penalties, from_strong_to_weak};
 use super::super::samples::{ClassWeights, Samples, TrainingSet, line};
 use super::super::{Intercept, Solutions};
 use super::losses::{Losses, Outputs};
@@ -14,7 +15,7 @@ use super::products::{Products, Transposed};
 use crate::data::Dataset;
 use crate::runtime::memory;
 use crate::scaling::FoldScaling;
-use crate::{Error, Monitor, Resampling, Result};
+use crate::{Monitor, Resampling, Result};
 
 /// Values of all rows and predictors of the problems that advance side by side.
 const MOST_PANEL_VALUES: usize = 1 << 24;
@@ -54,6 +55,7 @@ pub fn solve(
     (tolerance, needs_coefficients): (f64, bool),
     monitor: &Monitor,
 ) -> Result<Solutions> {
+    check_penalties(penalties, folds)?;
     let transposed = Transposed::new(data)?;
     let transposed = transposed.as_ref();
     let solver = Solver::new(
@@ -64,14 +66,10 @@ pub fn solve(
         tolerance,
         monitor,
     )?;
-    solver.check(penalties)?;
     let mut found = solver.nothing(penalties.nrows(), needs_coefficients)?;
-    // From strong to weak: every training set starts from the penalty before.
-    let mut order: Vec<usize> = (0..penalties.nrows()).collect();
-    order.sort_by(|&a, &b| penalties[(b, 0)].total_cmp(&penalties[(a, 0)]));
-    let mut path = Path::new(&solver, order.len());
+    let mut path = Path::new(&solver, penalties.nrows());
     monitor.expect(penalties.len() as u64);
-    for candidate in order {
+    for candidate in from_strong_to_weak(penalties) {
         let own = penalties.row(candidate).to_vec();
         solver.candidate(candidate, &own, &mut path, &mut found, monitor)?;
     }
@@ -157,18 +155,8 @@ impl<'a> Solver<'a> {
         data.check_samples(folds.n_samples())?;
         let products = Products::new(data, transposed, monitor)?;
         let samples = Samples::new(data, targets, model.class_weights, folds)?;
-        let centre = products.centre();
-        let coordinates = match model.scaling {
-            None => vec![Coordinates::new(centre, None, model.intercept)],
-            Some(scaling) => {
-                scaling.check(folds.n_splits(), centre.len())?;
-                let folds = (0..folds.n_splits()).map(|fold| scaling.fold(fold));
-                std::iter::once(scaling.all_rows())
-                    .chain(folds)
-                    .map(|own| Coordinates::new(centre, Some(own), model.intercept))
-                    .collect()
-            }
-        };
+        let coordinates =
+            Coordinates::of_all(products.centre(), model.scaling, folds, model.intercept)?;
         let losses = Losses::new(samples, model.outputs)?;
         let context = Context::new(products, losses);
         let mut solver = Self {
@@ -214,25 +202,6 @@ impl<'a> Solver<'a> {
     /// Problems of one training set.
     fn n_problems(&self) -> usize {
         self.context.losses.samples.n_outputs()
-    }
-
-    fn check(&self, penalties: ArrayView2<'_, f64>) -> Result<()> {
-        let (expected, found) = (self.folds.n_splits() + 1, penalties.ncols());
-        if expected != found {
-            return Err(Error::Shape {
-                what: "training sets of penalties",
-                expected,
-                found,
-            });
-        }
-        match penalties.iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
-            None => Ok(()),
-            Some(&value) => Err(Error::Value {
-                place: "penalties".into(),
-                value,
-                rule: "every penalty must be finite and not negative",
-            }),
-        }
     }
 
     /// Solutions that are to be filled in.
