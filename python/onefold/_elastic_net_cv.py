@@ -54,7 +54,7 @@ feature_names_in_
     >>> from onefold.linear_model import LassoCV
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = LassoCV(cv=5).fit(X, y)
-    >>> round(model.alpha_, 4), model.mse_path_.shape
+    >>> round(float(model.alpha_), 4), model.mse_path_.shape
     (0.0038, (100, 5))
     """
 
