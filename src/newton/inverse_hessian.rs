@@ -36,14 +36,14 @@ impl InverseHessian {
     /// −Bg.
     pub(super) fn step(&self, gradient: &[f64]) -> Vec<f64> {
         let mut step: Vec<f64> = gradient.iter().map(|g| -g).collect();
-        let mut along = Vec::with_capacity(self.pairs.len());
+        let mut coefficients = Vec::with_capacity(self.pairs.len());
         for pair in self.pairs.iter().rev() {
             let factor = pair.inverse_curvature * dot(&pair.step, &step);
             add(&mut step, -factor, &pair.change);
-            along.push(factor);
+            coefficients.push(factor);
         }
         step = self.factor.solve(&step);
-        for (pair, factor) in self.pairs.iter().zip(along.iter().rev()) {
+        for (pair, factor) in self.pairs.iter().zip(coefficients.iter().rev()) {
             let other = pair.inverse_curvature * dot(&pair.change, &step);
             add(&mut step, factor - other, &pair.step);
         }

@@ -66,7 +66,7 @@ pub fn solve(
         tolerance,
         monitor,
     )?;
-    let mut found = solver.nothing(penalties.nrows(), needs_coefficients)?;
+    let mut found = solver.empty_solutions(penalties.nrows(), needs_coefficients)?;
     let mut path = Path::new(&solver, penalties.nrows());
     monitor.expect(penalties.len() as u64);
     for candidate in from_strong_to_weak(penalties) {
@@ -205,7 +205,7 @@ impl<'a> Solver<'a> {
     }
 
     /// Solutions that are to be filled in.
-    fn nothing(&self, n_candidates: usize, needs_coefficients: bool) -> Result<Solutions> {
+    fn empty_solutions(&self, n_candidates: usize, needs_coefficients: bool) -> Result<Solutions> {
         let k = self.folds.n_splits();
         let n_outputs = self.n_problems() * self.context.losses.width();
         let n_test = (0..k).map(|fold| self.folds.held_out(fold).len()).sum();
