@@ -115,14 +115,15 @@ class _Path:
 
 def _scores(arguments: tuple[Any, ...], keywords: dict[str, Any], path: _Path) -> Any:
     """Score a fold by scikit-learn's function, with coefficients that are known."""
-    X, y, _, test = arguments
-    no_rows = np.empty(0, dtype=np.intp)
+    X, y, train, test = arguments
+    if keywords.get("multi_class") != "multinomial":  # there, scikit-learn < 1.8 reads the classes
+        train = np.empty(0, dtype=np.intp)
     n_iter = np.zeros(len(path.Cs), dtype=np.int32)
     score: Callable[..., Any] = substitute(
         theirs._log_reg_scoring_path,
         _logistic_regression_path=lambda *_, **__: (path.coefficients, path.Cs, n_iter),
     )
-    return score(X, y, no_rows, test, **keywords)
+    return score(X, y, train, test, **keywords)
 
 
 def _paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] | None:

@@ -124,7 +124,7 @@ def test_the_slow_twin_finds_the_same():
 def wide_rows(n=80, p=1500, seed=0):
     """Sparse rows with more features than samples, of which some are frequent, and targets."""
     rng = np.random.default_rng(seed)
-    X = sp.random_array((n, p), density=0.02, rng=rng, format="csr") * 3
+    X = sp.random_array((n, p), density=0.02, random_state=rng, format="csr") * 3
     common = sp.csr_array(rng.poisson(1.0, (n, 20)).astype(float))
     X = sp.csr_array(sp.hstack([X, common]))
     z = common @ rng.standard_normal(20) + rng.standard_normal(n)
