@@ -1,0 +1,64 @@
+"""Every script of `examples` runs, without a warning, and prints something.
+
+Scripts that take long at their full size take a number of rows as argument. A script whose optional
+package is not installed is skipped.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DOCS = Path(__file__).parents[2] / "docs" / "examples.md"
+
+ARGUMENTS = {"leave_one_out.py": ["20000"]}
+"""What makes an example small."""
+
+MAX_LINES = 80
+
+
+def scripts():
+    return sorted(path.name for path in EXAMPLES.glob("*.py"))
+
+
+def why_skipped(text):
+    """The package that an example imports and that is not installed, or None."""
+    imported = re.findall(r"^\s*(?:import|from) (\w+)", text, re.M)
+    return next((name for name in imported if find_spec(name) is None), None)
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_the_example_runs(name, tmp_path):
+    text = (EXAMPLES / name).read_text(encoding="utf-8")
+    missing = why_skipped(text)
+    if missing is not None:
+        pytest.skip(f"needs {missing}")
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / name, *ARGUMENTS.get(name, [])],
+        capture_output=True,
+        cwd=tmp_path,
+        encoding="utf-8",
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout.count("\n") > 3
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
+def test_the_example_is_short_and_says_what_it_shows(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith(('"""', "//! "))
+    assert text.count("\n") < MAX_LINES
+
+
+def test_the_documentation_includes_every_example():
+    included = re.findall(r"literalinclude} \.\./examples/(\S+)", DOCS.read_text(encoding="utf-8"))
+    assert sorted(included) == sorted(path.name for path in EXAMPLES.iterdir())
