@@ -33,6 +33,7 @@ from ._scoring import (
 )
 from ._warnings import warn
 from .engines import Outcome, Task
+from .report._settings import settings_of
 
 __all__ = [
     "HeldOutTargets",
@@ -98,6 +99,7 @@ def result_of_columns(
         check=check,
         certificates=outcome.certificates,
         has_groups=task.has_groups,
+        settings=settings_of(estimator, task),
     )
     if result.std_error_form == "repeated":
         n_partitions = len(result._error.sizes)

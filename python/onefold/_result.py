@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import os
 
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["CVResult"]
 
@@ -77,6 +78,8 @@ class CVResult(dict[str, Any]):
     certificates : Certificates or None
         Of leave-one-out by the engine ``newton``: how far each prediction may be from a refit.
     folds : Folds or Splits
+    settings : dict
+        Estimator, metrics, seed, options and versions of the call, as text.
 
     Examples
     --------
@@ -110,6 +113,7 @@ class CVResult(dict[str, Any]):
         check: RefitCheck | None = None,
         certificates: Certificates | None = None,
         has_groups: bool = False,
+        settings: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(columns)
         self.folds = folds
@@ -124,6 +128,7 @@ class CVResult(dict[str, Any]):
         self._losses = None if losses is None else losses[1]
         self.estimator_name = estimator_name
         self.has_groups = has_groups
+        self.settings = settings or {}
         self._answers = answers
         self._pooled = pooled
 
@@ -473,6 +478,55 @@ class CVResult(dict[str, Any]):
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+    def plot(self, kind: str | None = None, ax: Axes | None = None, **options: Any) -> Axes:
+        """Plot with matplotlib (``pip install 'onefold[plot]'``).
+
+        Parameters
+        ----------
+        kind : str, optional
+            By default the first of these that applies:
+
+            - ``"scores"``: of every fold, with their mean and its standard error, or with a
+              Student's t interval of ``level=``; counts of scores where there are many folds.
+            - ``"roc"``, ``"precision_recall"``, ``"calibration"``: of every fold and pooled;
+              ``pos_label=`` chooses one of several classes. ``folds=False`` leaves out the folds.
+            - ``"confusion_matrix"``: of all held-out predictions or of one ``fold=``;
+              ``normalize="true"`` for rates.
+            - ``"residuals"``, ``"actual_vs_predicted"``: of a regression.
+            - ``"losses"``: of every sample while it was held out, by ``loss=``.
+            - ``"influence"``: the samples by how much they add to the loss, or, given
+              ``diagnostics=`` of `onefold.diagnostics`, Cook's distances against leverages.
+            - ``"tree"``: the recursion of TreeCV, for up to 32 folds.
+            - ``"cost"``: rows fed against the number of folds, of the tree and of refits.
+        ax : matplotlib Axes, optional
+            By default those of a new figure.
+        **options
+            Of the kind, such as ``metric=`` of ``"scores"``; the documentation lists them.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+
+        Raises
+        ------
+        ValueError
+            If the kind does not apply; the message says why, and which kinds do.
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> import onefold
+        >>> X, y = load_iris(return_X_y=True)
+        >>> onefold.cross_validate(GaussianNB(), X, y, cv=10).plot("scores").get_ylabel()
+        'score'
+        """
+        from .plotting import plot_cv_result
+
+        return plot_cv_result(self, kind, ax, **options)
 
 
 _RECORDS: dict[str, Any] = {"check": RefitCheck, "certificates": Certificates}

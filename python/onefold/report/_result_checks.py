@@ -1,0 +1,350 @@
+"""Checks of one result: OF2 to OF8."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from scipy.stats import t as t_distribution
+from sklearn.pipeline import Pipeline
+
+from .._folds import Folds, partitions
+from .._text import counted
+from ..stats._interval import interval, why_not_independent
+from ._check import LEVEL, Check
+from ._dummy import dummy_losses
+from ._statistics import between_sets, neighbour_correlation
+
+if TYPE_CHECKING:
+    from .._result import CVResult
+
+__all__ = ["result_checks"]
+
+Floats = NDArray[np.float64]
+
+MIN_CORRELATION = 0.1
+"""The correlation of neighbours that OF8 begins with."""
+
+NEGLIGIBLE = 0.1
+"""Differences to refits below this share of the standard error of the score are no order effect."""
+
+MAX_MODELS = 1000
+"""Fold models that are asked whether they have converged."""
+
+
+def result_checks(result: CVResult) -> list[Check]:
+    """The checks OF2 to OF8 of a result."""
+    return [
+        _folds_differ(result),
+        _order_effect(result),
+        _convergence(result.engine, result.notes, result),
+        _missing_classes(result),
+        _worse_than_dummy(result),
+        _undefined_metric(result),
+        _neighbours_alike(result),
+    ]
+
+
+def _not(number: str, reason: str) -> Check:
+    return Check(number, "not applicable", reason)
+
+
+def _p(p: float) -> str:
+    return f"p = {p:.2g}" if p >= 0.0011 else ("p ≤ 0.001" if p >= 0.001 else f"p = {p:.1g}")
+
+
+def _is_loo(result: CVResult) -> bool:
+    return bool(np.diff(result._starts).max() == 1)
+
+
+def _one_partition(result: CVResult) -> tuple[NDArray[np.int64], NDArray[np.int64], str] | None:
+    """Rows in test order and starts of test sets in which no sample is held out twice."""
+    form = result.std_error_form
+    if form == "disjoint":
+        return result._rows, result._starts, ""
+    if form == "repeated":
+        parts = partitions(result.folds)
+        n_sets = 0 if parts is None else len(parts[0])
+        starts = result._starts[: n_sets + 1]
+        return result._rows[: starts[-1]], starts, ", on the first partition"
+    return None
+
+
+def _folds_differ(result: CVResult) -> Check:
+    losses, chosen = result._losses, _one_partition(result)
+    if losses is None or not np.isfinite(losses).all():
+        return _not("OF2", "The loss of every sample is not known.")
+    if result.has_groups:
+        return _not("OF2", "Test sets of groups differ, because the groups do.")
+    if chosen is None:
+        return _not("OF2", "Test sets share samples.")
+    if _is_loo(result):
+        return _not("OF2", "Every test set is one sample.")
+    rows, starts, where = chosen
+    p = between_sets(losses[: len(rows)], starts)
+    if np.isnan(p):
+        return _not("OF2", "All losses are equal, or there is one test set.")
+    means = np.add.reduceat(losses[: len(rows)], starts[:-1]) / np.diff(starts)
+    finding = (
+        f"The mean {result.loss} loss of the test sets is {means.min():.4g} to {means.max():.4g}"
+    )
+    values = {"p": p, "lowest": float(means.min()), "highest": float(means.max())}
+    if p <= LEVEL:
+        return Check("OF2", "look", f"{finding}, more than chance explains ({_p(p)}{where}).", values)
+    return Check("OF2", "ok", f"{finding}, no more than chance explains ({_p(p)}{where}).", values)
+
+
+# Order
+
+
+def _order_effect(result: CVResult) -> Check:
+    suspect = next((note for note in result.notes if "may be far from that of refits" in note), None)
+    checked = None if result.check is None else _difference_to_refits(result)
+    if checked is not None and checked.verdict in ("problem", "look"):
+        return checked
+    if suspect is not None:
+        return Check("OF3", "problem", f"{suspect[0].upper()}{suspect[1:]}.")
+    targets = _targets_differ(result)
+    if targets.verdict == "look" or checked is None or checked.verdict == "not applicable":
+        return targets
+    return checked
+
+
+def _difference_to_refits(result: CVResult) -> Check:
+    check = result.check
+    if check is None or check.n_folds < 2:
+        return _not("OF3", "One refitted fold has no standard error: use check=20 or so.")
+    worst = None
+    for name, difference in check.difference.items():
+        error = check.std_error[name]
+        p = 1.0 if difference == 0 else 0.0
+        if error > 0:
+            p = 2 * float(t_distribution.sf(abs(difference) / error, check.n_folds - 1))
+        scores = result.scores.get(name)
+        scale = np.nan if scores is None else result._error(scores)
+        if not np.isfinite(scale) or scale == 0:
+            scale = abs(difference) if abs(difference) > 1e-6 else np.inf
+        is_effect = p <= LEVEL / len(check.difference) and abs(difference) > NEGLIGIBLE * scale
+        # Scores are the better the larger they are, losses the smaller.
+        flatters = difference > 0 if name in result.scores else difference < 0
+        if is_effect and (worst is None or flatters):
+            worst = (flatters, name, p)
+    values = {"difference": dict(check.difference), "std_error": dict(check.std_error)}
+    if worst is None:
+        return Check("OF3", "ok", f"No difference to refits that matters: {check}.", values)
+    flatters, name, p = worst
+    how = "better than" if flatters else "worse than"
+    return Check(
+        "OF3",
+        "problem" if flatters else "look",
+        f"By {name}, {result.engine} looks {how} refits: {check}, {_p(p)}.",
+        values | {"p": p},
+    )
+
+
+def _targets_differ(result: CVResult) -> Check:
+    targets = result.targets
+    if targets is None or np.ndim(targets) != 1:
+        return _not("OF3", "There is no single target, and no check=m.")
+    if result.has_groups or not isinstance(result.folds, Folds):
+        return _not("OF3", "The test sets are made by groups, time or chance, and there is no check=m.")
+    if _is_loo(result):
+        return _not("OF3", "Every test set is one sample, and there is no check=m.")
+    columns, rank = _columns(result, targets)
+    if columns is None:
+        return _not("OF3", "The targets are not numbers or classes.")
+    p = between_sets(columns[result._rows], result._starts, rank=rank)
+    if np.isnan(p):
+        return _not("OF3", "All targets are equal.")
+    if p > LEVEL:
+        return Check("OF3", "ok", f"The folds have similar targets ({_p(p)}).", {"p": p})
+    are_blocks = bool((np.diff(result.folds.labels.astype(np.int64)) >= 0).all())
+    why = (
+        "the folds are blocks of neighbouring rows, so the rows seem to be sorted"
+        if are_blocks
+        else "the folds are not a random choice of rows"
+    )
+    sentence = f"The targets of the folds differ more than chance explains ({_p(p)}): {why}."
+    return Check("OF3", "look", sentence, {"p": p})
+
+
+def _columns(result: CVResult, targets: NDArray[Any]) -> tuple[Any, int]:
+    """Targets as numbers, or as indicators of classes scaled to count alike, and their rank."""
+    if result.loss != "zero-one":
+        is_number = targets.dtype.kind in "biuf" and bool(np.isfinite(targets).all())
+        return (targets.astype(np.float64)[:, None] if is_number else None), 1
+    classes, codes, counts = np.unique(targets, return_inverse=True, return_counts=True)
+    if len(classes) > 50:
+        return None, 0
+    shares = counts / len(targets)
+    return (codes[:, None] == np.arange(len(classes))) / np.sqrt(shares), len(classes) - 1
+
+
+# Fits
+
+
+def _convergence(engine: str, notes: list[str], result: CVResult | None) -> Check:
+    for note in notes:
+        if "not converged" in note:
+            return Check("OF4", "problem", f"{note[0].upper()}{note[1:]}.")
+    if result is not None and "estimator" in result:
+        found = _reached_max_iter(result["estimator"])
+        if found is not None:
+            return found
+    for note in notes:
+        solved = re.search(r"relative gradient of (\S+) \(tol=(\S+)\)", note)
+        if solved is not None:
+            reached, tol = map(float, solved.groups())
+            values = {"reached": reached, "tol": tol}
+            finding = f"Every fold was solved to a relative gradient of {reached:.1e}, tol={tol:g}."
+            return Check("OF4", "ok" if reached <= tol else "problem", finding, values)
+        solved = re.search(r"relative duality gap of ([\d.e+-]+)", note)
+        if solved is not None:
+            reached = float(solved.group(1))
+            verdict = "ok" if reached <= 1e-6 else "look"
+            finding = f"Every fold was solved to a relative duality gap of {reached:.0e}."
+            return Check("OF4", verdict, finding, {"reached": reached})
+    if result is not None and result.certificates is not None:
+        return Check("OF4", "ok", "Every prediction is certified or re-solved.")
+    if engine in ("merge", "virtual", "neighbours"):
+        return Check("OF4", "ok", f"Engine {engine!r} needs no iterations.")
+    if engine == "seeded":
+        return Check("OF4", "ok", "Every fold was solved to the tolerance of the estimator.")
+    if engine == "tree":
+        return _not("OF4", "Training is a single pass over the rows.")
+    return _not("OF4", "The fits do not say; return_estimator=True keeps them to be asked.")
+
+
+def _reached_max_iter(models: Any) -> Check | None:
+    """Whether fitted models have used up their iterations, None if they do not count them."""
+    n_asked = n_reached = 0
+    limit = 0
+    step = max(1, len(models) // MAX_MODELS)
+    for model in models[::step] if isinstance(models, (list, tuple)) else list(models)[::step]:
+        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        n_iter, max_iter = getattr(last, "n_iter_", None), getattr(last, "max_iter", None)
+        if n_iter is None or not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
+            continue
+        n_asked += 1
+        limit = int(max_iter)
+        n_reached += bool(np.max(n_iter) >= max_iter)
+    if n_asked == 0:
+        return None
+    values = {"n_reached": n_reached, "n_models": n_asked, "max_iter": limit}
+    if n_reached:
+        finding = f"{n_reached} of {counted(n_asked, 'fold model')} stopped at max_iter={limit}."
+        return Check("OF4", "problem", finding, values)
+    return Check("OF4", "ok", f"All {n_asked} fold models stopped before max_iter={limit}.", values)
+
+
+def _missing_classes(result: CVResult) -> Check:
+    targets = result.targets
+    is_classifier = result.classes is not None or result.loss == "zero-one"
+    if targets is None or not is_classifier or np.ndim(targets) != 1:
+        return _not("OF5", "There are no classes, or several labels per sample.")
+    classes, codes = np.unique(targets, return_inverse=True)
+    untrained, untested = _absent(result, codes, len(classes))
+    values = {"untrained": untrained, "untested": untested}
+    if untrained:
+        finding = f"{counted(untrained, 'training set')} of {len(result.folds)} lack a class"
+        return Check("OF5", "problem", f"{finding}, which cannot be predicted there.", values)
+    if _is_loo(result):
+        return Check("OF5", "ok", "Every training set has all classes.", values)
+    if untested:
+        finding = f"{counted(untested, 'test set')} of {len(result.folds)} lack a class."
+        return Check("OF5", "look", finding, values)
+    return Check("OF5", "ok", "All classes are in every training set and every test set.", values)
+
+
+def _absent(result: CVResult, codes: NDArray[np.intp], n_classes: int) -> tuple[int, int]:
+    """Training sets and test sets that lack a class."""
+    folds, n_sets = result.folds, len(result.folds)
+    held = np.repeat(np.arange(n_sets), np.diff(result._starts)) * n_classes + codes[result._rows]
+    cells, counts = np.unique(held, return_counts=True)
+    untested = int((np.bincount(cells // n_classes, minlength=n_sets) < n_classes).sum())
+    if isinstance(folds, Folds):
+        totals = np.bincount(codes, minlength=n_classes)
+        whole = cells[counts == totals[cells % n_classes]]
+        return len(np.unique(whole // n_classes)), untested
+    trained = (len(np.unique(codes[folds.train(own)])) for own in range(n_sets))
+    return sum(own < n_classes for own in trained), untested
+
+
+# Scores
+
+
+def _worse_than_dummy(result: CVResult) -> Check:
+    losses, targets, folds = result._losses, result.targets, result.folds
+    dummy = None
+    if losses is not None and targets is not None and np.isfinite(losses).all():
+        dummy = dummy_losses(str(result.loss), targets, folds)
+    if losses is None or dummy is None or len(dummy) != len(losses):
+        return _not("OF6", "There is no loss with a dummy to compare with.")
+    gain = dummy - losses
+    mean, error, n_sets = float(gain.mean()), 0.0, len(folds)
+    limit = float(norm.ppf(1 - LEVEL))
+    if np.ptp(gain) == 0:
+        error = 0.0
+    elif why_not_independent(folds, result.has_groups) is None and isinstance(folds, Folds):
+        by_sample = np.empty_like(gain)
+        by_sample[result._rows] = gain
+        error = interval(by_sample, folds, loss=str(result.loss), level=0.95).std_error
+    elif n_sets < 2:
+        return _not("OF6", "One test set has no standard error.")
+    else:
+        means = np.add.reduceat(gain, result._starts[:-1]) / np.diff(result._starts)
+        mean, error = float(means.mean()), float(result._error(means))
+        limit = float(t_distribution.ppf(1 - LEVEL, n_sets - 1))
+    what = "the most frequent class" if result.loss == "zero-one" else "the mean"
+    finding = (
+        f"Mean {result.loss} loss {losses.mean():.4g}, of predicting {what} {dummy.mean():.4g}: "
+        f"lower by {mean:.3g} ± {error:.2g}"
+    )
+    values = {"difference": mean, "std_error": error, "dummy": float(dummy.mean())}
+    if mean > limit * error:
+        return Check("OF6", "ok", f"{finding}.", values)
+    if mean < -limit * error:
+        return Check("OF6", "problem", f"{finding}: worse than the dummy.", values)
+    return Check("OF6", "look", f"{finding}: no better than the dummy as far as one can tell.", values)
+
+
+def _undefined_metric(result: CVResult) -> Check:
+    n_sets = len(result.folds)
+    lacking = {name: int(np.isnan(own).sum()) for name, own in result.scores.items()}
+    lacking = {name: count for name, count in lacking.items() if count}
+    if not lacking:
+        return Check("OF7", "ok", "Every test set has a score.")
+    pooled = result._pooled
+    lost = [name for name in lacking if np.isnan(pooled.get(name, np.nan))]
+    why = ": it is not defined on single samples" if _is_loo(result) else ""
+    parts = ", ".join(f"{name} on {count} of {n_sets}" for name, count in lacking.items())
+    if lost:
+        finding = f"No score of test sets: {parts}{why}; and none of all samples together."
+        return Check("OF7", "problem", finding, {"n_undefined": lacking})
+    finding = f"No score of test sets: {parts}{why}. The pooled score takes its place."
+    return Check("OF7", "look", finding, {"n_undefined": lacking})
+
+
+def _neighbours_alike(result: CVResult) -> Check:
+    losses, chosen = result._losses, _one_partition(result)
+    if losses is None or not np.isfinite(losses).all():
+        return _not("OF8", "The loss of every sample is not known.")
+    if result.has_groups:
+        return _not("OF8", "Groups were given.")
+    if chosen is None:
+        return _not("OF8", "Test sets share samples.")
+    rows, _, where = chosen
+    correlation, p = neighbour_correlation(losses[: len(rows)][np.argsort(rows, kind="stable")])
+    if np.isnan(p):
+        return _not("OF8", "All losses are equal.")
+    finding = f"the losses of neighbouring rows have a rank correlation of {correlation:.2f}"
+    values = {"p": p, "correlation": correlation}
+    if p <= LEVEL and correlation >= MIN_CORRELATION:
+        hint = "are they from groups, a time series, or sorted?"
+        return Check(
+            "OF8", "look", f"{finding[0].upper()}{finding[1:]} ({_p(p)}{where}): {hint}", values
+        )
+    return Check("OF8", "ok", f"No sign of groups or time: {finding} ({_p(p)}{where}).", values)

@@ -1,0 +1,74 @@
+"""What a result remembers of the call that made it: texts only, so that every result can be saved."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from .._core import __version__
+
+__all__ = ["settings_of", "versions"]
+
+PACKAGES = ("numpy", "scipy", "scikit-learn")
+"""Packages whose versions are recorded."""
+
+
+def settings_of(estimator: Any, task: Any) -> dict[str, Any]:
+    """The estimator, the metrics, the seed, the options and the versions of a call.
+
+    Parameters
+    ----------
+    estimator : estimator
+    task : onefold.engines.Task
+
+    Returns
+    -------
+    settings : dict
+        Of texts, and dictionaries of texts.
+    """
+    given = ["sample_weight"] if task.data.weights is not None else []
+    return {
+        "estimator": _text(estimator, type(estimator).__name__),
+        "scoring": {name: _text(own, "a function") for name, own in task.scorers.items()},
+        "random_state": _text(task.random_state, "?"),
+        "options": {name: _text(value, "?") for name, value in task.options.items()},
+        "arrays": [*given, *map(str, task.fit_params)],
+        "versions": versions(),
+    }
+
+
+def _text(value: Any, otherwise: str) -> str:
+    """The repr of a value; an estimator of a user may have one that fails."""
+    try:
+        return repr(value)
+    except Exception:
+        return otherwise
+
+
+def versions() -> Mapping[str, str]:
+    """The versions of onefold, of Python and of the packages that results depend on.
+
+    Examples
+    --------
+    >>> from onefold.report._settings import versions
+    >>> list(versions())
+    ['onefold', 'python', 'numpy', 'scipy', 'scikit-learn', 'platform']
+    """
+    return {"onefold": __version__, "python": platform.python_version()} | _installed()
+
+
+_FOUND: dict[str, str] = {}
+
+
+def _installed() -> dict[str, str]:
+    """Versions of packages, read once."""
+    if not _FOUND:
+        for name in PACKAGES:
+            try:
+                _FOUND[name] = version(name)
+            except PackageNotFoundError:
+                _FOUND[name] = "unknown"
+        _FOUND["platform"] = f"{platform.system()} {platform.machine()}"
+    return dict(_FOUND)
