@@ -480,50 +480,7 @@ class CVResult(dict[str, Any]):
         return as_html(self)
 
     def plot(self, kind: str | None = None, ax: Axes | None = None, **options: Any) -> Axes:
-        """Plot with matplotlib (``pip install 'onefold[plot]'``).
-
-        Parameters
-        ----------
-        kind : str, optional
-            By default the first of these that applies:
-
-            - ``"scores"``: of every fold, with their mean and its standard error, or with a
-              Student's t interval of ``level=``; counts of scores where there are many folds.
-            - ``"roc"``, ``"precision_recall"``, ``"calibration"``: of every fold and pooled;
-              ``pos_label=`` chooses one of several classes. ``folds=False`` leaves out the folds.
-            - ``"confusion_matrix"``: of all held-out predictions or of one ``fold=``;
-              ``normalize="true"`` for rates.
-            - ``"residuals"``, ``"actual_vs_predicted"``: of a regression.
-            - ``"losses"``: of every sample while it was held out, by ``loss=``.
-            - ``"influence"``: the samples by how much they add to the loss, or, given
-              ``diagnostics=`` of `onefold.diagnostics`, Cook's distances against leverages.
-            - ``"tree"``: the recursion of TreeCV, for up to 32 folds.
-            - ``"cost"``: rows fed against the number of folds, of the tree and of refits.
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
-        **options
-            Of the kind, such as ``metric=`` of ``"scores"``; the documentation lists them.
-
-        Returns
-        -------
-        ax : matplotlib Axes
-
-        Raises
-        ------
-        ValueError
-            If the kind does not apply; the message says why, and which kinds do.
-
-        Examples
-        --------
-        >>> import matplotlib
-        >>> matplotlib.use("Agg")
-        >>> from sklearn.datasets import load_iris
-        >>> from sklearn.naive_bayes import GaussianNB
-        >>> import onefold
-        >>> X, y = load_iris(return_X_y=True)
-        >>> onefold.cross_validate(GaussianNB(), X, y, cv=10).plot("scores").get_ylabel()
-        'score'
-        """
+        """Plot with matplotlib; `onefold.plotting.plot_cv_result` has all kinds and options."""
         from .plotting import plot_cv_result
 
         return plot_cv_result(self, kind, ax, **options)

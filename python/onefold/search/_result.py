@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import os
 
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["SearchResult", "total_cost"]
 
@@ -440,6 +441,12 @@ class SearchResult:
             return named
         error = StandardError.of(self.folds)
         return f"{named} ± {error(self.scores()[best]):.4f} (mean ± {error.phrase})"
+
+    def plot(self, kind: str | None = None, ax: Axes | None = None, **options: Any) -> Axes:
+        """Plot with matplotlib; `onefold.plotting.plot_search_result` has all kinds and options."""
+        from ..plotting import plot_search_result
+
+        return plot_search_result(self, kind, ax, **options)
 
 
 def total_cost(costs: list[dict[str, Any]]) -> dict[str, int]:

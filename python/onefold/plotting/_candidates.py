@@ -1,0 +1,154 @@
+"""What the plots of a search read from its result: parameters that vary, means, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._text import describe
+from ..search._rules import one_standard_error, order_of
+from ..stats._standard_error import StandardError
+from ._held_out import choose_metric
+from ._style import are_numbers
+
+if TYPE_CHECKING:
+    from ..search import SearchResult
+
+__all__ = ["Candidates", "labels_of", "levels", "mark_choices", "short_name", "text_of", "varied"]
+
+Floats = NDArray[np.float64]
+
+
+def varied(result: SearchResult) -> dict[str, list[Any]]:
+    """The values of each parameter that is not the same for all candidates."""
+    params = result.table["params"]
+    names = dict.fromkeys(name for own in params for name in own)
+    columns = {name: [own.get(name) for own in params] for name in names}
+    return {name: own for name, own in columns.items() if len(levels(own)) > 1}
+
+
+def levels(values: Sequence[Any]) -> list[Any]:
+    """Distinct values: numbers in increasing order, others in the order of their appearance.
+
+    Examples
+    --------
+    >>> from onefold.plotting._candidates import levels
+    >>> levels([10, 1, 10, 0.1]), levels(["rbf", "linear", "rbf"])
+    ([0.1, 1, 10], ['rbf', 'linear'])
+    """
+    distinct = list({text_of(value): value for value in values}.values())
+    return sorted(distinct) if are_numbers(distinct) else distinct
+
+
+def text_of(value: Any) -> str:
+    """A value of a parameter in short.
+
+    Examples
+    --------
+    >>> from onefold.plotting._candidates import text_of
+    >>> text_of(0.00012345678), text_of("rbf"), text_of(None), text_of(True)
+    ('0.0001235', 'rbf', 'None', 'True')
+    """
+    if isinstance(value, str):
+        return value
+    if are_numbers([value]):
+        return f"{value:.4g}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= 30 else f"{text[:29]}…"
+
+
+def short_name(name: str) -> str:
+    """The name of a parameter without the steps of a pipeline that it belongs to."""
+    return name.rpartition("__")[2] or name
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The scores of a search by one metric."""
+
+    metric: str
+    means: Floats
+    errors: Floats
+    """Standard errors; NaN where the metric is not defined on every test set."""
+    best: int
+    """Of the largest mean."""
+    chosen: int | None
+    """Of the search, by this metric or another."""
+    simplest: int | None
+    """The simplest within one standard error of the best, where it is known what is simpler."""
+    phrase: str
+    """What the errors are called."""
+
+    @classmethod
+    def of(cls, result: SearchResult, metric: str | None, simpler: Any = None) -> Candidates:
+        """Read a result."""
+        name = result.metric if metric is None else choose_metric(result._metrics(), metric)
+        means = np.asarray(result.table[f"mean_test_{name}"], dtype=np.float64)
+        if np.isnan(means).all():
+            raise ValueError(f"metric={name!r}: no candidate has a score")
+        scores = result.scores(name)
+        error = StandardError.of(result.folds)
+        is_paired = name not in result.table.pooled and len(result.folds) > 1
+        return cls(
+            metric=name,
+            means=means,
+            errors=np.asarray(error(scores)) if is_paired else np.full(len(means), np.nan),
+            best=int(np.nanargmax(means)),
+            chosen=result.best,
+            simplest=_simplest(result, scores, simpler) if is_paired else None,
+            phrase=error.phrase,
+        )
+
+    @property
+    def limit(self) -> float:
+        """One standard error below the best."""
+        return float(self.means[self.best] - self.errors[self.best])
+
+
+def _simplest(result: SearchResult, scores: Floats, simpler: Any) -> int | None:
+    params = result.table["params"]
+    try:
+        key, _ = order_of(simpler, params)
+        keys = [key(own) for own in params]
+    except ValueError:
+        if simpler is not None:
+            raise
+        return None
+    return one_standard_error(scores, keys, result.folds)
+
+
+def mark_choices(own: Candidates) -> list[tuple[int, str, str]]:
+    """Candidates to mark, with what they are and the sign for it."""
+    words: dict[int, list[str]] = {own.best: ["best"]}
+    if own.simplest is not None:
+        words.setdefault(own.simplest, []).append("simplest within one standard error")
+    if own.chosen is not None:
+        words.setdefault(own.chosen, []).append("chosen")
+    signs = {"chosen": "*", "best": "o", "simplest within one standard error": "D"}
+    return [(position, ", ".join(said), signs[said[-1]]) for position, said in words.items()]
+
+
+def labels_of(params: list[dict[str, Any]], width: int = 44) -> list[str]:
+    """Candidates by the parameters that tell them apart, in short.
+
+    Examples
+    --------
+    >>> from onefold.plotting._candidates import labels_of
+    >>> labels_of([{"svc__C": 1, "svc__kernel": "rbf"}, {"svc__C": 10, "svc__kernel": "rbf"}])
+    ['C=1', 'C=10']
+    """
+    names = dict.fromkeys(name for own in params for name in own)
+    telling = [name for name in names if len({repr(own.get(name)) for own in params}) > 1]
+    shorts = [short_name(name) for name in telling]
+    if len(set(shorts)) < len(shorts):
+        shorts = telling
+    found = []
+    for own in params:
+        known = [(s, own[name]) for s, name in zip(shorts, telling, strict=True) if name in own]
+        text = ", ".join(f"{short}={text_of(value)}" for short, value in known) or describe(own)
+        found.append(text if len(text) <= width else f"{text[: width - 1]}…")
+    return found

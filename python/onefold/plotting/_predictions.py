@@ -1,0 +1,160 @@
+"""Held-out predictions against targets: confusion matrix and residuals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.metrics import ConfusionMatrixDisplay, PredictionErrorDisplay
+
+from ._held_out import check_fold, rows_of
+from ._style import BLACK, COLOURS, grouped, legend_above
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from .._result import CVResult
+
+__all__ = ["draw_actual_vs_predicted", "draw_confusion_matrix", "draw_residuals"]
+
+MAX_WRITTEN = 15
+"""Classes up to which the counts are written into the cells."""
+
+
+def draw_confusion_matrix(
+    result: CVResult,
+    ax: Axes,
+    *,
+    fold: int | None = None,
+    normalize: str | None = None,
+    cmap: str = "Blues",
+    colorbar: bool = True,
+) -> Axes:
+    """Draw how many samples of each class were predicted as each."""
+    if normalize not in (None, "true", "pred", "all"):
+        raise ValueError(f"normalize must be None, 'true', 'pred' or 'all', got {normalize!r}")
+    where = check_fold(result, fold)
+    targets, predictions = (own[where] for own in rows_of(result))
+    labels = np.unique(np.concatenate([np.unique(targets), np.asarray(result.classes)]))
+    is_small = len(labels) <= MAX_WRITTEN
+    longest = max(len(str(own)) for own in labels.tolist())
+    ConfusionMatrixDisplay.from_predictions(
+        targets,
+        predictions,
+        labels=labels,
+        normalize=normalize,
+        include_values=is_small,
+        values_format=None if normalize is None else ".2f",
+        xticks_rotation="vertical" if longest * len(labels) > 45 else "horizontal",
+        cmap=cmap,
+        ax=ax,
+        colorbar=colorbar,
+        text_kw={"fontsize": "small"} if len(labels) > 8 else None,
+    )
+    if not is_small:
+        step = -(-len(labels) // 20)
+        shown = np.arange(0, len(labels), step)
+        ax.set(xticks=shown, yticks=shown)
+        ax.set_xticklabels(labels[shown], rotation="vertical" if longest > 2 else "horizontal")
+        ax.set_yticklabels(labels[shown])
+    if fold is not None:
+        ax.set_title(f"fold {fold}")
+    return ax
+
+
+def draw_residuals(
+    result: CVResult,
+    ax: Axes,
+    *,
+    fold: int | None = None,
+    output: int | None = None,
+    subsample: int | None = 5000,
+) -> Axes:
+    """Draw residuals against predictions."""
+    return _draw(result, ax, "residual_vs_predicted", fold, output, subsample)
+
+
+def draw_actual_vs_predicted(
+    result: CVResult,
+    ax: Axes,
+    *,
+    fold: int | None = None,
+    output: int | None = None,
+    subsample: int | None = 5000,
+) -> Axes:
+    """Draw targets against predictions."""
+    return _draw(result, ax, "actual_vs_predicted", fold, output, subsample)
+
+
+def _draw(
+    result: CVResult,
+    ax: Axes,
+    kind: str,
+    fold: int | None,
+    output: int | None,
+    subsample: int | None,
+) -> Axes:
+    where = check_fold(result, fold)
+    targets, predictions = (_output(own[where], output) for own in rows_of(result))
+    targets = np.asarray(targets, dtype=np.float64)
+    if subsample is not None and not (isinstance(subsample, int) and subsample > 0):
+        raise ValueError(f"subsample must be a positive number of samples, got {subsample!r}")
+    n_shown = len(targets) if subsample is None else min(subsample, len(targets))
+    n_folds = len(result.folds)
+    is_by_fold = fold is None and n_folds <= len(COLOURS) and n_shown == len(targets)
+    PredictionErrorDisplay.from_predictions(
+        targets,
+        predictions,
+        kind=kind,
+        subsample=None if n_shown == len(targets) else n_shown,
+        random_state=0,
+        ax=ax,
+        scatter_kwargs={
+            "alpha": 0.7 if n_shown < 1000 else 0.35,
+            "s": 16 if n_shown < 1000 else 8,
+            "linewidths": 0,
+            "color": COLOURS[0],
+            "rasterized": n_shown > 2000,
+        },
+        line_kwargs={"color": BLACK, "linewidth": 1},
+    )
+    if is_by_fold:
+        _colour_by_fold(result, ax)
+    elif n_shown < len(targets):
+        ax.set_title(
+            f"{grouped(n_shown)} of {grouped(len(targets))} samples, at random", fontsize="small"
+        )
+    elif fold is not None:
+        ax.set_title(f"fold {fold}")
+    _square(ax, kind)
+    return ax
+
+
+def _output(values: Any, output: int | None) -> Any:
+    """One output of several; of one, the only one."""
+    if values.ndim == 1:
+        if output not in (None, 0):
+            raise ValueError(f"output={output!r}: there is one output, 0")
+        return values
+    n_outputs = values.shape[1]
+    if output is None and n_outputs == 1:
+        output = 0
+    if not isinstance(output, (int, np.integer)) or not 0 <= output < n_outputs:
+        raise ValueError(f"output must be from 0 to {n_outputs - 1}, got {output!r}")
+    return values[:, output]
+
+
+def _colour_by_fold(result: CVResult, ax: Axes) -> None:
+    """Colour the points by the fold that held them out."""
+    [points] = ax.collections[-1:]
+    fold_of = np.repeat(np.arange(len(result.folds)), np.diff(result._starts))
+    points.set_facecolor([COLOURS[own] for own in fold_of.tolist()])
+    for fold in range(len(result.folds)):
+        ax.scatter([], [], s=16, color=COLOURS[fold], label=f"fold {fold}")
+    legend_above(ax, columns=len(COLOURS))
+
+
+def _square(ax: Axes, kind: str) -> None:
+    """Give targets and predictions the same scale; the display leaves that to its axes."""
+    if kind == "actual_vs_predicted":
+        ax.set_aspect("equal", adjustable="datalim")
