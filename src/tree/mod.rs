@@ -37,7 +37,7 @@
 //! | models in memory, one thread | ⌈log2 k⌉ + 1 | 1 |
 //! | rows fed to growing training sets | those of the largest set | those of all sets |
 //!
-//! The counters of [`Cost`] are exact: `rows_fed`, `rows_evaluated`, and `copies` of
+//! The counters of [`Cost`](crate::Cost) are exact: `rows_fed`, `rows_evaluated`, and `copies` of
 //! [`Strategy::Copy`] and [`Strategy::Share`] do not depend on threads. With a log every fork to another
 //! thread adds a copy. `peak_models` is the largest number of models in memory; with t threads it is at
 //! most t times that of one thread, and depends on their timing.

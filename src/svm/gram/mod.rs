@@ -9,7 +9,7 @@
 //! K(z, x) are equal, so one triangle of an f32 matrix is computed and mirrored, except for
 //! precomputed values.
 //!
-//! Kernels that differ only in their parameters share their [base](base). Every value is that of the
+//! Kernels that differ only in their parameters share their [base]. Every value is that of the
 //! kernel to 5e-14, rounded to f32, except that of RBF kernels derived from distances in f32: rounding
 //! a distance changes exp(−γd²) by at most 6e-8·γd²·exp(−γd²) < 2.3e-8, less than rounding a kernel
 //! value near 1.

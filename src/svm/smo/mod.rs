@@ -6,7 +6,7 @@
 //! the minimum along this direction or a bound. The solver stops when the *gap*, gᵢ − min g over
 //! I_low, is below the tolerance.
 //!
-//! Steps may be [conjugate](conjugate) to each other: the same optimum in fewer iterations if few
+//! Steps may be [conjugate] to each other: the same optimum in fewer iterations if few
 //! variables are at their bounds.
 //!
 //! A held-out variable has the box [0, 0]: it never moves, but its gradient is kept, so its decision
