@@ -19,7 +19,7 @@ use std::ops::Range;
 use ndarray::{Array1, ArrayView1};
 
 use crate::runtime::memory;
-use crate::runtime::random::permutation;
+use crate::runtime::random::{SplitMix, permutation};
 use crate::{Error, Result};
 
 /// A partition of the samples into folds.
@@ -208,6 +208,15 @@ impl Folds {
             starts.push(rows.len());
         }
         Self { rows, starts }
+    }
+
+    /// The same folds with the rows of each in a random order, keyed by the fold.
+    pub(crate) fn with_shuffled_rows(mut self, seed: u64) -> Self {
+        for range in self.starts.windows(2) {
+            let range = range[0]..range[1];
+            SplitMix::keyed(seed, &range).shuffle(&mut self.rows[range.clone()]);
+        }
+        self
     }
 
     /// Number of folds.

@@ -37,6 +37,7 @@
 //! | [`virtual_cv`] | least squares, ridge and kernel ridge: all folds from one factorisation |
 //! | [`learners`] | incremental learners, one per file, and their contract with the engines |
 //! | [`libsvm`] | LIBSVM files: a strict, parallel reader, a writer, a memory-mappable copy |
+//! | [`stored`] | rows on disk, larger than memory, read block by block |
 //! | [`runtime`] | progress and cancellation, exact counters of work, SIMD dispatched at run time |
 
 pub mod data;
@@ -53,6 +54,7 @@ pub mod path;
 pub mod refit;
 pub mod runtime;
 pub mod scaling;
+pub mod stored;
 pub mod svm;
 pub mod tree;
 pub mod virtual_cv;

@@ -56,13 +56,14 @@ use std::ops::Range;
 
 use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, Workspace, new_outputs,
-    partition, split_found, split_found_with_models,
+    Driver, Engine, FoldModels, Found, InMemory, ModelSlots, OutOfFold, RowSource, ThreadPool,
+    Workspace, new_outputs, partition, split_found, split_found_with_models,
 };
 use crate::learners::{Batch, CandidateSet, CostModel, Learner, Order};
 use crate::runtime::cache;
 use crate::runtime::threads::is_parallel;
 use crate::scaling::{FoldScaling, ScaledRows};
+use crate::stored::{StoredBlocks, StoredDataset, Streaming};
 use crate::{Error, Folds, Monitor, Resampling, Result};
 
 /// Values that the models of one level may hold.
@@ -85,7 +86,7 @@ impl Engine<dyn Learner> for Merge {
     ) -> Result<Vec<OutOfFold>> {
         let folds = partition(folds, "merge")?;
         let learner = CandidateSet::of(candidates)?;
-        let found = run(&*learner, data, folds, None, None, monitor)?;
+        let found = run_in_memory(&*learner, data, folds, None, None, monitor)?;
         split_found(found, candidates, folds)
     }
 }
@@ -103,7 +104,7 @@ impl Merge {
     ) -> Result<Vec<OutOfFold>> {
         scaling.check(folds.len(), data.n_features())?;
         let learner = CandidateSet::of(candidates)?;
-        let found = run(&*learner, data, folds, None, Some(scaling), monitor)?;
+        let found = run_in_memory(&*learner, data, folds, None, Some(scaling), monitor)?;
         split_found(found, candidates, folds)
     }
 
@@ -117,13 +118,34 @@ impl Merge {
     ) -> Result<Vec<(OutOfFold, FoldModels)>> {
         let learner = CandidateSet::of(candidates)?;
         let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
-        let found = run(&*learner, data, folds, Some(&mut models), None, monitor)?;
+        let found = run_in_memory(&*learner, data, folds, Some(&mut models), None, monitor)?;
         split_found_with_models(found, models, candidates, folds)
+    }
+
+    /// [`Engine::out_of_fold`] of rows on disk, for the same result.
+    pub fn out_of_fold_stored(
+        &self,
+        candidates: &[&dyn Learner],
+        data: &StoredDataset<'_>,
+        folds: &Folds,
+        streaming: &Streaming,
+        monitor: &Monitor,
+    ) -> Result<Vec<OutOfFold>> {
+        data.targets.check_samples(folds.n_samples())?;
+        let learner = CandidateSet::of(candidates)?;
+        let block_rows = streaming.block_rows(data)?;
+        let starts = StoredBlocks::even_starts(folds.n_samples(), block_rows);
+        let rows = folds.rows(0..folds.len());
+        let source = StoredBlocks::new(*data, rows, starts, streaming, monitor)?;
+        let cost_model = source.cost_model(&*learner)?;
+        let rows = (&data.targets, &source as &dyn RowSource);
+        let found = run(&*learner, rows, &cost_model, folds, None, None, monitor)?;
+        split_found(found, candidates, folds)
     }
 }
 
-/// Outputs in test order, and their cost.
-fn run(
+/// [`run`] of rows in memory.
+fn run_in_memory(
     learner: &dyn Learner,
     data: &Dataset<'_>,
     folds: &Folds,
@@ -132,6 +154,25 @@ fn run(
     monitor: &Monitor,
 ) -> Result<Found> {
     data.check_samples(folds.n_samples())?;
+    let source = InMemory {
+        data,
+        rows: folds.rows(0..folds.len()),
+    };
+    let cost_model = learner.cost_model(data);
+    let rows = (data, &source as &dyn RowSource);
+    run(learner, rows, &cost_model, folds, models, scaling, monitor)
+}
+
+/// Outputs in test order, and their cost.
+fn run(
+    learner: &dyn Learner,
+    (data, source): (&Dataset<'_>, &dyn RowSource),
+    &cost_model: &CostModel,
+    folds: &Folds,
+    models: Option<&mut ModelSlots>,
+    scaling: Option<&FoldScaling>,
+    monitor: &Monitor,
+) -> Result<Found> {
     if !learner.is_mergeable() {
         return Err(Error::Parameter {
             name: "learner",
@@ -139,10 +180,10 @@ fn run(
             value: "another".into(),
         });
     }
-    let cost_model = learner.cost_model(data);
     let merging = Merging {
         learner,
         folds,
+        source,
         scaling,
         driver: Driver::new(data, &cost_model, Order::Fixed, monitor),
         monitor,
@@ -175,6 +216,7 @@ fn max_parts(cost_model: &CostModel) -> usize {
 struct Merging<'a> {
     learner: &'a dyn Learner,
     folds: &'a Folds,
+    source: &'a dyn RowSource,
     scaling: Option<&'a FoldScaling>,
     driver: Driver<'a>,
     monitor: &'a Monitor,
@@ -253,16 +295,25 @@ impl Merging<'_> {
         out: &mut [f64],
         workspace: &mut Workspace,
     ) -> Result<()> {
-        let (rows, counters) = (self.folds.rows(fold..fold + 1), &mut workspace.counters);
-        let Some(scaling) = self.scaling.map(|scaling| scaling.fold(fold)) else {
-            return self.driver.evaluate(model, rows, out, counters);
-        };
-        model.rescale(scaling)?;
-        let scaled = ScaledRows::new(self.driver.data(), rows, scaling)?;
-        let data = scaled.dataset()?;
-        let rows: Vec<usize> = (0..rows.len()).collect();
-        let driver = self.driver.with_data(&data);
-        driver.evaluate(model, &rows, out, counters)
+        let scaling = self.scaling.map(|scaling| scaling.fold(fold));
+        if let Some(scaling) = scaling {
+            model.rescale(scaling)?;
+        }
+        let (positions, n_outputs) = (self.folds.range(fold..fold + 1), model.n_outputs());
+        let first = positions.start;
+        self.source.read(positions, 1, &mut |piece, data, rows| {
+            let out = &mut out[(piece.start - first) * n_outputs..(piece.end - first) * n_outputs];
+            let counters = &mut workspace.counters;
+            let Some(scaling) = scaling else {
+                let driver = self.driver.with_data(data);
+                return driver.evaluate(model, rows, out, counters);
+            };
+            let scaled = ScaledRows::new(data, rows, scaling)?;
+            let data = scaled.dataset()?;
+            let rows: Vec<usize> = (0..rows.len()).collect();
+            let driver = self.driver.with_data(&data);
+            driver.evaluate(model, &rows, out, counters)
+        })
     }
 
     /// A model of the rows of a part, where one is of use.
@@ -351,12 +402,15 @@ impl Merging<'_> {
         span: Range<usize>,
         workspace: &mut Workspace,
     ) -> Result<()> {
-        let batch = Batch {
-            rows: [self.folds.rows(span.clone())],
-            key: span,
-        };
-        self.driver
-            .update(model, &batch, None, &mut workspace.counters)
+        let positions = self.folds.range(span.clone());
+        self.source.read(positions, 1, &mut |_, data, rows| {
+            let batch = Batch {
+                rows: [rows],
+                key: span.clone(),
+            };
+            let driver = self.driver.with_data(data);
+            driver.update(model, &batch, None, &mut workspace.counters)
+        })
     }
 
     /// Does `work` for each part, on several threads where that is worth it.

@@ -79,6 +79,21 @@ impl<'a, I: Index> Csr<'a, I> {
         })
     }
 
+    /// Wraps arrays that [`Csr::new`] has accepted before.
+    pub(super) fn of_checked(
+        indptr: &'a [I],
+        indices: &'a [I],
+        values: &'a [f64],
+        n_features: usize,
+    ) -> Self {
+        Self {
+            indptr,
+            indices,
+            values,
+            n_features,
+        }
+    }
+
     /// The same rows with other stored values.
     ///
     /// # Panics

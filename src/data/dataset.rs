@@ -194,8 +194,7 @@ impl<'a> Dataset<'a> {
         }
     }
 
-    /// The same data with other rows: a renumbering of these.
-    #[cfg(any(test, feature = "python"))]
+    /// The same targets and weights with other rows: a renumbering of these, or these themselves.
     pub(crate) fn with_rows<'s>(&self, rows: Rows<'s>) -> Dataset<'s>
     where
         'a: 's,
@@ -236,6 +235,37 @@ impl<'a> Dataset<'a> {
                 None => None,
                 Some(weights) => Some(gather_into(&mut buffer.weights, weights, order, 1)),
             },
+        }
+    }
+
+    /// Copies targets and weights of the rows at `order` into `buffer`.
+    pub(crate) fn gather_targets(&self, order: &[usize], buffer: &mut DatasetBuffer) {
+        let external = Rows::External {
+            n_rows: self.n_rows(),
+        };
+        self.with_rows(external).gather(order, buffer);
+    }
+
+    /// `rows` with the targets and weights that [`Dataset::gather_targets`] copied from these.
+    pub(crate) fn with_gathered<'s>(
+        &self,
+        rows: Rows<'s>,
+        buffer: &'s DatasetBuffer,
+    ) -> Dataset<'s> {
+        Dataset {
+            rows,
+            targets: match self.targets {
+                Targets::None => Targets::None,
+                Targets::Classes { n_classes, .. } => Targets::Classes {
+                    codes: &buffer.codes,
+                    n_classes,
+                },
+                Targets::Values { n_outputs, .. } => Targets::Values {
+                    values: &buffer.values,
+                    n_outputs,
+                },
+            },
+            weights: self.weights.map(|_| &buffer.weights[..]),
         }
     }
 

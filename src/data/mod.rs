@@ -10,6 +10,7 @@ mod dataset;
 mod dense;
 mod examples;
 mod huge_pages;
+mod owned;
 
 pub use csr::{Csr, CsrRow, Index, is_canonical};
 pub use dataset::{Dataset, Rows};
@@ -20,6 +21,7 @@ pub use huge_pages::HugePageBuffer;
 #[cfg(feature = "python")]
 pub(crate) use compact::CompactFeatures;
 pub(crate) use dataset::{DatasetBuffer, external_rows, with_layout};
+pub(crate) use owned::{OwnedCsr, OwnedRows};
 
 use std::ops::Range;
 

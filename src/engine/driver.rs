@@ -68,7 +68,7 @@ impl<'a> Driver<'a> {
 
     /// Whether a batch may be learnt in parts, with other work between them.
     pub(crate) fn can_defer(&self) -> bool {
-        !self.atomic_batches && self.order == Order::Fixed
+        !self.atomic_batches && !matches!(self.order, Order::Random { .. })
     }
 
     /// Updates a model with the rows of a training batch.
@@ -126,7 +126,7 @@ impl<'a> Driver<'a> {
                     batches[1].shuffle(seed, second),
                 ]
             }
-            Order::Fixed => batches.map(|batch| batch.rows[0]),
+            Order::Fixed | Order::Once { .. } => batches.map(|batch| batch.rows[0]),
         };
         first.update_pair(second, self.data, rows)?;
         self.report(n_rows, &mut counters.unreported)

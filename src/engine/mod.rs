@@ -13,9 +13,11 @@
 //! | [`Virtual`](crate::virtual_cv::Virtual) | least squares, ridge, kernel ridge | to rounding |
 
 mod driver;
+mod source;
 mod workspace;
 
 pub(crate) use driver::Driver;
+pub(crate) use source::{InMemory, PieceWork, RowSource};
 pub(crate) use workspace::{ThreadPool, Workspace};
 
 use ndarray::{Array2, Axis, Slice};

@@ -16,14 +16,15 @@
 //! that descend to left halves, and ⌈log2 B⌉ + 1 models in memory. Results have the bits of plain
 //! recursion, by the laws of *batching* and *interleaving*.
 //!
-//! Where batches cannot be learnt in parts (random orders, atomic batches) no model is deferred.
+//! Where batches cannot be learnt in parts (random orders, atomic batches) no model is deferred; such
+//! models are not for rows on disk.
 
 use std::ops::Range;
 
-use super::recursion::{Child, Node, Subtree};
+use super::recursion::{Child, Node, Subtree, middle};
 use crate::data::{Dataset, DatasetBuffer};
-use crate::engine::Workspace;
-use crate::learners::{LeafBlock, Learner};
+use crate::engine::{InMemory, PieceWork, RowSource, Workspace};
+use crate::learners::{Batch, LeafBlock, Learner};
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::cache;
 use crate::{Folds, Result};
@@ -35,36 +36,6 @@ const GATHER_VALUES: f64 = (1 << 23) as f64;
 /// How often a block must be read for gathering to pay.
 const MIN_READINGS: usize = 3;
 
-/// Where the rows of blocks come from.
-pub(super) trait BlockSource: Sync {
-    /// Calls `work` with data that hold the block at `positions` in fold order, and with the row of
-    /// each position in them. The block will be read `n_readings` times.
-    fn with_block(
-        &self,
-        positions: Range<usize>,
-        n_readings: usize,
-        work: &mut dyn FnMut(&Dataset<'_>, &[usize]) -> Result<()>,
-    ) -> Result<()>;
-}
-
-/// Rows in memory, used where they are.
-struct InMemory<'a> {
-    data: &'a Dataset<'a>,
-    /// The row at each position in fold order.
-    rows: &'a [usize],
-}
-
-impl BlockSource for InMemory<'_> {
-    fn with_block(
-        &self,
-        positions: Range<usize>,
-        _: usize,
-        work: &mut dyn FnMut(&Dataset<'_>, &[usize]) -> Result<()>,
-    ) -> Result<()> {
-        work(self.data, &self.rows[positions])
-    }
-}
-
 /// Rows scattered in memory, copied block by block into the order of the folds.
 struct Gathered<'a> {
     data: &'a Dataset<'a>,
@@ -75,19 +46,20 @@ struct Gathered<'a> {
     buffers: BufferPool<DatasetBuffer>,
 }
 
-impl BlockSource for Gathered<'_> {
-    fn with_block(
+impl RowSource for Gathered<'_> {
+    fn read(
         &self,
         positions: Range<usize>,
         n_readings: usize,
-        work: &mut dyn FnMut(&Dataset<'_>, &[usize]) -> Result<()>,
+        work: &mut PieceWork<'_>,
     ) -> Result<()> {
-        let rows = &self.rows[positions];
+        let rows = &self.rows[positions.clone()];
         if n_readings < MIN_READINGS || rows.len() > self.identity.len() {
-            return work(self.data, rows);
+            return work(positions, self.data, rows);
         }
         let mut buffer = self.buffers.acquire().unwrap_or_default();
         let result = work(
+            positions,
             &self.data.gather(rows, &mut buffer),
             &self.identity[..rows.len()],
         );
@@ -129,17 +101,49 @@ fn block_rows(data: &Dataset<'_>, n_values: f64, folds: &Folds) -> usize {
     ((n_values / data.mean_nnz().max(1.0)) as usize).min(folds.n_samples())
 }
 
+/// Runs Algorithm 1 on all folds of `tree`, whose rows are read from `source` in the blocks that
+/// [`block_starts`] of `block_rows` gives.
+pub(super) fn descend_stored(
+    tree: &Subtree<'_>,
+    (source, block_rows): (&dyn RowSource, usize),
+    model: &mut dyn Learner,
+    root: Node<'_>,
+    workspace: &mut Workspace,
+) -> Result<()> {
+    Blocks::new(tree, source, block_rows).descend(model, root, &mut Vec::new(), workspace)
+}
+
+/// Where the blocks of at most `block_rows` rows begin, and where the last ends: the nodes at which
+/// Algorithm 1 reads rows. A fold with more rows is cut.
+pub(super) fn block_starts(folds: &Folds, block_rows: usize) -> Vec<usize> {
+    let block_rows = block_rows.max(LeafBlock::MAX_ROWS);
+    let mut starts = Vec::new();
+    let mut spans = vec![0..folds.len()];
+    while let Some(span) = spans.pop() {
+        let positions = folds.range(span.clone());
+        if span.len() == 1 || positions.len() <= block_rows {
+            starts.extend(positions.step_by(block_rows));
+            continue;
+        }
+        let middle = middle(&span);
+        spans.push(middle..span.end);
+        spans.push(span.start..middle);
+    }
+    starts.push(folds.n_samples());
+    starts
+}
+
 /// Algorithm 1 over blocks of folds.
 struct Blocks<'a> {
     tree: &'a Subtree<'a>,
-    source: &'a dyn BlockSource,
+    source: &'a dyn RowSource,
     block_rows: usize,
 }
 
 impl<'a> Blocks<'a> {
     /// Blocks of at most `block_rows` rows, except that no leaf block is cut: its outputs would not
     /// have the bits of its closed form.
-    fn new(tree: &'a Subtree<'a>, source: &'a dyn BlockSource, block_rows: usize) -> Self {
+    fn new(tree: &'a Subtree<'a>, source: &'a dyn RowSource, block_rows: usize) -> Self {
         Self {
             tree,
             source,
@@ -164,14 +168,14 @@ impl<'a> Blocks<'a> {
         let children = self.tree.split(node);
         if deferred.is_empty() && is_worth_a_thread && self.tree.pool.has_idle_thread() {
             let child = |model: &mut dyn Learner, child: Child<'_>, workspace: &mut Workspace| {
-                self.tree.update(model, child.learns, workspace)?;
+                self.update(model, child.learns, workspace)?;
                 self.descend(model, child.node, &mut Vec::new(), workspace)
             };
             return self.tree.on_two_threads(model, children, workspace, &child);
         }
         let [left, right] = children;
         let mut twin = self.tree.duplicate(model, workspace)?;
-        self.tree.update(model, left.learns, workspace)?;
+        self.update(model, left.learns, workspace)?;
         if self.tree.driver.can_defer() {
             deferred.push(twin);
             self.descend(model, left.node, deferred, workspace)?;
@@ -180,12 +184,33 @@ impl<'a> Blocks<'a> {
             };
             twin = updated;
         } else {
-            self.tree.update(&mut *twin, right.learns, workspace)?;
+            self.update(&mut *twin, right.learns, workspace)?;
             self.descend(model, left.node, deferred, workspace)?;
         }
         self.descend(&mut *twin, right.node, deferred, workspace)?;
         self.tree.discard(twin, workspace);
         Ok(())
+    }
+
+    /// Updates a model with a span of folds, block by block unless they are in memory.
+    fn update(
+        &self,
+        model: &mut dyn Learner,
+        span: Range<usize>,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        if self.source.is_in_memory() {
+            return self.tree.update(model, span, workspace);
+        }
+        let positions = self.tree.folds.range(span.clone());
+        self.source.read(positions, 1, &mut |_, data, rows| {
+            let batch = Batch {
+                rows: [rows],
+                key: span.clone(),
+            };
+            let driver = self.tree.driver.with_data(data);
+            driver.update(model, &batch, None, &mut workspace.counters)
+        })
     }
 
     /// Fetches a block, updates the deferred models, and descends within the block.
@@ -199,20 +224,27 @@ impl<'a> Blocks<'a> {
         let span = node.span.clone();
         let positions = self.tree.folds.range(span.clone());
         let n_levels = span.len().next_power_of_two().ilog2() as usize;
+        let n_readings = n_levels + 1 + deferred.len();
         let mut node = Some(node);
-        self.source.with_block(
-            positions,
-            n_levels + 1 + deferred.len(),
-            &mut |data, rows| {
+        self.source
+            .read(positions.clone(), n_readings, &mut |piece, data, rows| {
                 let tree = self.tree.with_data(span.clone(), data, rows);
-                tree.driver
-                    .update_all(deferred, rows, &mut workspace.counters)?;
-                match node.take() {
-                    Some(node) => tree.descend(model, node, workspace),
-                    None => Ok(()),
+                let driver = &tree.driver;
+                driver.update_all(deferred, rows, &mut workspace.counters)?;
+                if piece.len() == positions.len() {
+                    let node = node.take();
+                    return node.map_or(Ok(()), |node| tree.descend(model, node, workspace));
                 }
-            },
-        )
+                // A fold that is larger than a block: evaluated piece by piece.
+                let Some(fold) = &mut node else { return Ok(()) };
+                if let Some(models) = fold.models.take() {
+                    models[0] = Some(model.fork()?);
+                }
+                let outputs = piece.start - positions.start..piece.end - positions.start;
+                let outputs = outputs.start * tree.n_outputs..outputs.end * tree.n_outputs;
+                let outputs = &mut fold.outputs[outputs];
+                driver.evaluate(model, rows, outputs, &mut workspace.counters)
+            })
     }
 }
 
@@ -266,21 +298,21 @@ mod tests {
 
     /// A source that records which blocks are fetched.
     struct Recorded<'a> {
-        source: &'a dyn BlockSource,
+        source: &'a dyn RowSource,
         fetched: Mutex<Vec<Range<usize>>>,
     }
 
-    impl BlockSource for Recorded<'_> {
-        fn with_block(
+    impl RowSource for Recorded<'_> {
+        fn read(
             &self,
             positions: Range<usize>,
             n_readings: usize,
-            work: &mut dyn FnMut(&Dataset<'_>, &[usize]) -> Result<()>,
+            work: &mut PieceWork<'_>,
         ) -> Result<()> {
             let mut fetched = self.fetched.lock().expect("not poisoned");
             fetched.push(positions.clone());
             drop(fetched);
-            self.source.with_block(positions, n_readings, work)
+            self.source.read(positions, n_readings, work)
         }
     }
 
@@ -300,7 +332,7 @@ mod tests {
 
     impl Problem<'_> {
         /// By plain recursion, or from a source in blocks of at most `n` rows.
-        fn run(&self, source: Option<(&dyn BlockSource, usize)>) -> Found {
+        fn run(&self, source: Option<(&dyn RowSource, usize)>) -> Found {
             let Self { data, folds, .. } = *self;
             let monitor = Monitor::new();
             let cost_model = self.learner.cost_model(data);
@@ -357,7 +389,7 @@ mod tests {
                     identity: (0..block_rows).collect(),
                     buffers: BufferPool::default(),
                 };
-                let sources: [&dyn BlockSource; 2] = [&in_memory, &gathered];
+                let sources: [&dyn RowSource; 2] = [&in_memory, &gathered];
                 for source in sources {
                     let source = Recorded {
                         source,

@@ -77,12 +77,13 @@ use recursion::{Node, Plan, Subtree};
 
 use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, ThreadPool, new_outputs, split_found,
-    split_found_with_models,
+    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, RowSource, ThreadPool, new_outputs,
+    split_found, split_found_with_models,
 };
 use crate::learners::{CandidateSet, Learner, Order};
 use crate::runtime::memory;
-use crate::{Folds, Monitor, Resampling, Result};
+use crate::stored::{StoredBlocks, StoredDataset, Streaming};
+use crate::{Error, Folds, Monitor, Resampling, Result};
 
 /// How a node of the tree comes back to its model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,6 +121,13 @@ impl Default for Tree {
             order: Order::Random { seed: 0 },
         }
     }
+}
+
+/// Where rows are.
+#[derive(Clone, Copy, Debug)]
+enum RowsOf<'a> {
+    Memory(&'a Dataset<'a>),
+    Disk(&'a StoredDataset<'a>, &'a Streaming),
 }
 
 impl Engine<dyn Learner> for Tree {
@@ -162,6 +170,33 @@ impl Tree {
         split_found_with_models(found, models, candidates, folds)
     }
 
+    /// [`Engine::out_of_fold`] of rows on disk, for the same result. [`Order::Random`] is an error for
+    /// learners that depend on the order, because batches are learnt in parts: use [`Order::Once`].
+    pub fn out_of_fold_stored(
+        &self,
+        candidates: &[&dyn Learner],
+        data: &StoredDataset<'_>,
+        folds: &Folds,
+        streaming: &Streaming,
+        monitor: &Monitor,
+    ) -> Result<Vec<OutOfFold>> {
+        data.targets.check_samples(folds.n_samples())?;
+        let learner = CandidateSet::of(candidates)?;
+        if matches!(
+            self.simplified(&*learner, folds).order,
+            Order::Random { .. }
+        ) {
+            return Err(Error::parameter(
+                "order",
+                "'once' or 'fixed' for rows on disk",
+                "'random'",
+            ));
+        }
+        let rows = RowsOf::Disk(data, streaming);
+        let found = self.run_folds(&*learner, rows, folds, None, monitor)?;
+        split_found(found, candidates, folds)
+    }
+
     /// Outputs in test order, and their cost.
     fn run(
         &self,
@@ -173,7 +208,9 @@ impl Tree {
     ) -> Result<Found> {
         data.check_samples(folds.n_samples())?;
         match (folds.partition(), folds.splits()) {
-            (Some(folds), _) => self.run_folds(learner, data, folds, models, monitor),
+            (Some(folds), _) => {
+                self.run_folds(learner, RowsOf::Memory(data), folds, models, monitor)
+            }
             (None, Some(splits)) => {
                 let sets = GrowingSets::new(splits, !learner.depends_on_order());
                 if sets.n_shared() == 0 {
@@ -192,23 +229,28 @@ impl Tree {
     fn run_folds(
         &self,
         learner: &dyn Learner,
-        data: &Dataset<'_>,
+        rows: RowsOf<'_>,
         folds: &Folds,
         mut models: Option<&mut ModelSlots>,
         monitor: &Monitor,
     ) -> Result<Found> {
         let tree = self.simplified(learner, folds);
-        if tree.placement == Placement::Given {
-            return tree.run_in_place(learner, data, folds, models, monitor);
+        if tree.keeps_places() {
+            return tree.run_in_place(learner, rows, folds, models, monitor);
         }
-        let placed = PlacedFolds::new(folds, tree.placement);
+        let placed = PlacedFolds::new(folds, tree.placement, tree.order);
         let kept = models.as_deref_mut();
-        let (outputs, cost) = tree.run_in_place(learner, data, placed.folds(), kept, monitor)?;
+        let (outputs, cost) = tree.run_in_place(learner, rows, placed.folds(), kept, monitor)?;
         if let Some(models) = models {
             placed.restore_models(models);
         }
         memory::check::<f64>("outputs in test order", outputs.len() as u64)?;
         Ok((placed.restore_outputs(&outputs, learner.n_outputs()), cost))
+    }
+
+    /// Whether folds and their rows stay in the order they have.
+    fn keeps_places(&self) -> bool {
+        self.placement == Placement::Given && !matches!(self.order, Order::Once { .. })
     }
 
     /// Without a random placement or order that this learner or these folds do not need.
@@ -237,12 +279,33 @@ impl Tree {
     fn run_in_place(
         &self,
         learner: &dyn Learner,
-        data: &Dataset<'_>,
+        rows: RowsOf<'_>,
         folds: &Folds,
         models: Option<&mut ModelSlots>,
         monitor: &Monitor,
     ) -> Result<Found> {
-        let cost_model = learner.cost_model(data);
+        let (data, blocks) = match rows {
+            RowsOf::Memory(data) => (*data, None),
+            RowsOf::Disk(stored, streaming) => {
+                let block_rows = streaming.block_rows(stored)?;
+                let starts = blocks::block_starts(folds, block_rows);
+                let order = folds.rows(0..folds.len());
+                let blocks = StoredBlocks::new(*stored, order, starts, streaming, monitor)?;
+                (stored.targets, Some((blocks, block_rows)))
+            }
+        };
+        let data = &data;
+        let cost_model = match &blocks {
+            None => learner.cost_model(data),
+            Some((blocks, _)) => blocks.cost_model(learner)?,
+        };
+        if blocks.is_some() && cost_model.atomic_batches {
+            return Err(Error::parameter(
+                "learner",
+                "one that can learn a batch in parts, for rows on disk",
+                "one that cannot",
+            ));
+        }
         // Models that are kept should share what they have in common.
         let strategy = match self.strategy {
             Strategy::Auto if models.is_some() => Strategy::Share,
@@ -274,7 +337,13 @@ impl Tree {
             models,
             restore: false,
         };
-        blocks::descend(&tree, &mut *model, root, &mut workspace)?;
+        match &blocks {
+            None => blocks::descend(&tree, &mut *model, root, &mut workspace)?,
+            Some((source, block_rows)) => {
+                let source = (source as &dyn RowSource, *block_rows);
+                blocks::descend_stored(&tree, source, &mut *model, root, &mut workspace)?;
+            }
+        }
         workspace.drop_fork(model);
         pool.release(workspace);
         let cost = pool.finish(&tree.driver)?;

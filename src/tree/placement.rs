@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use crate::Folds;
 use crate::engine::ModelSlots;
+use crate::learners::Order;
 use crate::runtime::random::permutation;
 
 /// The order in which folds are placed at the leaves.
@@ -57,9 +58,13 @@ pub(super) struct PlacedFolds<'a> {
 }
 
 impl<'a> PlacedFolds<'a> {
-    pub(super) fn new(folds: &'a Folds, placement: Placement) -> Self {
+    /// Rows are shuffled within their folds by [`Order::Once`].
+    pub(super) fn new(folds: &'a Folds, placement: Placement, order: Order) -> Self {
         let leaves = placement.leaves(folds.len());
-        let placed = folds.permuted(&leaves);
+        let mut placed = folds.permuted(&leaves);
+        if let Order::Once { seed } = order {
+            placed = placed.with_shuffled_rows(seed);
+        }
         Self {
             folds,
             leaves,
@@ -77,9 +82,19 @@ impl<'a> PlacedFolds<'a> {
         let values = |range: Range<usize>| range.start * n_outputs..range.end * n_outputs;
         let mut restored = vec![0.0; outputs.len()];
         for (leaf, &fold) in self.leaves.iter().enumerate() {
-            let to = values(self.folds.range(fold..fold + 1));
-            let from = values(self.placed.range(leaf..leaf + 1));
-            restored[to].copy_from_slice(&outputs[from]);
+            let to = self.folds.range(fold..fold + 1);
+            let from = self.placed.range(leaf..leaf + 1);
+            let (given, shuffled) = (
+                self.folds.rows(fold..fold + 1),
+                self.placed.rows(leaf..leaf + 1),
+            );
+            if given == shuffled {
+                restored[values(to)].copy_from_slice(&outputs[values(from)]);
+                continue;
+            }
+            for (to, from) in sorted_by_row(to, given).zip(sorted_by_row(from, shuffled)) {
+                restored[values(to..to + 1)].copy_from_slice(&outputs[values(from..from + 1)]);
+            }
         }
         restored
     }
@@ -93,6 +108,13 @@ impl<'a> PlacedFolds<'a> {
     }
 }
 
+/// Positions of rows, in increasing order of the rows.
+fn sorted_by_row(positions: Range<usize>, rows: &[usize]) -> impl Iterator<Item = usize> {
+    let mut pairs: Vec<_> = rows.iter().copied().zip(positions).collect();
+    pairs.sort_unstable();
+    pairs.into_iter().map(|(_, position)| position)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,7 +123,8 @@ mod tests {
     fn outputs_return_to_their_folds() {
         let folds = Folds::from_labels(&[1, 0, 2, 1, 1, 0, 2], 3).expect("valid");
         for seed in 0..5 {
-            let placed = PlacedFolds::new(&folds, Placement::Random { seed });
+            let order = [Order::Fixed, Order::Once { seed }][usize::from(seed > 1)];
+            let placed = PlacedFolds::new(&folds, Placement::Random { seed }, order);
             // Two outputs per row that name the row.
             let rows = placed.folds().rows(0..3);
             let outputs: Vec<f64> = rows

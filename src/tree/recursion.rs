@@ -228,7 +228,7 @@ impl Subtree<'_> {
     /// include both ends.
     pub(super) fn split<'n>(&self, node: Node<'n>) -> [Child<'n>; 2] {
         let Range { start, end } = node.span;
-        let middle = start + node.span.len().div_ceil(2);
+        let middle = middle(&node.span);
         let n_left = self.folds.range(start..middle).len() * self.n_outputs;
         let outputs = node.outputs.split_at_mut(n_left);
         let models = match node.models {
@@ -281,6 +281,11 @@ impl Subtree<'_> {
             ..*self
         }
     }
+}
+
+/// Where the second half of a span begins.
+pub(super) fn middle(span: &Range<usize>) -> usize {
+    span.start + span.len().div_ceil(2)
 }
 
 /// How a node gets at its model twice.

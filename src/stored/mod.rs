@@ -1,0 +1,112 @@
+//! Rows on disk: matrices that are larger than memory, read block by block.
+//!
+//! # Problem
+//! TreeCV and merging read every row a few times. Rows that no memory holds must be read from a disk in
+//! large blocks, whatever the order of the folds.
+//!
+//! # Method
+//! Positions in fold order are cut into blocks that fit the given memory. Where the rows of a block are a
+//! few runs of the file they are read from it directly; otherwise the file is copied once to a temporary
+//! file in which each block is contiguous (`block_file.rs`). The last blocks that were read are kept, one
+//! for each thread and one more. Targets, weights and folds stay in memory.
+//!
+//! # Cost
+//! | | bytes |
+//! |---|---|
+//! | memory for rows | at most `memory_bytes` |
+//! | memory per row | those of folds, targets, weights and outputs, and 8 for a temporary copy |
+//! | temporary disk, if folds are scattered | those of the rows |
+//!
+//! Engines get the same rows in the same order as from memory, so their results have the same bits.
+
+mod array;
+mod block_file;
+mod blocks;
+mod rows;
+
+pub use array::{Element, StoredArray};
+pub use rows::StoredRows;
+
+pub(crate) use blocks::StoredBlocks;
+
+use std::path::PathBuf;
+
+use crate::data::Dataset;
+use crate::engine::RowSource as _;
+use crate::learners::Learner;
+use crate::runtime::memory;
+use crate::runtime::random::permutation;
+use crate::{Error, Monitor, Result};
+
+/// Rows on disk with targets and weights in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredDataset<'a> {
+    pub(crate) rows: &'a StoredRows,
+    /// Targets and weights; its rows are [`Rows::External`](crate::data::Rows).
+    pub(crate) targets: Dataset<'a>,
+}
+
+impl<'a> StoredDataset<'a> {
+    /// Adds the targets and weights of a data set without rows of its own ([`Dataset::external`]).
+    pub fn new(rows: &'a StoredRows, targets: Dataset<'a>) -> Result<Self> {
+        targets.check_samples(rows.n_rows())?;
+        Ok(Self { rows, targets })
+    }
+}
+
+/// How rows on disk are read.
+#[derive(Clone, Debug)]
+pub struct Streaming {
+    /// Memory for rows.
+    pub memory_bytes: u64,
+    /// Where a temporary copy goes, if one is needed.
+    pub temp_dir: PathBuf,
+}
+
+impl Streaming {
+    /// The largest number of rows in a block, of which one per thread and one more are in memory.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
+    pub(crate) fn block_rows(&self, data: &StoredDataset<'_>) -> Result<usize> {
+        let n_rows = self.block_bytes() / data.rows.mean_row_bytes();
+        if n_rows < 1.0 {
+            return Err(Error::parameter(
+                "memory_mb",
+                "room for a few rows per thread",
+                format!("{:.3}", self.memory_bytes as f64 / 1e6),
+            ));
+        }
+        Ok((n_rows as usize).min(1 << 31))
+    }
+
+    fn block_bytes(&self) -> f64 {
+        self.memory_bytes as f64 / (n_kept() + 1) as f64
+    }
+}
+
+/// Updates a learner with all rows: in the order of the matrix, or in a random one that `seed` gives.
+pub fn fit(
+    learner: &mut dyn Learner,
+    data: &StoredDataset<'_>,
+    seed: Option<u64>,
+    streaming: &Streaming,
+    monitor: &Monitor,
+) -> Result<()> {
+    let n_rows = data.rows.n_rows();
+    memory::check::<usize>("the order of the rows", n_rows as u64)?;
+    let rows = match seed {
+        Some(seed) => permutation(n_rows, seed),
+        None => (0..n_rows).collect(),
+    };
+    monitor.expect(n_rows as u64);
+    let starts = StoredBlocks::even_starts(n_rows, streaming.block_rows(data)?);
+    let source = StoredBlocks::new(*data, &rows, starts, streaming, monitor)?;
+    source.read(0..n_rows, 1, &mut |piece, data, rows| {
+        learner.update(data, rows, None)?;
+        monitor.advance(piece.len() as u64)
+    })
+}
+
+/// The number of blocks that are kept in memory.
+fn n_kept() -> usize {
+    rayon::current_num_threads() + 1
+}
