@@ -24,7 +24,10 @@ _DTYPES = {
 }
 """The types that an array may have."""
 
-_PREAMBLE = b"\x93NUMPY\x01\x00" + (128 - 10).to_bytes(2, "little")
+HEADER_BYTES = 128
+"""Of every array."""
+
+_PREAMBLE = b"\x93NUMPY\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little")
 """The first bytes of every array: the format, and the length of the rest of the header."""
 
 CHUNK_BYTES = 1 << 24
@@ -84,6 +87,15 @@ class ArrayDirectory:
             self._damaged(f"{name}.npy decreases at row {int(falls.argmax())}")
         return starts
 
+    def place(self, name: str) -> tuple[str, int, str, int]:
+        """Where an array is: path, byte of its first element, type and number of its elements."""
+        record = self._record(name)
+        self._check_size(f"{name}.npy", record["bytes"])
+        dtype = np.dtype(record["dtype"])
+        if record["dtype"] not in _DTYPES[name]:
+            self._damaged(f"{name}.npy has type {record['dtype']}")
+        return str(self._path / f"{name}.npy"), HEADER_BYTES, dtype.name, _count(record["length"])
+
     def column(self, name: str) -> NDArray[Any]:
         """An array of one dimension."""
         file, record = f"{name}.npy", self._record(name)
@@ -105,7 +117,7 @@ class ArrayDirectory:
         except (TypeError, KeyError) as error:
             self._damaged(f"meta.json does not describe {name}.npy: {error!r}")
 
-    def _load(self, file: str, n_bytes: int) -> NDArray[Any]:
+    def _check_size(self, file: str, n_bytes: int) -> None:
         try:
             found = (self._path / file).stat().st_size
         except FileNotFoundError:
@@ -115,6 +127,9 @@ class ArrayDirectory:
         with open(self._path / file, "rb") as stream:
             if stream.read(len(_PREAMBLE)) != _PREAMBLE:
                 self._damaged(f"{file} does not begin as an array does")
+
+    def _load(self, file: str, n_bytes: int) -> NDArray[Any]:
+        self._check_size(file, n_bytes)
         try:
             array = np.load(self._path / file, mmap_mode=self._mmap_mode)
         except Exception as error:  # numpy raises many kinds for a bad header

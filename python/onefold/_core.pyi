@@ -14,6 +14,7 @@ __all__ = [
     "LibsvmReader",
     "SmoothLoss",
     "Splits",
+    "StoredRows",
     "__version__",
     "callback_cv",
     "check_rows",
@@ -28,6 +29,8 @@ __all__ = [
     "newton_multinomial_predict",
     "newton_predict",
     "path_cv",
+    "stored_cv",
+    "stored_fit",
     "svm_decide",
     "svm_fit",
     "svm_kfold",
@@ -50,6 +53,12 @@ _Report: TypeAlias = Callable[[int, int], None]
 _Examples: TypeAlias = tuple[Any, NDArray[Any] | None, int, _Floats | None]
 """Rows, targets (codes of classes, a matrix of numbers or None), number of classes, weights."""
 
+_WeightedTargets: TypeAlias = tuple[NDArray[Any] | None, int, _Floats | None]
+"""The same without rows."""
+
+_StoredArray: TypeAlias = tuple[str, int, str, int]
+"""Path, byte of the first element, type and number of the elements."""
+
 class _TreeOptions(Protocol):
     """How the core trains incremental learners."""
 
@@ -59,6 +68,8 @@ class _TreeOptions(Protocol):
     def placement_seed(self) -> int | None: ...
     @property
     def order_seed(self) -> int | None: ...
+    @property
+    def shuffles_once(self) -> bool: ...
     @property
     def n_jobs(self) -> int: ...
 
@@ -172,6 +183,38 @@ def incremental_cv(
     keep_models: bool = False,
     scaling: tuple[_Floats | None, _Floats] | None = None,
 ) -> list[tuple[_Floats, dict[str, int], list[Learner] | None]]: ...
+@final
+class StoredRows:
+    @staticmethod
+    def dense(values: _StoredArray, shape: tuple[int, int]) -> StoredRows: ...
+    @staticmethod
+    def csr(
+        indptr: _StoredArray,
+        indices: _StoredArray,
+        values: _StoredArray,
+        shape: tuple[int, int],
+    ) -> StoredRows: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+def stored_cv(
+    engine: str,
+    learners: list[Learner],
+    rows: StoredRows,
+    targets: _WeightedTargets,
+    folds: Folds,
+    options: _TreeOptions,
+    streaming: tuple[int, str],
+    progress: _Report | None = None,
+) -> list[tuple[_Floats, dict[str, int]]]: ...
+def stored_fit(
+    learner: Learner,
+    rows: StoredRows,
+    targets: _WeightedTargets,
+    order_seed: int | None,
+    streaming: tuple[int, str],
+    progress: _Report | None = None,
+) -> Learner: ...
 def callback_cv(
     engine: str,
     handler: Any,

@@ -15,6 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from ._data import as_weights, encode
+from ._files import opened
 from ._folds import Folds, Splits, resolve_cv
 from ._report import HeldOutTargets, fold_scores, make_result, score_columns
 from ._result import CVResult
@@ -62,9 +63,13 @@ def cross_validate(
     ----------
     estimator : estimator
         Any scikit-learn estimator; it is cloned, never changed.
-    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features), or path
+        Also the path of a LIBSVM file, plain or compressed, of a directory of `convert_libsvm` or
+        of an ``.npy`` file, or a list of LIBSVM files. Rows that exceed ``memory_mb`` are read
+        block by block; native learners, naive Bayes and least squares can be evaluated so.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-        Labels of any kind, or numbers; nothing for unsupervised estimators.
+        Labels of any kind, or numbers; nothing for unsupervised estimators. By default the labels
+        of a LIBSVM file.
     cv : int, "loo", splitter, iterable of (train, test) or array of fold labels, optional
         As in scikit-learn: 5 folds by default, and an integer is stratified for a classifier. Also
         ``"loo"`` for leave-one-out, an array with the fold of every sample, and the ``folds`` of an
@@ -113,6 +118,9 @@ def cross_validate(
         ``"newton"``: ``tol``, the relative gradient of every fold, ``epsilon``, the largest error
         of leave-one-out predictors, and ``check=m``.
         ``"path"``: ``tol``, the duality gap relative to the squares of the targets (1e-12).
+        Of files, and of memory-mapped arrays that are to be read block by block: ``memory_mb``, the
+        memory for rows (a quarter of the machine's by default for a path), and ``temp_dir``, where
+        temporary copies go.
 
     Returns
     -------
@@ -308,8 +316,10 @@ def _evaluate(
     estimator: Any, X: Any, y: Any, *, engine: str, verbose: int, **keywords: Any
 ) -> tuple[Task, Outcome, str]:
     """Make the task, choose an engine and run it."""
-    task = make_task(estimator, X, y, verbose=verbose, **keywords)
-    outcome, name = _run(estimator, task, engine, verbose)
+    options = keywords.pop("options")
+    with opened(X, y, options, progress=keywords["progress"]) as (rows, targets, rest):
+        task = make_task(estimator, rows, targets, verbose=verbose, options=rest, **keywords)
+        outcome, name = _run(estimator, task, engine, verbose)
     return task, outcome, name
 
 

@@ -96,11 +96,29 @@ enum TargetsArg<'py> {
     Values(PyReadonlyArray2<'py, f64>),
 }
 
+impl<'py> TargetsArg<'py> {
+    fn extract(y: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if y.is_none() {
+            Ok(Self::None)
+        } else if let Ok(codes) = y.extract() {
+            Ok(Self::Classes(codes))
+        } else {
+            Ok(Self::Values(y.extract()?))
+        }
+    }
+}
+
 /// Examples as the facade passes them: a tuple of rows, targets (codes of classes, a matrix of
 /// numbers, or nothing), the number of classes, and weights or nothing.
 #[derive(Debug)]
 pub(super) struct ExamplesArg<'py> {
     pub(super) rows: RowsArg<'py>,
+    targets: WeightedTargetsArg<'py>,
+}
+
+/// Targets as the facade passes them: a tuple of those of [`ExamplesArg`] without rows.
+#[derive(Debug)]
+pub(super) struct WeightedTargetsArg<'py> {
     targets: TargetsArg<'py>,
     n_classes: usize,
     weights: Option<PyReadonlyArray1<'py, f64>>,
@@ -112,16 +130,22 @@ impl<'py> FromPyObject<'_, 'py> for ExamplesArg<'py> {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let (rows, y, n_classes, weights) =
             object.extract::<(RowsArg<'py>, Bound<'py, PyAny>, usize, _)>()?;
-        let targets = if y.is_none() {
-            TargetsArg::None
-        } else if let Ok(codes) = y.extract() {
-            TargetsArg::Classes(codes)
-        } else {
-            TargetsArg::Values(y.extract()?)
+        let targets = WeightedTargetsArg {
+            targets: TargetsArg::extract(&y)?,
+            n_classes,
+            weights,
         };
+        Ok(Self { rows, targets })
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for WeightedTargetsArg<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (y, n_classes, weights) = object.extract::<(Bound<'py, PyAny>, usize, _)>()?;
         Ok(Self {
-            rows,
-            targets,
+            targets: TargetsArg::extract(&y)?,
             n_classes,
             weights,
         })
@@ -131,7 +155,13 @@ impl<'py> FromPyObject<'_, 'py> for ExamplesArg<'py> {
 impl ExamplesArg<'_> {
     /// The core's view of these examples.
     pub(super) fn dataset(&self) -> PyResult<Dataset<'_>> {
-        let data = Dataset::new(self.rows.rows()?);
+        self.targets.add_to(Dataset::new(self.rows.rows()?))
+    }
+}
+
+impl WeightedTargetsArg<'_> {
+    /// A data set with these targets and weights.
+    pub(super) fn add_to<'a>(&'a self, data: Dataset<'a>) -> PyResult<Dataset<'a>> {
         let data = match &self.targets {
             TargetsArg::None => data,
             TargetsArg::Classes(codes) => data.with_classes(codes.as_array(), self.n_classes)?,

@@ -27,11 +27,13 @@ pub(super) struct TreeOptions {
     placement_seed: Option<u64>,
     /// The seed of a random order; nothing for a fixed one.
     order_seed: Option<u64>,
-    n_jobs: usize,
+    /// Whether rows are shuffled once within their folds, and not in every batch.
+    shuffles_once: bool,
+    pub(super) n_jobs: usize,
 }
 
 impl TreeOptions {
-    fn tree(&self) -> Result<Tree> {
+    pub(super) fn tree(&self) -> Result<Tree> {
         let strategy = match self.strategy.as_str() {
             "auto" => Strategy::Auto,
             "share" => Strategy::Share,
@@ -50,7 +52,11 @@ impl TreeOptions {
         Ok(Tree {
             strategy,
             placement: placement.map_or(Placement::Given, |seed| Placement::Random { seed }),
-            order: order.map_or(Order::Fixed, |seed| Order::Random { seed }),
+            order: match order {
+                None => Order::Fixed,
+                Some(seed) if self.shuffles_once => Order::Once { seed },
+                Some(seed) => Order::Random { seed },
+            },
         })
     }
 }

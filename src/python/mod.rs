@@ -15,6 +15,7 @@ mod newton_matrix_free;
 mod path;
 mod run;
 mod scaling;
+mod stored;
 mod svm;
 mod virtual_cv;
 
@@ -52,6 +53,8 @@ mod _core {
     use super::path::{PyElasticNetPath, path_cv};
     #[pymodule_export]
     use super::scaling::training_moments;
+    #[pymodule_export]
+    use super::stored::{PyStoredRows, stored_cv, stored_fit};
     #[pymodule_export]
     use super::svm::{svm_decide, svm_fit, svm_kfold, svm_vote};
     #[pymodule_export]

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from .._certificates import Certificates
+from .._files import FileRows
 from .._routing import is_routing, weight_keyword
 from ..learners._base import NativeEstimator
 from ._fold_scaling import is_affine_scaler
@@ -230,6 +231,11 @@ class Engine(Runner, Protocol):
         ...
 
     @property
+    def takes_files(self) -> bool:
+        """Whether it also takes rows on disk, a `FileRows`; `plan` looks at them."""
+        ...
+
+    @property
     def returns(self) -> frozenset[str]:
         """What it can return of the fitted estimators: ``"return_estimator"`` and others."""
         ...
@@ -252,6 +258,7 @@ class EngineBase:
 
     needs_partition = False
     takes_growing_sets = False
+    takes_files = False
     returns: frozenset[str] = frozenset()
 
     def fit(self, plan: Plan, task: Task) -> Any:
@@ -333,6 +340,10 @@ def takes(method: Any, keyword: str) -> bool:
 def fit_to_all(estimator: Any, task: Task) -> Any:
     """Fit an estimator to all rows of a task, by its own ``fit``."""
     data = task.data
+    if isinstance(data.X, FileRows):
+        from ._file_fit import fit_to_file
+
+        return fit_to_file(estimator, data.X, data.y, data.weights)
     targets = () if data.y is None else (data.y,)
     estimator.fit(data.X, *targets, **fit_keywords(estimator, task))
     return estimator

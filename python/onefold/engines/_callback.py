@@ -343,7 +343,7 @@ class _Run:
         """Run the engine; return its cost."""
         # Folds are placed already, and `_CallbackData.update` draws the random orders.
         strategy = "revert" if self.tags.revertible and self.engine == "tree" else "auto"
-        options = TreeOptions(strategy, placement_seed=None, order_seed=None, n_jobs=self.n_jobs)
+        options = TreeOptions(strategy, None, None, shuffles_once=False, n_jobs=self.n_jobs)
         folds = handler.data.folds
         return _core.callback_cv(self.engine, handler, model, folds, options, report)
 

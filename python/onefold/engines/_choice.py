@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
+from .._files import FileRows
 from .._routing import is_routing
 from .._warnings import warn
 from ._base import Candidate, Engine, Plan, Runner, flat_steps
@@ -137,6 +138,10 @@ def _offer(engine: Engine, task: Task) -> Engine | str:
         return f"it has no option {', '.join(sorted(unknown))}"
     if task.required is not None and task.required not in engine.responses:
         return f"it gives no {task.required}"
+    if isinstance(task.data.X, FileRows):
+        reason = _why_not_file(engine, task)
+        if reason is not None:
+            return reason
     missing = _returned(task) - engine.returns
     if missing == {"return_train_score"} and "return_estimator" in engine.returns:
         offer = _offer(engine, with_estimators(task))
@@ -148,6 +153,17 @@ def _offer(engine: Engine, task: Task) -> Engine | str:
     if task.problem.partitions is None:
         return engine if engine.takes_growing_sets else "the test sets are not a partition"
     return Repeated(engine, task.problem)
+
+
+def _why_not_file(engine: Engine, task: Task) -> str | None:
+    """Why an engine does not take rows on disk, or None."""
+    if not engine.takes_files:
+        return "it needs rows in memory, which those of this file exceed (memory_mb)"
+    if not task.problem.is_partition:
+        return "of rows on disk it needs a single partition"
+    if _returned(task) or task.options.get("check"):
+        return "of rows on disk it has no fitted estimators, train scores or check"
+    return task.why_not_scored
 
 
 def _plan(offer: Engine | str, candidate: Candidate, task: Task) -> Plan | str:
@@ -240,6 +256,8 @@ class _Chooser:
         *others, last = flat_steps(candidate.estimator)
         if last is candidate.estimator:
             return "it is no pipeline"
+        if isinstance(task.data.X, FileRows):
+            return "steps of a pipeline are not for rows on disk"
         if task.fit_params or (is_routing() and task.data.weights is not None):
             return "arguments of fit are routed to its steps"
         if _returned(task) or task.why_not_scored is not None:
@@ -286,6 +304,12 @@ class _Chooser:
         return self._behind[id(problem)]
 
     def _error(self, candidate: Candidate, refused: _Refusal) -> str:
+        if self._name == "auto" and isinstance(self._task.data.X, FileRows):
+            return (
+                f"X: {candidate.name} needs all rows in memory, and they exceed memory_mb. Files are "
+                "read block by block for native learners (onefold.learners), naive Bayes and least "
+                "squares"
+            )
         if self._name == "auto":
             listed = "; ".join(f"{name}: {reason}" for name, reason in refused.reasons.items())
             return f"no engine can do this ({listed})"

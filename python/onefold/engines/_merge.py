@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MinMaxScaler
 
 from .._estimator_class import known_class
+from .._files import FileRows
 from .._scoring import RESPONSES
 from ._base import Candidate, EngineBase, Outcome, Plan
 from ._callback import run_incremental, why_not_callback, why_not_one_pass
@@ -45,6 +46,7 @@ class Merge(EngineBase):
     options: Mapping[str, Check] = {}
     responses = frozenset(RESPONSES)
     needs_partition = True
+    takes_files = True
     returns = frozenset({"return_estimator"})
 
     def serves(self, candidate: Candidate) -> bool:
@@ -58,6 +60,8 @@ class Merge(EngineBase):
 
     def plan(self, candidate: Candidate, task: Task) -> Plan | str:
         """Only models that can be merged, and behind a scaler rescaled."""
+        if isinstance(task.data.X, FileRows) and learner_of(candidate, task) is None:
+            return "of rows on disk it takes native learners (onefold.learners) and naive Bayes"
         if known_class(candidate.final, DISCRIMINANTS) is not None:
             return plan_discriminant(candidate, task)
         if candidate.scaler is not None:

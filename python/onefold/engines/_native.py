@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, get_tags
 
 from .. import _core
+from .._files import FileRows
 from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from ..learners._base import NativeEstimator
@@ -34,8 +35,8 @@ __all__ = [
     "takes_counts",
 ]
 
-ORDER = one_of("fixed", "random")
-"""The option of all engines that train row by row."""
+ORDER = one_of("fixed", "random", "once")
+"""The option of all engines that train row by row; ``"once"`` is for native learners in the tree."""
 
 MAX_LEARNERS_PER_PASS = 16
 """Learners trained in one pass over the rows. More gain little, and delay the first outcome."""
@@ -64,6 +65,8 @@ class TreeOptions:
     """Of folds at random leaves of the tree; None for the given placement."""
     order_seed: int | None
     """Of a random order within each training batch; None for the given order."""
+    shuffles_once: bool
+    """Whether rows are shuffled once within their folds instead."""
     n_jobs: int
 
     @classmethod
@@ -74,11 +77,13 @@ class TreeOptions:
         placement_seed, order_seed = random.randint(2**31 - 1, size=2).tolist()
         # Training sets that grow are trained in their order.
         is_random = engine == "tree" and task.problem.partitions is not None
-        order = options.get("order", "random" if is_random else "fixed")
+        usual = "once" if isinstance(task.data.X, FileRows) else "random"
+        order = options.get("order", usual if is_random else "fixed")
         return cls(
             options.get("strategy", "auto"),
             placement_seed if options.get("placement", "random") == "random" else None,
-            order_seed if order == "random" else None,
+            None if order == "fixed" else order_seed,
+            order == "once",
             effective_n_jobs(task.n_jobs),
         )
 
@@ -135,6 +140,9 @@ def run_native(
 ) -> Iterator[tuple[int, Outcome]]:
     """Cross-validate native learners in the core; those of one class share each pass."""
     data = task.data
+    if isinstance(data.X, FileRows):
+        yield from _run_groups(plans, data.X, task, engine)
+        return
     is_checked_by_core = task.problem.is_partition and all(
         plan.learner._shows_bad_rows and not isinstance(plan, ScaledPlan) for plan in plans
     )
@@ -143,17 +151,24 @@ def run_native(
     rows = data.rows if is_checked_by_core else data.finite_rows
     if any(isinstance(plan.learner, LinearClassifier) for plan in plans):
         data.once("not tiny", lambda: _check_not_tiny(rows))
+    try:
+        yield from _run_groups(plans, rows, task, engine)
+    except ValueError:
+        _ = data.finite_rows  # names the value that is not finite, if there is one
+        raise
+
+
+def _run_groups(
+    plans: Sequence[NativePlan], rows: Any, task: Task, engine: str
+) -> Iterator[tuple[int, Outcome]]:
+    """Cross-validate the learners of one class after those of another."""
     groups = list(batches(plans, rows.shape[0]))
     for number, positions in enumerate(groups):
         progress = task.progress
         if len(groups) > 1:
             progress = part(task.progress, number, len(groups))
         batch = [plans[position] for position in positions]
-        try:
-            outcomes = _run_batch(batch, rows, task, engine, progress)
-        except ValueError:
-            _ = data.finite_rows  # names the value that is not finite, if there is one
-            raise
+        outcomes = _run_batch(batch, rows, task, engine, progress)
         yield from zip(positions, outcomes, strict=True)
 
 
@@ -196,16 +211,26 @@ def _run_batch(
     models = [estimator._make_learner(rows.shape[1], n_targets) for estimator in estimators]
     start = time.perf_counter()
     with reporter(progress, unit="rows") as report:
-        found = _core.incremental_cv(
-            engine,
-            models,
-            (rows, targets, n_targets, weights),
-            task.folds,
-            TreeOptions.of(task, engine),
-            report,
-            keep_models=task.return_estimator,
-            scaling=scaling,
-        )
+        options = TreeOptions.of(task, engine)
+        if isinstance(rows, FileRows):
+            stored = (rows.core, (targets, n_targets, weights), task.folds)
+            found = [
+                (outputs, cost, None)
+                for outputs, cost in _core.stored_cv(
+                    engine, models, *stored, options, rows.streaming, report
+                )
+            ]
+        else:
+            found = _core.incremental_cv(
+                engine,
+                models,
+                (rows, targets, n_targets, weights),
+                task.folds,
+                options,
+                report,
+                keep_models=task.return_estimator,
+                scaling=scaling,
+            )
     seconds = time.perf_counter() - start
     n_features = rows.shape[1]
     return [

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
+from .._files import FileRows
 from ._task import Task
 
 __all__ = ["order_notes"]
@@ -23,7 +24,13 @@ MIN_SIGMAS = 5.0
 def order_notes(estimator: Any, task: Task) -> list[str]:
     """Say in which order a learner that depends on it was trained along the tree."""
     placement = task.options.get("placement", "random")
-    order = task.options.get("order", "random")
+    is_file = isinstance(task.data.X, FileRows)
+    order = task.options.get("order", "once" if is_file else "random")
+    if placement == "random" and order == "once":
+        return [
+            "trained in one pass over the rows, fold after fold in random order, and in random order "
+            "within each fold (random_state)"
+        ]
     if placement == order == "random":
         return ["trained in one pass over the rows in random order (random_state)"]
     measure = _autocorrelation if is_regressor(estimator) else _shared_labels

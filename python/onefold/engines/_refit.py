@@ -52,6 +52,8 @@ class Refit(EngineBase):
         answers_suffice = candidate.is_native and not task.return_estimator
         answers_suffice &= task.required is None or hasattr(candidate.estimator, task.required)
         learner = learner_of(candidate, task) if answers_suffice else None
+        if task.options.get("order") == "once":
+            return "order='once' is for the engine 'tree'"
         if learner is None:
             if "order" in task.options:
                 return "only native learners have an order"

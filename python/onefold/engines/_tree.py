@@ -10,11 +10,13 @@ from typing import Any
 
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 
+from .._files import FileRows
 from .._folds import Folds
 from .._scoring import RESPONSES
 from ..learners._base import NativeEstimator
 from ._base import Candidate, EngineBase, Outcome, Plan, fit_to_all
 from ._callback import run_incremental, why_not_callback, why_not_one_pass
+from ._file_fit import fit_to_file
 from ._native import ORDER, NativePlan, TreeOptions, learner_of
 from ._options import Check, count, one_of, whole
 from ._order import order_notes
@@ -44,8 +46,10 @@ class Tree(EngineBase):
     placement : {"random", "given"}
         Which fold is evaluated at which leaf of the tree. ``"given"`` is the paper's: in the order
         of the folds.
-    order : {"random", "fixed"}
-        The order of the rows of a training batch. ``"fixed"`` is that of the folds.
+    order : {"random", "fixed", "once"}
+        The order of the rows of a training batch. ``"fixed"`` is that of the folds; ``"once"``
+        shuffles the rows of each fold once, and lists the folds of a batch one after the other, so
+        that rows can be read from disk in blocks. It is the default there.
     check : int
         Refit so many folds, chosen at random, and compare: see `CVResult.check`.
     strategy : {"auto", "share", "copy", "revert"}
@@ -70,6 +74,7 @@ class Tree(EngineBase):
     returns = frozenset({"return_estimator"})
     needs_partition = True
     takes_growing_sets = True
+    takes_files = True
 
     def serves(self, candidate: Candidate) -> bool:
         """Learners that can be updated with more rows."""
@@ -85,11 +90,15 @@ class Tree(EngineBase):
             return reason or NativePlan(candidate.estimator, task.why_not_scored, learner=learner)
         if learner is not None and candidate.is_native:
             return "native learners have no batch_size and no backend"
+        if isinstance(task.data.X, FileRows):
+            return "of rows on disk it takes native learners (onefold.learners) and naive Bayes"
         reason = why_not_callback(candidate, task)
         if reason is not None:
             return reason
         if "strategy" in task.options:
             return f"{candidate.name} is in Python, so there is no strategy"
+        if task.options.get("order") == "once":
+            return f"{candidate.name} is in Python, and order='once' is for native learners"
         estimator = candidate.estimator
         reason = _why_not_folds(task, depends_on_order=tags_of(estimator).depends_on_order)
         not_auto = None if learner is not None else _why_not_auto(estimator, task)
@@ -109,6 +118,8 @@ class Tree(EngineBase):
         seed = TreeOptions.of(task, "tree").order_seed
         if isinstance(estimator, NativeEstimator) and estimator._is_order_sensitive:
             data = task.data
+            if isinstance(data.X, FileRows):
+                return fit_to_file(estimator, data.X, data.y, data.weights, order_seed=seed)
             return estimator._fit(data.X, data.y, data.weights, order_seed=seed)
         return fit_to_all(estimator, task)
 

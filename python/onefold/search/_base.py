@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
 from .._data import as_weights
+from .._files import opened
 from .._folds import NO_FITS, Folds, Splits, resolve_cv
 from .._routing import scorer_params, take_weights
 from .._scoring import UNNAMED, Scorer, is_mean, resolve_scoring, responses_read
@@ -71,7 +72,8 @@ class Search:
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features), or path
+            Files as in `cross_validate`; ``memory_mb`` and ``temp_dir`` are among ``options``.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
         **params
             ``groups`` for the splitter, ``sample_weight``, and whatever else ``fit`` of the
@@ -81,15 +83,19 @@ class Search:
         -------
         self : object
         """
-        scorer, metric = self._get_scorers()
         if self.rule != "best" and callable(self.refit):
             raise ValueError(f"rule={self.rule!r} and a callable refit both choose: pass one")
+        with opened(X, y, dict(self.options or {}), progress=self.progress) as (rows, targets, rest):
+            return self._fit_opened(rows, targets, params, rest)
+
+    def _fit_opened(self: Any, X: Any, y: Any, params: Params, options: Params) -> Any:
+        scorer, metric = self._get_scorers()
         X, y = indexable(X, y)
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         callbacks = _Callbacks(self, X, y, params.get("sample_weight"))
         with Deadline.start(progress=self.progress, time_budget=self.time_budget) as deadline:
-            rounds = _Rounds(self, X, y, routed, scorer, deadline)
+            rounds = _Rounds(self, X, y, routed, scorer, deadline, options)
             self.n_splits_ = rounds.n_splits
             with suppress(_Stopped):
                 callbacks.run_search(rounds)
@@ -190,9 +196,17 @@ class _Rounds:
     """The ``evaluate_candidates`` of ``_run_search``: one round of candidates per call."""
 
     def __init__(
-        self, search: Any, X: Any, y: Any, routed: Any, scorer: Any, deadline: Deadline
+        self,
+        search: Any,
+        X: Any,
+        y: Any,
+        routed: Any,
+        scorer: Any,
+        deadline: Deadline,
+        options: Params,
     ) -> None:
         self._search = search
+        self._options = options
         self._routed = routed
         self._scorer = scorer
         self._deadline = deadline
@@ -309,7 +323,7 @@ class _Rounds:
             propagates_callbacks=any(
                 hasattr(own, "max_propagation_depth") for own in _callbacks_of(search)
             ),
-            options=dict(search.options or {}),
+            options=self._options,
         )
 
     def _responses(self, scorers: dict[str, Scorer], *, all_of_them: bool) -> tuple[str, ...]:

@@ -1,0 +1,258 @@
+"""Rows that are given as files: read whole where they fit memory, else block by block."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from . import _core
+from ._array_directory import ArrayDirectory
+from .libsvm import convert_libsvm, load_libsvm, open_libsvm
+
+__all__ = ["FileRows", "opened"]
+
+DEFAULT_SHARE = 0.25
+"""The share of the machine's memory that rows may take by default."""
+
+MEMORY_PER_TEXT_BYTE = 2.0
+"""Bytes in memory per byte of LIBSVM text, at most, for indices of two digits or more."""
+
+BLOCK_SHARE = 0.25
+"""The share of the memory that one block of `FileRows.blocks` takes."""
+
+
+class FileRows:
+    """The rows of a matrix on disk that is larger than the memory it may take.
+
+    Parameters
+    ----------
+    arrays : dict of str to tuple (path, offset, dtype, length)
+        ``"values"`` of a dense matrix; also ``"indptr"`` and ``"indices"`` of a CSR matrix.
+    shape : tuple of int
+    memory_bytes : int
+        The memory that blocks of rows may take.
+    temp_dir : str
+        Where a temporary copy goes, if folds are scattered over the file.
+    """
+
+    def __init__(
+        self,
+        arrays: dict[str, tuple[str, int, str, int]],
+        shape: tuple[int, int],
+        memory_bytes: int,
+        temp_dir: str,
+    ) -> None:
+        self.shape = shape
+        self.ndim = 2
+        self.streaming = (memory_bytes, temp_dir)
+        self._arrays = arrays
+        if "indptr" in arrays:
+            self.core = _core.StoredRows.csr(
+                arrays["indptr"], arrays["indices"], arrays["values"], shape
+            )
+        else:
+            self.core = _core.StoredRows.dense(arrays["values"], shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        raise TypeError("rows of a file that is larger than memory cannot be indexed")
+
+    def blocks(self, rows_per_block: int | None = None) -> Iterator[tuple[slice, Any]]:
+        """Rows in their order: slices of their numbers, and arrays or CSR matrices.
+
+        Parameters
+        ----------
+        rows_per_block : int, optional
+            By default as many as a quarter of the memory holds.
+        """
+        n_rows = self.shape[0]
+        if rows_per_block is None:
+            n_bytes = sum(
+                np.dtype(dtype).itemsize * length for _, _, dtype, length in self._arrays.values()
+            )
+            share = BLOCK_SHARE * self.streaming[0]
+            rows_per_block = max(1, int(share / max(1.0, n_bytes / max(1, n_rows))))
+        for start in range(0, n_rows, rows_per_block):
+            part = slice(start, min(n_rows, start + rows_per_block))
+            yield part, self._read(part)
+
+    def _read(self, part: slice) -> Any:
+        n_rows, width = part.stop - part.start, self.shape[1]
+        if "indptr" not in self._arrays:
+            values = self._elements("values", part.start * width, part.stop * width)
+            return values.astype(np.float64, copy=False).reshape(n_rows, width)
+        ends = self._elements("indptr", part.start, part.stop + 1)
+        first, last = int(ends[0]), int(ends[-1])
+        indices = self._elements("indices", first, last)
+        values = self._elements("values", first, last).astype(np.float64, copy=False)
+        return sp.csr_matrix((values, indices, (ends - first).astype(indices.dtype)), (n_rows, width))
+
+    def _elements(self, name: str, start: int, stop: int) -> NDArray[Any]:
+        path, offset, dtype, _ = self._arrays[name]
+        at = offset + start * np.dtype(dtype).itemsize
+        found = np.fromfile(path, dtype=dtype, count=stop - start, offset=at)
+        if len(found) < stop - start:
+            raise OSError(f"{path}: it changed while it was read: it is shorter than before")
+        return found
+
+
+@contextmanager
+def opened(
+    X: Any, y: Any, options: dict[str, Any], *, progress: Any = False
+) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
+    """Open rows that are given as files; other rows stay as they are.
+
+    Parameters
+    ----------
+    X : path, list of paths, np.memmap, or any rows
+        LIBSVM files, plain or compressed, a directory of `convert_libsvm`, or an ``.npy`` file. A
+        memory-mapped array is read block by block if ``memory_mb`` is among the options.
+    y : array or None
+        By default the labels of the file.
+    options : dict
+        ``memory_mb`` and ``temp_dir`` are used for files.
+    progress : bool or callable
+        Whether to show a bar while text is converted.
+
+    Yields
+    ------
+    X, y : rows and targets
+        A `FileRows` where the rows do not fit ``memory_mb``.
+    options : dict
+        Those that are left for engines.
+    """
+    is_file = _is_path(X) or (
+        isinstance(X, list | tuple) and bool(X) and all(_is_path(own) for own in X)
+    )
+    is_mapped = isinstance(X, np.memmap) and "memory_mb" in options
+    if not is_file and not is_mapped:
+        yield X, y, options
+        return
+    memory_bytes = _memory_bytes(options.get("memory_mb"))
+    temp_dir = os.fsdecode(options.get("temp_dir") or tempfile.gettempdir())
+    if not os.path.isdir(temp_dir):
+        raise ValueError(f"temp_dir must be a directory, got {temp_dir!r}")
+    rest = {name: own for name, own in options.items() if name not in ("memory_mb", "temp_dir")}
+    with ExitStack() as stack:
+        if is_mapped:
+            rows: Any = _of_memmap(X, memory_bytes, temp_dir)
+            labels = None
+        else:
+            paths = [Path(own) for own in (X if isinstance(X, list | tuple) else [X])]
+            rows, labels = _open(paths, memory_bytes, temp_dir, stack, progress)
+        targets = labels if y is None else y
+        if targets is not None and len(targets) != rows.shape[0]:
+            raise ValueError(f"y has {len(targets)} entries for {rows.shape[0]} rows of the file")
+        yield rows, targets, rest
+
+
+def _is_path(X: Any) -> bool:
+    return isinstance(X, str | os.PathLike)
+
+
+def _memory_bytes(memory_mb: Any) -> int:
+    if memory_mb is None:
+        return int(DEFAULT_SHARE * _physical_bytes())
+    if not isinstance(memory_mb, Real) or not memory_mb > 0:
+        raise ValueError(f"memory_mb must be a positive number, got {memory_mb!r}")
+    return int(float(memory_mb) * 1e6)
+
+
+def _physical_bytes() -> float:
+    """The memory of the machine; 8 GB where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return 8e9
+
+
+def _open(
+    paths: list[Path], memory_bytes: int, temp_dir: str, stack: ExitStack, progress: Any
+) -> tuple[Any, NDArray[Any] | None]:
+    """Rows and labels of one directory, one array, or LIBSVM files."""
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"X: there is no file {str(path)!r}")
+    if len(paths) == 1 and paths[0].is_dir():
+        return _of_directory(paths[0], memory_bytes, temp_dir)
+    if len(paths) == 1 and paths[0].suffix == ".npy":
+        mapped = np.load(paths[0], mmap_mode="r")
+        return _of_memmap(mapped, memory_bytes, temp_dir), None
+    if _text_bytes(paths) * MEMORY_PER_TEXT_BYTE <= memory_bytes:
+        return _loaded(paths, progress)
+    before = [_stamp(path) for path in paths]
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="onefold-", dir=temp_dir))
+    directory = Path(folder, "arrays")
+    convert_libsvm(list(paths), directory, progress=progress if progress is True else False)
+    for path, stamp in zip(paths, before, strict=True):
+        if _stamp(path) != stamp:
+            raise OSError(f"{path}: it changed while it was read")
+    return _of_directory(directory, memory_bytes, temp_dir)
+
+
+def _loaded(paths: list[Path], progress: Any) -> tuple[Any, NDArray[Any]]:
+    found = load_libsvm(list(paths), progress=progress is True)
+    if len(paths) == 1:
+        return found
+    return sp.vstack(found[::2], format="csr"), np.concatenate(found[1::2])
+
+
+def _text_bytes(paths: list[Path]) -> float:
+    """The size of the text; infinity where it is compressed, and so not known."""
+    if any(path.suffix in {".gz", ".bz2", ".xz", ".zst"} for path in paths):
+        return float("inf")
+    return float(sum(path.stat().st_size for path in paths))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def _of_directory(path: Path, memory_bytes: int, temp_dir: str) -> tuple[Any, NDArray[Any]]:
+    # Without maps: those of a large file may exceed a limit on the address space.
+    arrays = ArrayDirectory(path, mmap_mode=None, verify=False)
+    if arrays.multilabel:
+        raise ValueError(f"{path}: rows with several labels each cannot be cross-validated")
+    n_bytes = sum(own.stat().st_size for own in path.glob("*.npy"))
+    if n_bytes <= memory_bytes:
+        X, y, *_ = open_libsvm(path, mmap_mode=None)
+        return X, y
+    places = {name: arrays.place(name) for name in ("indptr", "indices", "values")}
+    rows = FileRows(places, arrays.shape, memory_bytes, temp_dir)
+    return rows, arrays.column("labels")
+
+
+def _of_memmap(X: Any, memory_bytes: int, temp_dir: str) -> Any:
+    """Rows of a mapped array: in memory if they fit, else by their place in the file."""
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got shape {X.shape}")
+    if X.size * 8 <= memory_bytes:
+        return np.array(X, dtype=np.float64)
+    dtype = X.dtype.name
+    if dtype not in ("float32", "float64") or not X.dtype.isnative:
+        raise ValueError(f"X must be float32 or float64 to be read from its file, got {X.dtype}")
+    if not X.flags.c_contiguous:
+        raise ValueError("X must be C-contiguous to be read from its file")
+    begin = np.frombuffer(X._mmap, dtype=np.uint8).ctypes.data
+    first = X.offset - X.offset % _granularity()
+    offset = first + X.ctypes.data - begin
+    described = {"values": (str(X.filename), int(offset), dtype, int(X.size))}
+    return FileRows(described, X.shape, memory_bytes, temp_dir)
+
+
+def _granularity() -> int:
+    import mmap
+
+    return mmap.ALLOCATIONGRANULARITY
