@@ -1,0 +1,145 @@
+"""The command line: ``onefold``, also ``python -m onefold``.
+
+Built on argparse: the standard library has all that is needed, so the package needs nothing more at
+run time. Shell completion is argcomplete's, an extra: ``pip install onefold[completion]``.
+
+Exit codes: 0 for success, 1 for an error in the data or the run, 2 for a wrong call, 130 for
+Ctrl-C.
+"""
+
+# PYTHON_ARGCOMPLETE_OK
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from .. import __version__
+from . import _bench, _completion, _convert, _cv, _demo_command, _grid, _inspect, _select, _svm
+from ._console import Console, UsageError
+from ._options import Parser
+
+__all__ = ["main", "make_parser"]
+
+_COMMANDS = (_cv, _svm, _grid, _select, _convert, _inspect, _demo_command, _bench, _completion)
+
+_EXAMPLES = """\
+examples:
+  onefold demo                                   what it does, in half a minute
+  onefold inspect heart_scale                    rows, features, labels, ranges
+  onefold cv ridge diabetes.csv -k loo           leave-one-out for one factorisation
+  onefold svm -c 10 -g 0.1 -v 10 heart_scale     as svm-train -v
+  onefold grid heart_scale --fine                as grid.py, then finer around the best
+  onefold select svc heart_scale --grid C=log:0.1:100:4 --grid gamma=0.01,0.1
+  onefold COMMAND --help                         options and examples of a command
+
+exit codes: 0 success, 1 error in the data or the run, 2 wrong call, 130 Ctrl-C
+"""
+
+
+def make_parser() -> Parser:
+    """Make the parser of all commands."""
+    parser = Parser(
+        prog="onefold",
+        description="k-fold and leave-one-out cross-validation for about the price of one fit.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("--version", action="version", version=f"onefold {__version__}")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=Parser
+    )
+    for module in _COMMANDS:
+        module.add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the name of the program; by default those of the process.
+
+    Returns
+    -------
+    code : int
+        The exit code.
+
+    Examples
+    --------
+    >>> from onefold.cli import main
+    >>> main(["inspect", "no-such-file"])
+    1
+    """
+    given = list(sys.argv[1:] if argv is None else argv)
+    _print_any_character()
+    parser = make_parser()
+    if argv is None:
+        _completion.complete(parser)
+    try:
+        arguments = parser.parse_args(_svm.join_values(given))
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
+    console = Console(is_json=arguments.json, is_quiet=arguments.quiet)
+    name = f"onefold {arguments.command}"
+    try:
+        with _warnings_in_one_line(name, console):
+            arguments.run(arguments, console)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of the output has gone, as `head` does. Python must not flush it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except UsageError as error:
+        _report(name, error, arguments.debug)
+        return 2
+    except Exception as error:
+        _report(name, error, arguments.debug)
+        return 1
+    return 0
+
+
+def _report(name: str, error: Exception, debug: bool) -> None:
+    """Print an error in one line, or with its traceback."""
+    if debug:
+        traceback.print_exception(error)
+        return
+    text = " ".join(str(error).split()) or type(error).__name__
+    is_plain = isinstance(error, UsageError | ValueError | OSError | ImportError)
+    prefix = "" if is_plain else f"{type(error).__name__}: "
+    print(f"{name}: error: {prefix}{text}", file=sys.stderr)
+
+
+@contextmanager
+def _warnings_in_one_line(name: str, console: Console) -> Iterator[None]:
+    """Print warnings as one line to standard error, each once."""
+    shown: set[str] = set()
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in shown:
+            shown.add(text)
+            console.remark(f"{name}: warning: {text}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _print_any_character() -> None:
+    """Make output of ± and × possible whatever the encoding of the terminal."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")

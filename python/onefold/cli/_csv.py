@@ -1,0 +1,141 @@
+"""CSV files: numbers in all columns but the target and the groups, with or without a head line."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import lzma
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._console import UsageError
+
+__all__ = ["CsvTable", "load_csv", "save_csv"]
+
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """The columns of a CSV file."""
+
+    X: NDArray[np.float64]
+    y: NDArray[Any]
+    names: list[str] | None
+    """Of the features, where the file has a head line."""
+    groups: NDArray[Any] | None
+
+
+def load_csv(path: str, target: str | None = None, groups: str | None = None) -> CsvTable:
+    """Read a CSV file, or a TSV file by its name, plain or compressed.
+
+    Parameters
+    ----------
+    path : str
+    target : str, optional
+        Name or number (from 0, negative from the end) of the target column; the last by default.
+    groups : str, optional
+        Name or number of the column with the groups of the rows, which is no feature.
+    """
+    delimiter = "\t" if ".tsv" in Path(path).name.lower() else ","
+    with _open(path) as file:
+        head = next(csv.reader(file, delimiter=delimiter), [])
+    if len(head) < 2:
+        raise ValueError(f"{path}: a CSV file needs a target and one feature or more, got {head}")
+    has_names = not all(_is_number(cell) for cell in head[:-1])
+    names = [cell.strip() for cell in head] if has_names else None
+    y_column = _column(target, names, len(head), "--target") if target else len(head) - 1
+    group_column = _column(groups, names, len(head), "--groups") if groups else None
+    features = [i for i in range(len(head)) if i not in (y_column, group_column)]
+    if not features:
+        raise ValueError(f"{path}: no column is left for the features")
+    options: dict[str, Any] = {
+        "delimiter": delimiter,
+        "skiprows": int(has_names),
+        "quotechar": '"',
+        "comments": None,
+        "encoding": "utf-8",
+    }
+    with _open(path) as file:
+        X = _numbers(path, file, features, int(has_names), options)
+    if not len(X):
+        raise ValueError(f"{path}: the file has no rows")
+    return CsvTable(
+        X=X,
+        y=_texts(path, y_column, options),
+        names=None if names is None else [names[i] for i in features],
+        groups=None if group_column is None else _texts(path, group_column, options),
+    )
+
+
+def save_csv(path: str, X: Any, y: NDArray[Any], names: list[str] | None = None) -> None:
+    """Write dense rows and targets, which are the last column, with a head line."""
+    head = names or [f"x{i}" for i in range(X.shape[1])]
+    delimiter = "\t" if ".tsv" in Path(path).name.lower() else ","
+    with _open(path, "wt") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow([*head, "target"])
+        for row, label in zip(X.tolist(), y.tolist(), strict=True):
+            writer.writerow([*row, label])
+
+
+def _open(path: str, mode: str = "rt") -> TextIO:
+    opener = _OPENERS.get(Path(path).suffix.lower(), open)
+    file: TextIO = opener(path, mode, encoding="utf-8", newline="")
+    return file
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _column(given: str, names: list[str] | None, n_columns: int, option: str) -> int:
+    """The number of a column that is given by name or number."""
+    if names is not None and given in names:
+        return names.index(given)
+    if re.fullmatch(r"-?\d+", given) and -n_columns <= int(given) < n_columns:
+        return int(given) % n_columns
+    known = "the file has no names" if names is None else f"the names are {', '.join(names)}"
+    raise UsageError(f"{option}: no column {given!r}; {known}, the numbers 0 to {n_columns - 1}")
+
+
+def _numbers(
+    path: str, file: TextIO, columns: list[int], n_skipped: int, options: dict[str, Any]
+) -> NDArray[np.float64]:
+    try:
+        return np.loadtxt(file, usecols=columns, ndmin=2, **options)
+    except ValueError as error:
+        raise ValueError(f"{path}, {_located(str(error), n_skipped)}") from error
+
+
+def _located(message: str, n_skipped: int) -> str:
+    """The message of numpy with the line of the file instead of the row of the array."""
+    found = re.search(
+        r"could not convert string (.*) to float64 at row (\d+), column (\d+)", message
+    )
+    if found is None:
+        return message
+    text, row, column = found.groups()
+    line = int(row) + 1 + n_skipped
+    what = "an empty cell" if text in ("''", '""') else f"{text} is not a number"
+    return f"line {line}, column {column}: {what}; features must be numbers"
+
+
+def _texts(path: str, column: int, options: dict[str, Any]) -> NDArray[Any]:
+    """A column as numbers if all of it are numbers, otherwise as text."""
+    with _open(path) as file:
+        texts: NDArray[Any] = np.loadtxt(file, usecols=[column], dtype=str, ndmin=1, **options)
+    try:
+        return texts.astype(np.float64)
+    except ValueError:
+        return np.char.strip(texts)

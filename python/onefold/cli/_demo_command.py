@@ -1,0 +1,61 @@
+"""``onefold demo``: the main job on data that needs no download."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from contextlib import redirect_stdout
+from typing import Any
+
+from .._demo import REPORT, demo
+from .._result import CVResult
+from ._console import Console
+from ._options import add_output_options, whole_number
+
+__all__ = ["add_parser"]
+
+_EXAMPLES = f"""\
+examples:
+  onefold demo
+  onefold demo --rows 500000 --report page.html
+
+It writes {REPORT} into the current directory, unless --no-report is given.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to a parser."""
+    parser = commands.add_parser(
+        "demo",
+        help="what onefold does, on bundled data",
+        description="Cross-validate by engines and by refits, on bundled and generated data.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument(
+        "--rows",
+        type=whole_number,
+        default=200_000,
+        metavar="N",
+        help="rows of the large set (default: 200000)",
+    )
+    parser.add_argument(
+        "--report",
+        default=REPORT,
+        metavar="FILE.html",
+        help=f"where the report page goes (default: {REPORT})",
+    )
+    parser.add_argument("--no-report", action="store_true", help="write no report page")
+    add_output_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, console: Console) -> None:
+    """Run the command."""
+    has_report = hasattr(CVResult, "to_html") and not arguments.no_report
+    report = arguments.report if has_report else None
+    if not console.is_json:
+        demo(arguments.rows, report=report, progress=console.progress)
+        return
+    with redirect_stdout(io.StringIO()):
+        found = demo(arguments.rows, report=report)
+    console.emit({"command": "demo", "report": report, "runs": found})

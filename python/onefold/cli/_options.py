@@ -1,0 +1,265 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+import numpy as np
+from sklearn.metrics import get_scorer_names
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    StratifiedKFold,
+)
+
+from ..engines import ENGINES
+from ._console import UsageError
+from ._files import FORMATS, Rows
+from ._learners import LEARNERS, SCALERS, literal, split_setting
+
+__all__ = [
+    "Parser",
+    "add_file_options",
+    "add_fold_options",
+    "add_learner_options",
+    "add_output_options",
+    "fold_count",
+    "make_cv",
+    "metrics",
+    "params_of",
+    "positive_number",
+    "whole_number",
+]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and whose help keeps the examples as they are written."""
+
+    def __init__(self, **keywords: Any) -> None:
+        keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        keywords.setdefault("allow_abbrev", False)
+        super().__init__(**keywords)
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and exit with 2."""
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``, ``--quiet`` and ``--debug``."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON object, for programs")
+    group.add_argument("--quiet", action="store_true", help="no progress bar, no warnings")
+    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def add_file_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says how a file is to be read."""
+    group = parser.add_argument_group("the file")
+    group.add_argument("--format", choices=FORMATS, help="by default from the name of the file")
+    group.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="CSV: name or number of the target "
+        "column (default: the last); npz: name of the array (default: y)",
+    )
+    group.add_argument("--dense", action="store_true", help="make sparse rows dense")
+
+
+def add_learner_options(parser: argparse.ArgumentParser) -> None:
+    """Add parameters, scaling and engine."""
+    group = parser.add_argument_group("the learner")
+    group.add_argument(
+        "--param",
+        "-p",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the learner; may be given several times",
+    )
+    group.add_argument(
+        "--scale", choices=list(SCALERS), help="scale the features by each training set"
+    )
+    engines = ["auto", *(engine.name for engine in ENGINES)]
+    group.add_argument(
+        "--engine",
+        choices=engines,
+        default="auto",
+        help="how it is computed (default: auto, the cheapest that estimates the same as refits)",
+    )
+
+
+def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> None:
+    """Add folds, metrics, jobs and seed."""
+    group = parser.add_argument_group("cross-validation")
+    group.add_argument(
+        "-k",
+        "--folds",
+        type=fold_count,
+        default=None,
+        metavar="K|loo",
+        help=f"number of folds, or loo for leave-one-out (default: {default})",
+    )
+    group.add_argument(
+        "--repeats",
+        type=whole_number,
+        default=1,
+        metavar="R",
+        help="repeat k-fold with other shuffles (default: 1)",
+    )
+    group.add_argument(
+        "--no-shuffle",
+        action="store_true",
+        help="folds of neighbouring rows, as scikit-learn's default; by default "
+        "rows are shuffled by --seed",
+    )
+    group.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="CSV: the column with groups, which are held out as a whole",
+    )
+    group.add_argument(
+        "--scoring",
+        "-m",
+        action="append",
+        default=[],
+        metavar="METRIC",
+        help="metric of scikit-learn; several with commas (default: accuracy or R²)",
+    )
+    group.add_argument(
+        "--jobs",
+        "-j",
+        type=int,
+        default=1,
+        metavar="N",
+        help="threads or processes, -1 for all cores (default: 1); the result does "
+        "not depend on it",
+    )
+    group.add_argument("--seed", type=int, default=0, help="of shuffles and orders (default: 0)")
+
+
+def fold_count(text: str) -> int | str:
+    """Read a number of folds, or ``loo``.
+
+    Examples
+    --------
+    >>> from onefold.cli._options import fold_count
+    >>> fold_count("10"), fold_count("loo")
+    (10, 'loo')
+    """
+    if text == "loo":
+        return text
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 2:
+        raise argparse.ArgumentTypeError(f"expected 2 or more folds, or loo, got {text!r}")
+    return number
+
+
+def whole_number(text: str) -> int:
+    """Read a whole number from 1 on."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
+    return number
+
+
+def positive_number(text: str) -> float:
+    """Read a positive, finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number, got {text!r}")
+    return number
+
+
+def metrics(given: list[str]) -> Any:
+    """One metric as text, several as a list, none as None.
+
+    Examples
+    --------
+    >>> from onefold.cli._options import metrics
+    >>> metrics([]), metrics(["r2"]), metrics(["accuracy,f1"])
+    (None, 'r2', ['accuracy', 'f1'])
+    """
+    names = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    known = get_scorer_names()
+    for name in names:
+        if name not in known:
+            import difflib
+
+            near = difflib.get_close_matches(name, known, n=3)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise UsageError(f"--scoring: unknown metric {name!r}{hint}")
+    names = list(dict.fromkeys(names))
+    return None if not names else names[0] if len(names) == 1 else names
+
+
+def params_of(given: list[str]) -> dict[str, Any]:
+    """Read the settings of ``--param``.
+
+    Examples
+    --------
+    >>> from onefold.cli._options import params_of
+    >>> params_of(["alpha=0.1", "solver=lsqr"])
+    {'alpha': 0.1, 'solver': 'lsqr'}
+    """
+    return {name: literal(value) for name, value in map(split_setting, given)}
+
+
+def make_cv(
+    folds: int | str,
+    rows: Rows,
+    *,
+    stratified: bool,
+    y: Any = None,
+    shuffle: bool = True,
+    repeats: int = 1,
+    seed: int = 0,
+) -> Any:
+    """The splitter that the options ask for."""
+    n_samples = rows.X.shape[0]
+    if folds == "loo":
+        if repeats > 1 or rows.groups is not None:
+            raise UsageError("-k loo takes neither --repeats nor --groups")
+        return "loo"
+    k = int(folds)
+    if k > n_samples:
+        raise ValueError(f"-k {k}: {rows.path} has {n_samples} rows only")
+    if rows.groups is not None:
+        if repeats > 1:
+            raise UsageError("--groups and --repeats exclude each other")
+        n_groups = len(np.unique(rows.groups))
+        if k > n_groups:
+            raise ValueError(f"-k {k}: there are {n_groups} groups only")
+        return GroupKFold(k)
+    if repeats > 1:
+        if not shuffle:
+            raise UsageError("--repeats and --no-shuffle exclude each other")
+        repeated = RepeatedStratifiedKFold if stratified else RepeatedKFold
+        return repeated(n_splits=k, n_repeats=repeats, random_state=seed)
+    if stratified:
+        _check_classes(y, k, rows.path)
+    once = StratifiedKFold if stratified else KFold
+    return once(k, shuffle=shuffle, random_state=seed if shuffle else None)
+
+
+def _check_classes(y: Any, k: int, path: str) -> None:
+    _, counts = np.unique(y, return_counts=True)
+    if len(counts) < 2:
+        raise ValueError(f"{path}: all {len(y)} rows have the same label")
+    if counts.max() < k:
+        raise ValueError(f"-k {k}: the largest class of {path} has {counts.max()} rows")
+
+
+LEARNER_NAMES = list(LEARNERS)
