@@ -50,13 +50,14 @@ def text_of(value: Any) -> str:
     Examples
     --------
     >>> from onefold.plotting._candidates import text_of
-    >>> text_of(0.00012345678), text_of("rbf"), text_of(None), text_of(True)
-    ('0.0001235', 'rbf', 'None', 'True')
+    >>> text_of(0.00012345678), text_of(32768.0), text_of("rbf"), text_of(None)
+    ('0.0001235', '32768', 'rbf', 'None')
     """
     if isinstance(value, str):
         return value
     if are_numbers([value]):
-        return f"{value:.4g}"
+        is_whole = float(value).is_integer() and abs(value) < 1e6
+        return str(int(value)) if is_whole else f"{value:.4g}"
     text = " ".join(str(value).split())
     return text if len(text) <= 30 else f"{text[:29]}…"
 

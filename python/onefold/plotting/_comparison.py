@@ -128,7 +128,7 @@ def plot_comparison(
     ax.set_ylim(len(shown) - 0.4, -0.6)
     base = labels[int(np.flatnonzero(is_base[shown])[0])]
     ax.set_xlabel(f"difference of {comparison.metric} from {base}")
-    legend_above(ax)
+    legend_above(ax, is_right=True)
     return ax
 
 

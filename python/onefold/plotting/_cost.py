@@ -80,6 +80,7 @@ def draw_cost(result: CVResult, ax: Axes) -> Axes:
         label=f"this result: {result.engine}, k = {grouped(k)}, {grouped(fed)} rows",
     )
     ax.set(xscale="log", yscale="log", xlabel="number of folds k", ylabel="rows fed to training")
+    ax.set_ylim(bottom=0.6 * min(n, fed))
     ax.grid(True, which="major", color="#E5E5E5", linewidth=0.6)
     legend_above(ax)
     return ax

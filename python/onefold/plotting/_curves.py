@@ -7,7 +7,7 @@ their scale, it lies below those of the folds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,20 +20,32 @@ from sklearn.metrics import (
 )
 
 from ._held_out import Binary, binary
-from ._style import BLUE, GREY, LIGHT, line_style
+from ._style import BLUE, GREY, LIGHT, legend_above, line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from .._result import CVResult
 
-__all__ = ["draw_calibration", "draw_precision_recall", "draw_roc"]
+__all__ = ["curve_size", "draw_calibration", "draw_precision_recall", "draw_roc"]
 
 MAX_FOLDS = 30
 """Folds up to which each has a curve of its own."""
 
+MIN_PER_BIN = 50
+"""Samples per bin, on average, from which the calibration of a fold is worth a line."""
+
+MAX_LISTED = 4
+"""Classes up to which the legend is inside the axes."""
+
 MAX_CLASSES = 10
 """Classes up to which each has a colour of its own."""
+
+
+def curve_size(result: CVResult, options: Mapping[str, Any]) -> tuple[float, float]:
+    """Inches of a new figure: wider where the legend stands beside the axes."""
+    n_classes = 1 if options.get("pos_label") is not None else len(np.asarray(result.classes))
+    return (7.4 if MAX_LISTED < n_classes <= MAX_CLASSES else 5.6), 5.0
 
 
 def draw_roc(
@@ -82,7 +94,7 @@ def draw_calibration(
     ax: Axes,
     *,
     pos_label: Any = None,
-    n_bins: int = 10,
+    n_bins: int = 5,
     strategy: str = "uniform",
     folds: bool | None = None,
 ) -> Axes:
@@ -100,9 +112,13 @@ def draw_calibration(
     ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="perfectly calibrated")
     if len(several) == 1:
         _shares(ax, several[0], n_bins)
+    if folds is None and np.median(np.diff(result._starts)) < MIN_PER_BIN * n_bins:
+        folds = False
     _draw(ax, several, curve, brier, "Brier", folds)
     _finish(ax, several, "upper left", "Mean predicted probability", "Fraction of positives")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+    if len(several) <= MAX_LISTED:
+        legend_above(ax)
     return ax
 
 
@@ -166,13 +182,15 @@ def _draw_folds(
     n_folds = len(own.starts) - 1
     known = list(own.by_fold()) if folds or (folds is None and n_folds <= MAX_FOLDS) else []
     if not known:
+        if folds or (folds is None and n_folds <= MAX_FOLDS):
+            ax.plot([], [], " ", label=f"none of {n_folds} folds holds out both kinds")
         return
     values = np.array([score(is_class, scores) for is_class, scores in known])
     some = "" if len(known) == n_folds else f"{len(known)} of "
     spread = f" ± {values.std(ddof=1):.3f}" if len(values) > 1 else ""
     label = f"{some}{n_folds} folds ({name} = {values.mean():.3f}{spread})"
     for position, (is_class, scores) in enumerate(known):
-        style = {"color": BLUE, "alpha": 0.35, "linewidth": 0.9, "zorder": 1.5, "marker": ""}
+        style = {"color": BLUE, "alpha": 0.45, "linewidth": 0.9, "zorder": 1.5, "marker": ""}
         _add(ax, display, is_class, scores, label if position == 0 else None, style)
 
 
@@ -196,7 +214,7 @@ def _add(
 def _finish(ax: Axes, several: list[Binary], place: Any, x: str, y: str) -> None:
     positive = f" (Positive label: {several[0].label})" if len(several) == 1 else " (one-vs-rest)"
     ax.set(xlabel=x + positive, ylabel=y + positive)
-    is_long = len(several) > 4
+    is_long = MAX_LISTED < len(several) <= MAX_CLASSES
     ax.legend(
         loc="center left" if is_long else place,
         bbox_to_anchor=(1.0, 0.5) if is_long else None,

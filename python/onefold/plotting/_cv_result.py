@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._cost import draw_cost, why_no_cost
-from ._curves import draw_calibration, draw_precision_recall, draw_roc
+from ._curves import curve_size, draw_calibration, draw_precision_recall, draw_roc
 from ._held_out import why_no_classes, why_no_probabilities, why_no_regression, why_no_responses
 from ._kinds import Kind, draw
 from ._predictions import draw_actual_vs_predicted, draw_confusion_matrix, draw_residuals
@@ -22,9 +22,9 @@ __all__ = ["CV_KINDS", "plot_cv_result"]
 
 CV_KINDS = {
     "scores": Kind(draw_scores, why_no_scores),
-    "roc": Kind(draw_roc, why_no_responses, (5.6, 5.0)),
-    "precision_recall": Kind(draw_precision_recall, why_no_responses, (5.6, 5.0)),
-    "calibration": Kind(draw_calibration, why_no_probabilities, (5.6, 5.0)),
+    "roc": Kind(draw_roc, why_no_responses, curve_size),
+    "precision_recall": Kind(draw_precision_recall, why_no_responses, curve_size),
+    "calibration": Kind(draw_calibration, why_no_probabilities, curve_size),
     "confusion_matrix": Kind(draw_confusion_matrix, why_no_classes, (5.6, 4.8)),
     "residuals": Kind(draw_residuals, why_no_regression),
     "actual_vs_predicted": Kind(draw_actual_vs_predicted, why_no_regression, (5.6, 5.0)),

@@ -64,7 +64,7 @@ def draw_heatmap(
             at[0][position],
             at[1][position] + (0.27 if cells.size <= MAX_WRITTEN and sign == "*" else 0),
             sign,
-            markersize=11 if sign == "*" else 14,
+            markersize=15 if sign == "*" else 14,
             color=VERMILLION,
             markerfacecolor=VERMILLION if sign == "*" else "none",
             markeredgecolor="white" if sign == "*" else VERMILLION,
@@ -109,7 +109,7 @@ def _cells(
     ):
         step = -(-len(texts_) // (12 if is_x else 16))
         shown = list(range(0, len(texts_), step))
-        is_long = is_x and sum(len(texts_[i]) + 1 for i in shown) > 50
+        is_long = is_x and sum(len(texts_[i]) + 1 for i in shown) > 40
         set_ticks(
             shown,
             [texts_[i] for i in shown],

@@ -155,6 +155,11 @@ def _colour_by_fold(result: CVResult, ax: Axes) -> None:
 
 
 def _square(ax: Axes, kind: str) -> None:
-    """Give targets and predictions the same scale; the display leaves that to its axes."""
+    """Give targets and predictions the same scale, with ticks at round numbers."""
+    from matplotlib.ticker import AutoLocator, ScalarFormatter
+
     if kind == "actual_vs_predicted":
         ax.set_aspect("equal", adjustable="datalim")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(AutoLocator())
+            axis.set_major_formatter(ScalarFormatter())

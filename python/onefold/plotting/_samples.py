@@ -55,6 +55,10 @@ def _losses(result: CVResult, loss: str | None) -> tuple[str, Floats]:
     return name, result.losses_in_test_order(name)
 
 
+def _title(loss: str) -> str:
+    return loss if loss.endswith(("error", "density", "distance")) else f"{loss} loss"
+
+
 def draw_losses(
     result: CVResult,
     ax: Axes,
@@ -84,7 +88,7 @@ def draw_losses(
         label_extremes(ax, rows, values, rows, n_labels)
     _mean(ax, result, name, values, level)
     ax.set_xlabel("sample")
-    ax.set_ylabel(f"{name} loss" if not name.endswith(("error", "density", "distance")) else name)
+    ax.set_ylabel(_title(name))
     legend_above(ax)
     return ax
 
@@ -158,7 +162,7 @@ def draw_influence(
     ax.plot(ranks[:n_points], ranked[:n_points], ".", color=BLUE, markersize=5)
     if len(ranked) > 100:
         ax.set_xscale("log")
-    label_extremes(ax, ranks.astype(np.float64), ranked, samples[order], n_labels)
+    label_extremes(ax, ranks.astype(np.float64), ranked, samples[order], n_labels, rise=4)
     total = float(ranked.sum())
     if total > 0 and (ranked >= 0).all():
         n_half = int(np.searchsorted(np.cumsum(ranked), total / 2)) + 1
@@ -170,7 +174,7 @@ def draw_influence(
             label=f"{grouped(n_half)} of {grouped(len(ranked))} samples make up half of the loss",
         )
     ax.set_xlabel("rank of the sample, the largest loss first")
-    ax.set_ylabel(f"{name}, held out")
+    ax.set_ylabel(f"{_title(name)}, held out")
     legend_above(ax)
     return ax
 

@@ -56,11 +56,14 @@ def draw_scores(
         _counts(ax, known, name)
     else:
         _points(ax, result, name)
+    pooled, is_alike = result._pooled.get(name, np.nan), False
     line, span = (ax.axvline, ax.axvspan) if is_many else (ax.axhline, ax.axhspan)
     if len(known) == len(scores):
         mean = float(scores.mean())
         reach, what = _reach(result, scores, level)
-        line(mean, color=VERMILLION, linewidth=1.5, label=f"mean {mean:.4g}")
+        is_alike = abs(pooled - mean) <= 0.05 * reach or f"{pooled:.4g}" == f"{mean:.4g}"
+        label = f"mean {mean:.4g}" + (f", pooled {pooled:.4g}" if is_alike else "")
+        line(mean, color=VERMILLION, linewidth=1.5, label=label)
         if np.isfinite(reach):
             span(
                 mean - reach,
@@ -70,8 +73,7 @@ def draw_scores(
                 linewidth=0,
                 label=f"± {reach:.2g}, {what}",
             )
-    pooled = result._pooled.get(name, np.nan)
-    if np.isfinite(pooled):
+    if np.isfinite(pooled) and not is_alike:
         line(pooled, color=BLACK, linewidth=1.2, linestyle=":", label=f"pooled {pooled:.4g}")
     n_without = len(scores) - len(known)
     if n_without:
@@ -121,12 +123,16 @@ def _counts(ax: Axes, scores: Floats, name: str) -> None:
     values, counts = np.unique(scores, return_counts=True)
     if len(values) <= MAX_VALUES:
         gap = float(np.diff(values).min()) if len(values) > 1 else 1.0
-        bars = ax.bar(values, counts, width=0.35 * gap, color=BLUE, alpha=0.85)
-        ax.bar_label(bars, [grouped(own) for own in counts.tolist()], padding=2, fontsize="small")
+        bars = ax.bar(values, counts, width=0.3 * gap, color=BLUE, alpha=0.7)
+        texts = [grouped(own) for own in counts.tolist()]
+        for label in ax.bar_label(bars, texts, padding=2, fontsize="small"):
+            label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
+            label.set_zorder(5)
         ax.margins(y=0.12)
         if len(values) <= 3:
-            ax.set_xlim(values[0] - 0.5 * gap, values[-1] + 0.5 * gap)
+            ax.set_xlim(values[0] - 0.4 * gap, values[-1] + 0.4 * gap)
+            ax.set_xticks(values)
     else:
-        ax.hist(scores, bins="auto" if len(scores) < 5_000 else 60, color=BLUE, alpha=0.85)
+        ax.hist(scores, bins="auto" if len(scores) < 5_000 else 60, color=BLUE, alpha=0.7)
     ax.set_xlabel(name)
     ax.set_ylabel(f"number of folds, of {grouped(len(scores))}")

@@ -34,7 +34,10 @@ def _of_chosen(kind: Kind) -> Kind:
     def draw_chosen(result: SearchResult, ax: Axes, **options: Any) -> Axes:
         return kind.draw(result.chosen, ax, **options)
 
-    return Kind(draw_chosen, why_not, kind.size)
+    def size(result: SearchResult, options: Mapping[str, Any]) -> tuple[float, float]:
+        return kind.size(result.chosen, options) if callable(kind.size) else kind.size
+
+    return Kind(draw_chosen, why_not, size)
 
 
 def _forest_size(result: SearchResult, options: Mapping[str, Any]) -> tuple[float, float]:

@@ -50,6 +50,10 @@ STYLES = ("-", "--", ":")
 """Styles of lines: the next one is used when all colours are."""
 
 
+INCHES_PER_CHARACTER = 0.06
+"""About the width of small text: a legend must not be wider than its axes."""
+
+
 def new_axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     """Return the axes, or those of a new figure.
 
@@ -68,21 +72,32 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     return made
 
 
-def legend_above(ax: Axes, columns: int = 2) -> None:
-    """Put the legend above the axes, where it hides nothing."""
+def legend_above(ax: Axes, columns: int = 2, *, is_right: bool = False) -> None:
+    """Put the legend above the axes, where it hides nothing; on the left or on the right."""
     handles, labels = ax.get_legend_handles_labels()
     if handles:
+        inches = ax.get_window_extent().width / ax.figure.dpi
+        columns = min(columns, len(handles))
+        while columns > 1 and _inches(labels, columns) > inches:
+            columns -= 1
         ax.legend(
             handles,
             labels,
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            ncols=min(columns, len(handles)),
+            loc="lower right" if is_right else "lower left",
+            bbox_to_anchor=(1.0 if is_right else 0.0, 1.0),
+            ncols=columns,
             frameon=False,
             fontsize="small",
+            markerscale=0.8,
             borderaxespad=0.2,
             columnspacing=1.2,
         )
+
+
+def _inches(labels: list[str], columns: int) -> float:
+    """About the width of a legend: matplotlib fills its columns one after the other."""
+    widths = [0.5 + INCHES_PER_CHARACTER * len(label) for label in labels]
+    return float(sum(own.max() for own in np.array_split(np.array(widths), columns)))
 
 
 def line_style(position: int) -> dict[str, Any]:
@@ -172,7 +187,7 @@ def grouped(number: int) -> str:
     return f"{number:,}".replace(",", " ") if number >= 10_000 else str(number)
 
 
-def label_extremes(ax: Axes, x: Any, y: Any, names: Any, n_labels: int) -> None:
+def label_extremes(ax: Axes, x: Any, y: Any, names: Any, n_labels: int, *, rise: float = 0) -> None:
     """Write the names of the points with the largest y beside them, away from the edge."""
     if n_labels <= 0 or len(y) == 0:
         return
@@ -190,7 +205,7 @@ def label_extremes(ax: Axes, x: Any, y: Any, names: Any, n_labels: int) -> None:
         ax.annotate(
             str(names[position]),
             (x[position], y[position]),
-            xytext=(-5 if is_right else 5, 0),
+            xytext=(-5 if is_right else 5, rise),
             textcoords="offset points",
             ha="right" if is_right else "left",
             va="center",
