@@ -17,6 +17,7 @@ from ._folds import Folds, Splits
 from ._losses import sample_losses
 from ._refit_check import RefitCheck, std
 from ._result_view import as_frame, as_html, as_text
+from .report._mixin import HasReport
 from .stats._interval import Interval, interval, why_not_independent
 from .stats._prediction_interval import prediction_interval
 from .stats._standard_error import StandardError
@@ -32,7 +33,7 @@ __all__ = ["CVResult"]
 Floats = NDArray[np.float64]
 
 
-class CVResult(dict[str, Any]):
+class CVResult(HasReport, dict[str, Any]):
     """The result of a cross-validation.
 
     A dictionary as scikit-learn's `cross_validate` returns it, ``result["test_score"]``, with

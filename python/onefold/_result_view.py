@@ -9,6 +9,7 @@ import numpy as np
 
 from ._folds import Folds
 from ._text import describe_folds
+from .report._short import short_form
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +88,7 @@ def as_html(result: CVResult) -> str:
         f"<table><caption>{html.escape(_title(result))}</caption>"
         f"<thead><tr><th>metric</th><th>mean</th><th>{result._error.phrase}</th><th>pooled</th>"
         f"</tr></thead><tbody>{cells}</tbody></table>"
-        f"<small>{html.escape(_cost(result))}{notes}</small>"
+        f"<small>{html.escape(_cost(result))}{notes}</small>{short_form(result)}"
     )
 
 

@@ -1,7 +1,7 @@
 """Reports: one self-contained page or text about a result, with numbered checks.
 
-``result.to_html("report.html")`` writes the page, ``result.to_markdown()`` is its twin for terminals
-and issues, ``result.checks()`` has the checks as objects. All work for the result of a
+``result.to_html("report.html")`` writes the page, ``result.to_markdown()`` is its twin for
+terminals and issues, ``result.checks()`` has the checks as objects. All work for the result of a
 cross-validation and for that of a search, and need no package beyond those of onefold.
 
 Content

@@ -130,12 +130,14 @@ def _scoring(settings: dict[str, Any]) -> str | None:
     if list(scoring) == ["score"]:
         if "score" in names:
             return repr(names["score"])
-        return None if "Passthrough" in scoring["score"] else "scoring"
+        return None if scoring["score"].endswith(".score") else "scoring"
     if not scoring:
         return None
     if all(names.get(name) == name for name in scoring):
         return repr(list(scoring))
-    parts = [f"{name!r}: {names[name]!r}" if name in names else f"{name!r}: ..." for name in scoring]
+    parts = [
+        f"{name!r}: {names[name]!r}" if name in names else f"{name!r}: ..." for name in scoring
+    ]
     return f"{{{', '.join(parts)}}}"
 
 
@@ -152,7 +154,9 @@ def _grid(params: list[dict[str, Any]]) -> str:
     distinct = {tuple(repr(own[key]) for key in keys) for own in params}
     if n_cells != len(params) or len(distinct) != n_cells:
         return _candidates(params)
-    parts = [f"{key!r}: [{_listed([_plain(v) for v in own.values()])}]" for key, own in values.items()]
+    parts = [
+        f"{key!r}: [{_listed([_plain(v) for v in own.values()])}]" for key, own in values.items()
+    ]
     return f"{{{', '.join(parts)}}}"
 
 

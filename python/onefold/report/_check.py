@@ -28,7 +28,7 @@ class About:
 
 ABOUT: dict[str, About] = {
     "OF1": About(
-        "Candidate at the edge of the grid",
+        "Place of the choice in the grid",
         "For every numeric parameter, the candidates that differ from the chosen one in this "
         "parameter alone are compared, if these have three values or more: is the chosen value the "
         "smallest or the largest of them? No test is involved.",
@@ -36,7 +36,7 @@ ABOUT: dict[str, About] = {
         "hardly changes towards the edge, a wider grid will not change it much either.",
     ),
     "OF2": About(
-        "Fold scores that differ more than by chance",
+        "Differences between folds",
         "Do the mean losses of the test sets differ more than those of random test sets of the "
         "same sizes? Permutation test of the variance between test sets with 999 permutations of "
         f"the losses, above 4000 samples the F test of one-way analysis of variance; level {LEVEL}."
@@ -47,7 +47,7 @@ ABOUT: dict[str, About] = {
         "then a rough guide only.",
     ),
     "OF3": About(
-        "Order effect",
+        "Order of the rows",
         "Where check=m was asked for: the mean of engine minus refit on m folds, t test with m − 1 "
         f"degrees of freedom, level {LEVEL} divided by the number of metrics; differences below a "
         "tenth of the standard error of the score are left out of account. For k folds: do their "
@@ -58,20 +58,20 @@ ABOUT: dict[str, About] = {
         "refits, keep placement='random', order='random', or use engine='refit'.",
     ),
     "OF4": About(
-        "Not converged",
+        "Convergence",
         "What the engine reports of its tolerance; of refits, whether a kept model has reached "
         "max_iter. No test is involved.",
         "Scale the features, increase max_iter or the regularisation, or relax tol.",
     ),
     "OF5": About(
-        "Class missing in a fold",
+        "Classes in every fold",
         "Counts the classes of every training set and, except for leave-one-out, of every test "
         "set. No test is involved.",
         "Use stratified folds (an integer as cv does so for a classifier), fewer folds, or more "
         "samples of the rare class. A class that is missing in a training set cannot be predicted.",
     ),
     "OF6": About(
-        "Not better than a dummy",
+        "Comparison with a dummy",
         "The loss of every held-out sample, minus that of a prediction from the targets of the "
         "training set alone: its most frequent class, or its mean. (Where the most frequent class "
         "changes from fold to fold, that of all samples counts if it has the lower loss.) "
@@ -83,13 +83,13 @@ ABOUT: dict[str, About] = {
         "average_precision.",
     ),
     "OF7": About(
-        "Metric undefined on test sets",
+        "Metric defined on every test set",
         "Counts the test sets without a score. R² and AUC are not defined on single samples, AUC "
         "not where a class is missing; a fit that failed has no score either.",
         "Use the pooled score, fewer folds, or a metric that is a mean over samples.",
     ),
     "OF8": About(
-        "Neighbouring rows with similar losses",
+        "Similarity of neighbouring rows",
         "Are the losses of samples in neighbouring rows more alike than by chance? Correlation of "
         "the ranks of the losses of neighbouring rows, permutation test with 999 permutations, "
         f"normal approximation above 4000 samples; one-sided, level {LEVEL}; correlations below "

@@ -48,8 +48,8 @@ def dummy_losses(loss: str, targets: NDArray[Any], folds: Folds | Splits) -> Flo
     classes, codes = np.unique(targets, return_inverse=True)
     overall = int(np.bincount(codes).argmax())
     predicted = np.repeat(_training_modes(codes, len(classes), overall, folds), np.diff(starts))
-    found = (codes[rows] != predicted).astype(np.float64)
-    constant = (codes[rows] != overall).astype(np.float64)
+    found: Floats = (codes[rows] != predicted).astype(np.float64)
+    constant: Floats = (codes[rows] != overall).astype(np.float64)
     return constant if constant.mean() < found.mean() else found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ._statistics import between_sets, neighbour_correlation
 if TYPE_CHECKING:
     from .._result import CVResult
 
-__all__ = ["result_checks"]
+__all__ = ["convergence", "result_checks"]
 
 Floats = NDArray[np.float64]
 
@@ -37,15 +38,14 @@ MAX_MODELS = 1000
 
 def result_checks(result: CVResult) -> list[Check]:
     """The checks OF2 to OF8 of a result."""
-    return [
-        _folds_differ(result),
-        _order_effect(result),
-        _convergence(result.engine, result.notes, result),
-        _missing_classes(result),
-        _worse_than_dummy(result),
-        _undefined_metric(result),
-        _neighbours_alike(result),
-    ]
+    found = []
+    for number, check in _CHECKS.items():
+        try:
+            found.append(check(result))
+        except (TypeError, ValueError, ArithmeticError) as error:
+            # Such as labels of several types, which cannot be sorted: no report should fail by it.
+            found.append(_not(number, f"It cannot be computed: {error}."))
+    return found
 
 
 def _not(number: str, reason: str) -> Check:
@@ -93,7 +93,9 @@ def _folds_differ(result: CVResult) -> Check:
     )
     values = {"p": p, "lowest": float(means.min()), "highest": float(means.max())}
     if p <= LEVEL:
-        return Check("OF2", "look", f"{finding}, more than chance explains ({_p(p)}{where}).", values)
+        return Check(
+            "OF2", "look", f"{finding}, more than chance explains ({_p(p)}{where}).", values
+        )
     return Check("OF2", "ok", f"{finding}, no more than chance explains ({_p(p)}{where}).", values)
 
 
@@ -101,7 +103,9 @@ def _folds_differ(result: CVResult) -> Check:
 
 
 def _order_effect(result: CVResult) -> Check:
-    suspect = next((note for note in result.notes if "may be far from that of refits" in note), None)
+    suspect = next(
+        (note for note in result.notes if "may be far from that of refits" in note), None
+    )
     checked = None if result.check is None else _difference_to_refits(result)
     if checked is not None and checked.verdict in ("problem", "look"):
         return checked
@@ -150,7 +154,9 @@ def _targets_differ(result: CVResult) -> Check:
     if targets is None or np.ndim(targets) != 1:
         return _not("OF3", "There is no single target, and no check=m.")
     if result.has_groups or not isinstance(result.folds, Folds):
-        return _not("OF3", "The test sets are made by groups, time or chance, and there is no check=m.")
+        return _not(
+            "OF3", "The test sets are made by groups, time or chance, and there is no check=m."
+        )
     if _is_loo(result):
         return _not("OF3", "Every test set is one sample, and there is no check=m.")
     columns, rank = _columns(result, targets)
@@ -186,7 +192,12 @@ def _columns(result: CVResult, targets: NDArray[Any]) -> tuple[Any, int]:
 # Fits
 
 
-def _convergence(engine: str, notes: list[str], result: CVResult | None) -> Check:
+def _converged(result: CVResult) -> Check:
+    return convergence(result.engine, result.notes, result)
+
+
+def convergence(engine: str, notes: list[str], result: CVResult | None) -> Check:
+    """OF4 of a result, or of a whole search by its notes."""
     for note in notes:
         if "not converged" in note:
             return Check("OF4", "problem", f"{note[0].upper()}{note[1:]}.")
@@ -308,7 +319,9 @@ def _worse_than_dummy(result: CVResult) -> Check:
         return Check("OF6", "ok", f"{finding}.", values)
     if mean < -limit * error:
         return Check("OF6", "problem", f"{finding}: worse than the dummy.", values)
-    return Check("OF6", "look", f"{finding}: no better than the dummy as far as one can tell.", values)
+    return Check(
+        "OF6", "look", f"{finding}: no better than the dummy as far as one can tell.", values
+    )
 
 
 def _undefined_metric(result: CVResult) -> Check:
@@ -348,3 +361,14 @@ def _neighbours_alike(result: CVResult) -> Check:
             "OF8", "look", f"{finding[0].upper()}{finding[1:]} ({_p(p)}{where}): {hint}", values
         )
     return Check("OF8", "ok", f"No sign of groups or time: {finding} ({_p(p)}{where}).", values)
+
+
+_CHECKS: dict[str, Callable[[CVResult], Check]] = {
+    "OF2": _folds_differ,
+    "OF3": _order_effect,
+    "OF4": _converged,
+    "OF5": _missing_classes,
+    "OF6": _worse_than_dummy,
+    "OF7": _undefined_metric,
+    "OF8": _neighbours_alike,
+}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..stats._standard_error import StandardError
 from ._check import ABOUT, Check
-from ._result_checks import _convergence, result_checks
+from ._result_checks import convergence, result_checks
 
 if TYPE_CHECKING:
     from ..search._result import SearchResult
@@ -34,13 +34,11 @@ def search_checks(search: SearchResult) -> list[Check]:
 def _of_chosen(search: SearchResult) -> list[Check]:
     if search.best is None or search.best not in search.results:
         reason = "The held-out answers of a chosen candidate are not kept (keep=, refit=)."
-        found = [
-            Check(number, "not applicable", reason) for number in ABOUT if number not in _OWN
-        ]
+        found = [Check(number, "not applicable", reason) for number in ABOUT if number not in _OWN]
     else:
         found = result_checks(search.chosen)
     engines = list(dict.fromkeys(search.engines))
-    over_all = _convergence(engines[0] if len(engines) == 1 else "", search.notes, None)
+    over_all = convergence(engines[0] if len(engines) == 1 else "", search.notes, None)
     if over_all.verdict in ("problem", "look"):
         found = [over_all if own.number == "OF4" else own for own in found]
     return found
@@ -78,7 +76,7 @@ def line_through(params: list[dict[str, Any]], best: int, name: str) -> list[tup
         value = own.get(name)
         is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
         if is_number and own.keys() == params[best].keys() and _are_equal(own, rest):
-            found[float(value)] = position
+            found[float(own[name])] = position
     found[float(params[best][name])] = best
     return sorted(found.items())
 

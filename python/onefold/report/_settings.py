@@ -1,8 +1,9 @@
-"""What a result remembers of the call that made it: texts only, so that every result can be saved."""
+"""What a result records of the call that made it: texts only, so that it can be saved."""
 
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -40,9 +41,9 @@ def settings_of(estimator: Any, task: Any) -> dict[str, Any]:
 
 
 def _text(value: Any, otherwise: str) -> str:
-    """The repr of a value; an estimator of a user may have one that fails."""
+    """The repr of a value without addresses; an estimator of a user may have one that fails."""
     try:
-        return repr(value)
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
     except Exception:
         return otherwise
 

@@ -12,9 +12,9 @@ places are equally likely. With n values v in test order, centred at their mean,
     between test sets   Q = Σ_j (Σ_{i∈j} v_i)² / m_j,   large if the means of test sets differ,
     neighbouring rows   T = Σ_i v_i·v_{i+1},             large if neighbours are alike.
 
-The p-value of B permutations is (1 + #{Q* ≥ Q})/(1 + B), which has the exact level for any B. Values
-with several columns, such as indicators of classes, add up their statistics. Above `MAX_PERMUTED`
-values Q is compared with the F distribution of k − 1 and n − k degrees of freedom, which for many
+The p-value of B permutations is (1 + #{Q* ≥ Q})/(1 + B), which has the exact level for any B.
+Values with several columns, such as indicators of classes, add up their statistics. Above
+`MAX_PERMUTED` values Q is compared with the F distribution of k − 1 and n − k degrees of freedom, which for many
 values is close to its permutation distribution, and T with the normal distribution.
 
 The losses of a test set share a model, so they are exchangeable only as far as the models of

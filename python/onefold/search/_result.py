@@ -16,6 +16,8 @@ from .._folds import Folds, Splits
 from .._result import CVResult
 from .._text import counted, describe_folds, name_of, show
 from ..engines import Task
+from ..report._mixin import HasReport
+from ..report._short import short_form
 from ..stats._comparison import (
     Comparison,
     Losses,
@@ -45,7 +47,7 @@ MAX_ROWS_SHOWN = 20
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class SearchResult(HasReport):
     """Engines, costs and notes of a search, and the held-out answers of the chosen candidate.
 
     ``predictions``, ``decision_values``, ``probabilities``, ``log_densities``, ``distances`` and
@@ -432,6 +434,7 @@ class SearchResult:
             f"<table><caption>{html.escape(self._title())}</caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>"
             f"<small>{'<br>'.join(html.escape(remark) for remark in remarks)}</small>"
+            f"{short_form(self)}"
         )
 
     def _best_line(self, best: int) -> str:

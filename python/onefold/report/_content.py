@@ -1,0 +1,364 @@
+"""What a report says, before it becomes a page or a text."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._folds import Folds
+from .._losses import shaped_like
+from .._text import counted, describe, describe_folds, name_of
+from ..stats._standard_error import StandardError
+from . import checks
+from ._call import call_of_result, call_of_search, metric_names
+from ._check import Check
+from ._cost import cost_rows
+from ._figures import Figure, result_figures, search_figures
+from ._settings import versions
+
+if TYPE_CHECKING:
+    from .._result import CVResult
+    from ..search._result import SearchResult
+
+__all__ = ["Content", "Headline", "Table", "content_of", "with_error"]
+
+MAX_FOLDS_LISTED = 50
+"""Test sets up to which their scores are listed."""
+
+MAX_CLASSES_LISTED = 12
+"""Classes up to which there is a confusion matrix."""
+
+MAX_CANDIDATES_LISTED = 20
+"""Candidates that are listed, the best first."""
+
+_MEANING = {
+    "disjoint": (
+        "± is the standard error of the mean over {sets}: their standard deviation divided by the "
+        "root of their number. The training sets overlap, which it leaves out of account, so read "
+        "it as a guide."
+    ),
+    "repeated": (
+        "± is the standard error of the mean of one partition: all partitions rest on the same "
+        "samples, so repeating them does not make it smaller. The training sets overlap, which it "
+        "leaves out of account, so read it as a guide."
+    ),
+    "overlapping": (
+        "± is the standard error of the mean over {sets}, corrected for the samples that they "
+        "share (Nadeau and Bengio), so read it as a guide."
+    ),
+}
+"""What the error bar is, by the form of the standard error."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One metric: its mean over test sets, its error, and its value on all samples together."""
+
+    label: str
+    mean: float
+    error: float
+    pooled: float
+
+    @property
+    def text(self) -> str:
+        """The mean with its error, or the pooled value where there is no mean."""
+        if math.isnan(self.mean):
+            return "undefined" if math.isnan(self.pooled) else f"{self.pooled:.4g} (pooled)"
+        return with_error(self.mean, self.error)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its heading; the first column names the rows."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    caption: str = ""
+    shares: list[list[float]] | None = None
+    """How dark each cell but those of the first column is, from 0 to 1."""
+    is_long: bool = False
+    """Whether a page hides it at first."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """All parts of a report."""
+
+    title: str
+    subtitle: str
+    headlines: list[Headline]
+    meanings: list[str]
+    checks: list[Check]
+    figures: list[Figure]
+    tables: list[Table]
+    settings: list[tuple[str, str]]
+    cost: list[tuple[str, int, str]]
+    notes: list[str]
+    call: str
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def with_error(mean: float, error: float) -> str:
+    """A number and its error, both to the second digit of the error.
+
+    Examples
+    --------
+    >>> from onefold.report._content import with_error
+    >>> with_error(0.463312, 0.0442), with_error(-3329.1, 212.0), with_error(0.5, float("nan"))
+    ('0.463 ± 0.044', '−3329 ± 212', '0.5')
+    """
+    if not math.isfinite(error) or error <= 0:
+        text = f"{mean:.4g}" + (" ± 0" if error == 0 else "")
+        return text.replace("-", "−")
+    digits = min(12, max(0, 1 - math.floor(math.log10(error))))
+    if digits == 0 and abs(mean) >= 1e7:
+        return f"{mean:.6g} ± {error:.2g}".replace("-", "−")
+    return f"{mean:.{digits}f} ± {error:.{digits}f}".replace("-", "−")
+
+
+def content_of(result: CVResult | SearchResult) -> Content:
+    """Collect what a report says."""
+    from ..search._result import SearchResult
+
+    return _of_search(result) if isinstance(result, SearchResult) else _of_result(result)
+
+
+# A cross-validation
+
+
+def _of_result(result: CVResult) -> Content:
+    settings = getattr(result, "settings", None) or {}
+    labels = _labels(result, settings)
+    return Content(
+        title=result.estimator_name,
+        subtitle=f"Cross-validation, {describe_folds(result.folds)}, engine {result.engine!r}",
+        headlines=_headlines(result, labels),
+        meanings=_meanings(result),
+        checks=checks(result),
+        figures=result_figures(result, labels),
+        tables=_result_tables(result, labels),
+        settings=_settings(result, settings, labels),
+        cost=cost_rows(result.cost),
+        notes=_notes(result),
+        call=call_of_result(result),
+        versions=dict(settings.get("versions") or versions()),
+    )
+
+
+def _labels(result: CVResult, settings: dict[str, Any]) -> dict[str, str]:
+    """What to call each metric."""
+    known = metric_names(settings)
+    texts = settings.get("scoring", {})
+    labels = {}
+    for name in result.scores:
+        text = texts.get(name, "")
+        plain = text if text.endswith(".score") else name
+        labels[name] = known.get(name, name) if name != "score" else known.get(name, plain)
+    return labels
+
+
+def _headlines(result: CVResult, labels: dict[str, str]) -> list[Headline]:
+    return [
+        Headline(
+            labels[name],
+            float(own.mean()),
+            float(result._error(own)) if len(own) > 1 else float("nan"),
+            float(result._pooled.get(name, float("nan"))),
+        )
+        for name, own in result.scores.items()
+    ]
+
+
+def _meanings(result: CVResult) -> list[str]:
+    n_sets = len(result.folds)
+    found = []
+    if n_sets < 2:
+        found.append("One test set has no standard error.")
+    else:
+        sets = counted(n_sets, "test set")
+        found.append(_MEANING[result.std_error_form].format(sets=sets))
+        if n_sets < 10:
+            doubt = 1 / math.sqrt(2 * (n_sets - 1))
+            found.append(f"It rests on {sets} only, and is itself uncertain by about {doubt:.0%}.")
+    found.append(
+        "Pooled is the metric of all held-out predictions taken together; it need not be the mean."
+    )
+    try:
+        known = result.interval()
+    except ValueError:
+        return found
+    found.append(
+        f"The mean {known.loss} loss of the fold models on new samples is between {known.low:.4g} "
+        f"and {known.high:.4g} with confidence {known.level:g}, if the samples are independent "
+        "(Bayle et al.); it is not that of a model fitted to all rows."
+    )
+    return found
+
+
+def _notes(result: CVResult) -> list[str]:
+    found = [f"{what}: {count} ({share:.1f} %)" for what, count, share in _certified(result)]
+    if result.check is not None:
+        found.append(f"check: {result.check}")
+    return found + list(result.notes)
+
+
+def _certified(result: CVResult) -> list[tuple[str, int, float]]:
+    return [] if result.certificates is None else result.certificates.lines
+
+
+def _settings(
+    result: CVResult, settings: dict[str, Any], labels: dict[str, str]
+) -> list[tuple[str, str]]:
+    kind = "partition" if isinstance(result.folds, Folds) else f"{result.std_error_form} test sets"
+    sizes = np.diff(result._starts)
+    rows = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
+    found = [
+        ("estimator", settings.get("estimator", result.estimator_name)),
+        ("metric", ", ".join(labels.values())),
+        ("test sets", f"{describe_folds(result.folds)}, {kind}, {rows} rows each"),
+        ("engine", result.engine),
+    ]
+    if result.targets is not None and result.targets.ndim == 1 and result.classes is not None:
+        found.append(("classes", f"{len(result.classes)}"))
+    if result.has_groups:
+        found.append(("groups", "kept together"))
+    if settings.get("arrays"):
+        found.append(("arguments of fit", ", ".join(settings["arrays"])))
+    if settings.get("options"):
+        found.append(("options", ", ".join(f"{k}={v}" for k, v in settings["options"].items())))
+    if "random_state" in settings:
+        found.append(("random_state", settings["random_state"]))
+    return found
+
+
+def _result_tables(result: CVResult, labels: dict[str, str]) -> list[Table]:
+    found = []
+    confusion = _confusion(result)
+    if confusion is not None:
+        found.append(confusion)
+    if 1 < len(result.folds) <= MAX_FOLDS_LISTED:
+        sizes = np.diff(result._starts).tolist()
+        columns = list(result.scores.values())
+        rows = [
+            [str(i), str(size), *(f"{own[i]:.4g}" for own in columns)]
+            for i, size in enumerate(sizes)
+        ]
+        head = ["test set", "samples", *labels.values()]
+        found.append(Table("Scores of the test sets", head, rows, is_long=True))
+    return found
+
+
+def _confusion(result: CVResult) -> Table | None:
+    """Actual against predicted classes of all held-out samples."""
+    predicted: Any = result._answers.get("predict")
+    if result.loss != "zero-one" or result.targets is None or predicted is None:
+        return None
+    actual = shaped_like(np.asarray(predicted), result.targets[result._rows])
+    classes, codes = np.unique(np.concatenate([actual, predicted]), return_inverse=True)
+    n = len(classes)
+    if n > MAX_CLASSES_LISTED or n < 2:
+        return None
+    cells = codes[: len(actual)] * n + codes[len(actual) :]
+    counts = np.bincount(cells, minlength=n * n).reshape(n, n)
+    names = [str(own) for own in classes.tolist()]
+    rows = [[name, *map(str, own)] for name, own in zip(names, counts.tolist(), strict=True)]
+    sums = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return Table(
+        "Confusion matrix",
+        ["actual / predicted", *names],
+        rows,
+        "Counts of held-out samples by actual class (rows) and predicted class (columns).",
+        (counts / sums).tolist(),
+    )
+
+
+# A search
+
+
+def _of_search(search: SearchResult) -> Content:
+    result = search.results.get(search.best) if search.best is not None else None
+    settings = (getattr(result, "settings", None) or {}) if result is not None else {}
+    label = search.metric
+    if result is not None:
+        label = _labels(result, settings).get(search.metric, search.metric)
+    chosen = _chosen(search, label)
+    found = None if result is None else _of_result(result)
+    engines = ", ".join(repr(name) for name in dict.fromkeys(search.engines))
+    title = "Search" if result is None else f"Search of {result.estimator_name}"
+    own_figures = search_figures(search, label)
+    rows = [("candidates", _finished(search)), ("chosen by", label)]
+    if search.best is not None:
+        rows.insert(0, ("choice", name_of(search.best, search.table["params"][search.best])))
+    return Content(
+        title=title,
+        subtitle=(
+            f"{counted(len(search.engines), 'candidate')}, {describe_folds(search.folds)}, "
+            f"engine {engines}"
+        ),
+        headlines=chosen,
+        meanings=_search_meanings(search, found),
+        checks=checks(search),
+        figures=own_figures + ([] if found is None else found.figures),
+        tables=[_candidates(search, label), *([] if found is None else found.tables)],
+        settings=rows + ([] if found is None else found.settings),
+        cost=cost_rows(search.cost),
+        notes=list(search.notes),
+        call=call_of_search(search),
+        versions=dict(settings.get("versions") or versions()),
+    )
+
+
+def _finished(search: SearchResult) -> str:
+    n_done = len(search.engines)
+    return f"{n_done} of {search.n_candidates}" if search.partial else str(n_done)
+
+
+def _chosen(search: SearchResult, label: str) -> list[Headline]:
+    if search.best is None:
+        return []
+    mean = float(search.table[f"mean_test_{search.metric}"][search.best])
+    nan = float("nan")
+    if search.metric in search.table.pooled:
+        return [Headline(label, nan, nan, mean)]
+    error = nan
+    if len(search.folds) > 1:
+        error = float(StandardError.of(search.folds)(search.scores()[search.best]))
+    pooled = nan
+    if search.best in search.results:
+        pooled = float(search.results[search.best]._pooled.get(search.metric, nan))
+    return [Headline(label, mean, error, pooled)]
+
+
+def _search_meanings(search: SearchResult, found: Content | None) -> list[str]:
+    optimistic = (
+        "This is the score of the chosen candidate on the folds that it was chosen by, and so "
+        "optimistic: check OF9 estimates by how much, nested_cross_validate avoids it."
+    )
+    if search.best is None:
+        return ["No candidate was chosen: with several metrics, refit= names one of them."]
+    own = [] if found is None else [text for text in found.meanings if "confidence" not in text]
+    return [optimistic, *own] if len(search.engines) > 1 else own
+
+
+def _candidates(search: SearchResult, label: str) -> Table:
+    order = np.argsort(search.table[f"rank_test_{search.metric}"], kind="stable")
+    means = search.table[f"mean_test_{search.metric}"]
+    errors = np.full(len(means), np.nan)
+    if search.metric not in search.table.pooled and len(search.folds) > 1:
+        errors = StandardError.of(search.folds)(search.scores())
+    rows = [
+        [
+            f"{position}{' (choice)' if position == search.best else ''}",
+            with_error(float(means[position]), float(errors[position])),
+            describe(search.table["params"][position]),
+            search.engines[position],
+        ]
+        for position in order[:MAX_CANDIDATES_LISTED].tolist()
+    ]
+    n_left = len(order) - len(rows)
+    caption = f"{counted(n_left, 'candidate')} with lower scores not shown." if n_left else ""
+    return Table("Candidates", ["candidate", label, "parameters", "engine"], rows, caption)

@@ -1,0 +1,193 @@
+"""A report as one self-contained page.
+
+No script, no font, no picture and no style sheet is loaded: a policy in the head of the page
+forbids it. All text is escaped, as names of estimators, parameters and classes are the user's.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ._check import ABOUT, VERDICTS, Check
+from ._content import Content, Headline, Table, content_of
+from ._figures import Figure
+from ._style import STYLE
+
+if TYPE_CHECKING:
+    from .._result import CVResult
+    from ..search._result import SearchResult
+
+__all__ = ["SIGNS", "page"]
+
+SIGNS = {"ok": "✓", "look": "!", "problem": "✗", "not applicable": "–"}
+"""Verdicts can be told apart without colours."""
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def page(result: CVResult | SearchResult) -> str:
+    """The page of a result.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import onefold
+    >>> from onefold.report._html import page
+    >>> X, y = load_iris(return_X_y=True)
+    >>> text = page(onefold.cross_validate(GaussianNB(), X, y, cv=5))
+    >>> "<script" in text, "0.953 ± 0.013" in text
+    (False, True)
+    """
+    content = content_of(result)
+    title = _text(f"{content.title}: report of onefold")
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title><style>{STYLE}</style></head><body>",
+        _header(content),
+        "<main>",
+        _checks(content.checks),
+        _figures(content.figures),
+        *(_table(table) for table in content.tables),
+        _settings(content),
+        "</main>",
+        _footer(content),
+        "</body></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def _text(text: str) -> str:
+    return html.escape(text, quote=True)
+
+
+def _header(content: Content) -> str:
+    meanings = "".join(f"<p class='soft'>{_text(own)}</p>" for own in content.meanings)
+    return (
+        f"<header><h1>{_text(content.title)}</h1><p class='soft'>{_text(content.subtitle)}</p>"
+        f"<div class='scores'>{''.join(map(_headline, content.headlines))}</div>{meanings}</header>"
+    )
+
+
+def _headline(own: Headline) -> str:
+    pooled = ""
+    if not math.isnan(own.pooled) and not math.isnan(own.mean):
+        pooled = f"<div class='label'>pooled {own.pooled:.4g}</div>".replace("-", "−")
+    return (
+        f"<div class='score'><div class='label'>{_text(own.label)}</div>"
+        f"<div class='value'>{_text(own.text)}</div>{pooled}</div>"
+    )
+
+
+def verdict(name: str, text: str | None = None) -> str:
+    """A verdict as a coloured word with a sign."""
+    kind = "none" if name == "not applicable" else name
+    return f"<span class='verdict {kind}'>{SIGNS[name]} {_text(text or name)}</span>"
+
+
+def _checks(checks: list[Check]) -> str:
+    counts = Counter(own.verdict for own in checks)
+    summary = "".join(
+        verdict(name, f"{counts[name]} {name}") for name in reversed(VERDICTS) if counts[name]
+    )
+    order = {name: place for place, name in enumerate(("problem", "look", "ok"))}
+    answered = sorted(
+        (own for own in checks if own.verdict in order), key=lambda own: order[own.verdict]
+    )
+    others = [own for own in checks if own.verdict not in order]
+    rest = ""
+    if others:
+        rest = (
+            f"<details><summary>{len(others)} not applicable</summary>"
+            f"<ol class='checks'>{''.join(map(_check, others))}</ol></details>"
+        )
+    return (
+        f"<section><h2 id='checks'>Checks</h2><div class='summary'>{summary}</div>"
+        f"<ol class='checks'>{''.join(map(_check, answered))}</ol>{rest}</section>"
+    )
+
+
+def _check(own: Check) -> str:
+    about = ABOUT[own.number]
+    link = ""
+    if own.url is not None:
+        link = f"<p><a href='{_text(own.url)}'>{own.number} in the documentation</a></p>"
+    return (
+        f"<li id='{own.anchor}'><div>{verdict(own.verdict)}</div><div>"
+        f"<h3>{own.number} · {_text(own.title)}</h3><p>{_text(own.sentence)}</p>"
+        f"<details><summary>What is tested, and what to do</summary>"
+        f"<p class='soft'>{_text(about.tests)}</p><p class='soft'>{_text(about.advice)}</p>{link}"
+        f"</details></div></li>"
+    )
+
+
+def _figures(figures: list[Figure]) -> str:
+    if not figures:
+        return ""
+    parts = "".join(
+        f"<figure><h3>{_text(own.title)}</h3>{own.svg}"
+        f"<figcaption>{_text(own.caption)}</figcaption></figure>"
+        for own in figures
+    )
+    return f"<section><h2>Figures</h2><div class='figures'>{parts}</div></section>"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th scope='col'>{_text(own)}</th>" for own in table.head)
+    rows = "".join(_row(table, number) for number in range(len(table.rows)))
+    body = _wide(f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>")
+    caption = f"<p class='caption'>{_text(table.caption)}</p>" if table.caption else ""
+    if table.is_long:
+        body = f"<details><summary>Show the table</summary>{body}</details>"
+    return f"<section><h2>{_text(table.title)}</h2>{caption}{body}</section>"
+
+
+def _wide(rows: str) -> str:
+    """A table that scrolls sideways if it has to, also by the keyboard."""
+    return f"<div class='wide' tabindex='0'><table>{rows}</table></div>"
+
+
+def _row(table: Table, number: int) -> str:
+    first, *cells = table.rows[number]
+    parts = [f"<th scope='row'>{_text(first)}</th>"]
+    for place, cell in enumerate(cells):
+        if table.shares is not None:
+            share = table.shares[number][place]
+            parts.append(f"<td class='shade' style='--share:{share:.3f}'>{_text(cell)}</td>")
+        else:
+            is_number = cell[:1] in set("0123456789−-") or cell == "nan"
+            kind = "number" if is_number else "text"
+            parts.append(f"<td class='{kind}'>{_text(cell)}</td>")
+    return f"<tr>{''.join(parts)}</tr>"
+
+
+def _settings(content: Content) -> str:
+    settings = "".join(
+        f"<tr><th scope='row'>{_text(name)}</th><td class='text'>{_text(value)}</td></tr>"
+        for name, value in content.settings
+    )
+    cost = "".join(
+        f"<tr><th scope='row'>{_text(name)}</th><td class='number'>{count:,}</td>"
+        f"<td class='text soft'>{_text(meaning)}</td></tr>"
+        for name, count, meaning in content.cost
+    )
+    notes = "".join(f"<li>{_text(own)}</li>" for own in content.notes)
+    noted = f"<section><h2>Notes</h2><ul class='notes'>{notes}</ul></section>" if notes else ""
+    return (
+        f"<section><h2>Settings</h2>{_wide(f'<tbody>{settings}</tbody>')}</section>"
+        f"<section><h2>Cost</h2><p class='soft'>Exact counts of the work.</p>"
+        f"{_wide(f'<tbody>{cost}</tbody>')}</section>{noted}"
+        f"<section><h2>The call, as far as the result knows it</h2>"
+        f"<pre><code>{_text(content.call)}</code></pre></section>"
+    )
+
+
+def _footer(content: Content) -> str:
+    known = ", ".join(f"{name} {own}" for name, own in content.versions.items())
+    return f"<footer><p>{_text(known)}</p></footer>"
