@@ -145,8 +145,8 @@ def scale_of(values: Any) -> str:
         return "linear"
 
     def unevenness(own: Floats) -> float:
-        steps = np.diff(own)
-        return float(steps.std() / steps.mean())
+        places = (own - own[0]) / (own[-1] - own[0])
+        return float(np.abs(places - np.linspace(0, 1, len(own))).mean())
 
     if unevenness(np.log(positive)) >= unevenness(positive):
         return "linear"
