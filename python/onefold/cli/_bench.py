@@ -27,6 +27,7 @@ from ._options import (
     add_file_options,
     add_learner_options,
     add_output_options,
+    check_folds,
     fold_count,
     make_cv,
     params_of,
@@ -188,7 +189,8 @@ def _bench(name: str, estimator: Any, rows: Rows, arguments: argparse.Namespace)
     y = targets_for(rows, numbers=is_regressor(estimator))
     stratified = is_classifier(estimator)
     estimator, X, _ = suited(estimator, rows.X, arguments.scale)
-    cv = make_cv(arguments.folds, rows, stratified=stratified, y=y, seed=arguments.seed)
+    cv = make_cv(arguments.folds, stratified=stratified, seed=arguments.seed)
+    check_folds(cv, rows, y if stratified else None)
     folds = resolve_cv(cv, X, y, classifier=stratified)
     pairs = [(folds.train(i), folds.test(i)) for i in range(len(folds))]
     scoring = None if stratified else "neg_mean_squared_error"

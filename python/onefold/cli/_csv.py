@@ -7,6 +7,7 @@ import csv
 import gzip
 import lzma
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -113,7 +114,9 @@ def _numbers(
     path: str, file: TextIO, columns: list[int], n_skipped: int, options: dict[str, Any]
 ) -> NDArray[np.float64]:
     try:
-        return np.loadtxt(file, usecols=columns, ndmin=2, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            return np.loadtxt(file, usecols=columns, ndmin=2, **options)
     except ValueError as error:
         raise ValueError(f"{path}, {_located(str(error), n_skipped)}") from error
 
@@ -124,7 +127,8 @@ def _located(message: str, n_skipped: int) -> str:
         r"could not convert string (.*) to float64 at row (\d+), column (\d+)", message
     )
     if found is None:
-        return message
+        short = re.search(r"at row (\d+) with (\d+) columns", message)
+        return f"line {int(short[1]) + n_skipped}: {short[2]} cells only" if short else message
     text, row, column = found.groups()
     line = int(row) + 1 + n_skipped
     what = "an empty cell" if text in ("''", '""') else f"{text} is not a number"
@@ -133,8 +137,11 @@ def _located(message: str, n_skipped: int) -> str:
 
 def _texts(path: str, column: int, options: dict[str, Any]) -> NDArray[Any]:
     """A column as numbers if all of it are numbers, otherwise as text."""
-    with _open(path) as file:
-        texts: NDArray[Any] = np.loadtxt(file, usecols=[column], dtype=str, ndmin=1, **options)
+    try:
+        with _open(path) as file:
+            texts: NDArray[Any] = np.loadtxt(file, usecols=[column], dtype=str, ndmin=1, **options)
+    except ValueError as error:
+        raise ValueError(f"{path}, {_located(str(error), options['skiprows'])}") from error
     try:
         return texts.astype(np.float64)
     except ValueError:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import time
+from pathlib import Path
 from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
 
 from ..model_selection import cross_validate
+from ..svm import SVC, SVR
 from ._console import Console, UsageError
-from ._files import Rows, load_rows, targets_for
+from ._files import Rows, format_of, load_rows, targets_for
 from ._learners import LEARNERS, last_step, make_estimator, suited
 from ._options import (
     add_file_options,
     add_fold_options,
     add_learner_options,
     add_output_options,
+    check_folds,
     make_cv,
     metrics,
     params_of,
@@ -61,13 +63,14 @@ def add_parser(commands: Any) -> None:
     big.add_argument(
         "--stream",
         action="store_true",
-        help="read the file in blocks (learners of onefold, LIBSVM text or directory)",
+        help="read rows block by block where they exceed the memory: LIBSVM text or a "
+        "directory; learners of onefold, naive Bayes, least squares",
     )
     big.add_argument(
         "--memory-mb",
         type=positive_number,
         metavar="MB",
-        help="memory for rows and models with --stream, for kernel values of an SVM",
+        help="memory for rows (implies --stream), or for the kernel values of an SVM",
     )
     files = parser.add_argument_group("results")
     files.add_argument("--report", metavar="FILE.html", help="write a report page")
@@ -100,7 +103,9 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     }
     if arguments.memory_mb is not None:
         options["memory_mb"] = arguments.memory_mb
-    if arguments.stream:
+    is_svm = isinstance(estimator, SVC | SVR)  # whose kernel values take the memory
+    if arguments.stream or (arguments.memory_mb is not None and not is_svm):
+        arguments.stream = True
         _stream(arguments, estimator, options, console)
         return
     rows = load_rows(
@@ -129,21 +134,20 @@ def make_problem(
     y = targets_for(rows, numbers=is_regressor(estimator))
     estimator, rows.X, notes = suited(estimator, rows.X, arguments.scale)
     rows.notes += notes
-    cv = make_cv(
+    cv = _make_cv(arguments, classifies)
+    check_folds(cv, rows, y if classifies else None)
+    return estimator, rows, y, cv
+
+
+def _make_cv(arguments: argparse.Namespace, stratified: bool) -> Any:
+    return make_cv(
         arguments.folds or 10,
-        rows,
-        stratified=classifies,
-        y=y,
+        stratified=stratified,
+        has_groups=arguments.groups is not None,
         shuffle=not arguments.no_shuffle,
         repeats=arguments.repeats,
         seed=arguments.seed,
     )
-    return estimator, rows, y, cv
-
-
-def takes_paths() -> bool:
-    """Whether `cross_validate` reads a file itself."""
-    return "memory_mb" in inspect.signature(cross_validate).parameters
 
 
 def _stream(
@@ -153,16 +157,16 @@ def _stream(
     for name in ("scale", "groups", "target"):
         if getattr(arguments, name) is not None:
             raise UsageError(f"--stream and --{name} exclude each other")
-    if arguments.repeats > 1:
-        raise UsageError("--stream and --repeats exclude each other")
-    if arguments.engine not in ("auto", "tree", "merge"):
-        raise UsageError(f"--stream and --engine {arguments.engine} exclude each other")
-    cv = arguments.folds or 10
+    if format_of(arguments.file) not in ("libsvm", "directory"):
+        raise UsageError("--stream is for LIBSVM text and directories of onefold convert")
+    if not Path(arguments.file).exists():
+        raise FileNotFoundError(f"{arguments.file}: no such file")
+    cv = _make_cv(arguments, is_classifier(estimator))
     start = time.perf_counter()
     result = cross_validate(estimator, arguments.file, cv=cv, **options)
     seconds = time.perf_counter() - start
     summary = {"file": arguments.file, "n_samples": int(result.folds.n_samples)}
-    where = f"{arguments.file}: {result.folds.n_samples} rows, read in blocks"
+    where = f"{arguments.file}: {result.folds.n_samples} rows"
     _finish(arguments, console, result, estimator, summary, where, seconds)
 
 
@@ -194,7 +198,7 @@ def _finish(
     params = {key: str(value) for key, value in params_of(arguments.param).items()}
     settings = {"learner": arguments.learner, "params": params, "scale": arguments.scale}
     settings |= {"folds": arguments.folds or 10, "seed": arguments.seed}
-    settings |= {"shuffle": not arguments.no_shuffle and not arguments.stream}
+    settings |= {"shuffle": not arguments.no_shuffle}
     scores = result_as_dict(result, seconds=seconds, metric=metric)
     console.emit({"command": "cv", **summary, **settings, **scores})
 

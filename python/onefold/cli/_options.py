@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 from ..engines import ENGINES
 from ._console import UsageError
 from ._files import FORMATS, Rows
-from ._learners import LEARNERS, SCALERS, literal, split_setting
+from ._learners import SCALERS, literal, split_setting
 
 __all__ = [
     "Parser",
@@ -26,6 +26,7 @@ __all__ = [
     "add_fold_options",
     "add_learner_options",
     "add_output_options",
+    "check_folds",
     "fold_count",
     "make_cv",
     "metrics",
@@ -219,47 +220,52 @@ def params_of(given: list[str]) -> dict[str, Any]:
 
 def make_cv(
     folds: int | str,
-    rows: Rows,
     *,
     stratified: bool,
-    y: Any = None,
+    has_groups: bool = False,
     shuffle: bool = True,
     repeats: int = 1,
     seed: int = 0,
 ) -> Any:
-    """The splitter that the options ask for."""
-    n_samples = rows.X.shape[0]
+    """The splitter that the options ask for.
+
+    Examples
+    --------
+    >>> from onefold.cli._options import make_cv
+    >>> make_cv(5, stratified=True)
+    StratifiedKFold(n_splits=5, random_state=0, shuffle=True)
+    """
     if folds == "loo":
-        if repeats > 1 or rows.groups is not None:
+        if repeats > 1 or has_groups:
             raise UsageError("-k loo takes neither --repeats nor --groups")
         return "loo"
     k = int(folds)
-    if k > n_samples:
-        raise ValueError(f"-k {k}: {rows.path} has {n_samples} rows only")
-    if rows.groups is not None:
+    if has_groups:
         if repeats > 1:
             raise UsageError("--groups and --repeats exclude each other")
-        n_groups = len(np.unique(rows.groups))
-        if k > n_groups:
-            raise ValueError(f"-k {k}: there are {n_groups} groups only")
         return GroupKFold(k)
     if repeats > 1:
         if not shuffle:
             raise UsageError("--repeats and --no-shuffle exclude each other")
         repeated = RepeatedStratifiedKFold if stratified else RepeatedKFold
         return repeated(n_splits=k, n_repeats=repeats, random_state=seed)
-    if stratified:
-        _check_classes(y, k, rows.path)
     once = StratifiedKFold if stratified else KFold
     return once(k, shuffle=shuffle, random_state=seed if shuffle else None)
 
 
-def _check_classes(y: Any, k: int, path: str) -> None:
-    _, counts = np.unique(y, return_counts=True)
-    if len(counts) < 2:
-        raise ValueError(f"{path}: all {len(y)} rows have the same label")
-    if counts.max() < k:
-        raise ValueError(f"-k {k}: the largest class of {path} has {counts.max()} rows")
-
-
-LEARNER_NAMES = list(LEARNERS)
+def check_folds(cv: Any, rows: Rows, labels: Any = None) -> None:
+    """Raise an error if there are too few rows, groups or rows of a class for the folds."""
+    n_samples = rows.X.shape[0]
+    if labels is not None and len(np.unique(labels)) < 2:
+        raise ValueError(f"{rows.path}: all {n_samples} rows have the same label")
+    k = n_samples if cv == "loo" else int(cv.get_n_splits())
+    if isinstance(cv, RepeatedKFold | RepeatedStratifiedKFold):
+        k //= cv.n_repeats
+    if not 2 <= k <= n_samples:
+        raise ValueError(f"-k {k}: {rows.path} has {n_samples} rows")
+    if rows.groups is not None and k > len(np.unique(rows.groups)):
+        raise ValueError(f"-k {k}: there are {len(np.unique(rows.groups))} groups only")
+    if labels is not None and cv != "loo" and rows.groups is None:
+        largest = int(np.unique(labels, return_counts=True)[1].max())
+        if largest < k:
+            raise ValueError(f"-k {k}: the largest class of {rows.path} has {largest} rows")

@@ -189,6 +189,8 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         {"command": "select", **rows.summary, "learner": learner, "folds": arguments.folds or 10}
         | _as_dict(search, prefix, seconds, nested, metric)
     )
+    if search.partial_ and arguments.time_budget is None:
+        raise KeyboardInterrupt  # what was finished is shown, and the exit code says the rest
 
 
 def _make_search(
