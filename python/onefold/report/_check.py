@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
-__all__ = ["ABOUT", "LEVEL", "VERDICTS", "About", "Check", "documentation"]
+__all__ = ["ABOUT", "BY_URGENCY", "LEVEL", "About", "Check", "documentation"]
 
 LEVEL = 0.01
 """The level of every test: how often it raises a false alarm where there is nothing to find."""
 
-VERDICTS = ("ok", "look", "problem", "not applicable")
-"""What a check can say, from best to worst; the last says nothing."""
+BY_URGENCY = ("problem", "look", "ok", "not applicable")
+"""What a check can say, in the order in which reports say it."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,10 @@ class Check:
     def __post_init__(self) -> None:
         if self.number not in ABOUT:
             raise ValueError(f"number must be one of {', '.join(ABOUT)}, got {self.number!r}")
-        if self.verdict not in VERDICTS:
-            raise ValueError(f"verdict must be one of {VERDICTS}, got {self.verdict!r}")
+        if self.verdict not in BY_URGENCY:
+            raise ValueError(
+                f"verdict must be one of {', '.join(BY_URGENCY)}, got {self.verdict!r}"
+            )
 
     @property
     def title(self) -> str:

@@ -17,13 +17,14 @@ from ._call import call_of_result, call_of_search, metric_names
 from ._check import Check
 from ._cost import cost_rows
 from ._figures import Figure, result_figures, search_figures
+from ._number import with_error
 from ._settings import versions
 
 if TYPE_CHECKING:
     from .._result import CVResult
     from ..search._result import SearchResult
 
-__all__ = ["Content", "Headline", "Table", "content_of", "with_error"]
+__all__ = ["Content", "Headline", "Table", "content_of"]
 
 MAX_FOLDS_LISTED = 50
 """Test sets up to which their scores are listed."""
@@ -100,24 +101,6 @@ class Content:
     notes: list[str]
     call: str
     versions: dict[str, str] = field(default_factory=dict)
-
-
-def with_error(mean: float, error: float) -> str:
-    """A number and its error, both to the second digit of the error.
-
-    Examples
-    --------
-    >>> from onefold.report._content import with_error
-    >>> with_error(0.463312, 0.0442), with_error(-3329.1, 212.0), with_error(0.5, float("nan"))
-    ('0.463 ± 0.044', '−3329 ± 212', '0.5')
-    """
-    if not math.isfinite(error) or error <= 0:
-        text = f"{mean:.4g}" + (" ± 0" if error == 0 else "")
-        return text.replace("-", "−")
-    digits = min(12, max(0, 1 - math.floor(math.log10(error))))
-    if digits == 0 and abs(mean) >= 1e7:
-        return f"{mean:.6g} ± {error:.2g}".replace("-", "−")
-    return f"{mean:.{digits}f} ± {error:.{digits}f}".replace("-", "−")
 
 
 def content_of(result: CVResult | SearchResult) -> Content:
@@ -215,11 +198,12 @@ def _settings(
 ) -> list[tuple[str, str]]:
     kind = "partition" if isinstance(result.folds, Folds) else f"{result.std_error_form} test sets"
     sizes = np.diff(result._starts)
-    rows = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
+    rows = counted(int(sizes.max()), "row")
+    rows = rows if sizes.min() == sizes.max() else f"{sizes.min()} to {rows}"
     found = [
         ("estimator", settings.get("estimator", result.estimator_name)),
         ("metric", ", ".join(labels.values())),
-        ("test sets", f"{describe_folds(result.folds)}, {kind}, {rows} rows each"),
+        ("test sets", f"{describe_folds(result.folds)}, {kind}, {rows} each"),
         ("engine", result.engine),
     ]
     if result.targets is not None and result.targets.ndim == 1 and result.classes is not None:

@@ -92,16 +92,16 @@ def fold_scores(scores: Floats, error: float, label: str, phrase: str) -> Figure
         return _histogram(scores, mean, label, title, about)
     reach = 0.0 if math.isnan(error) else error
     chart = Chart(
-        title, about, x=(0.5, len(scores) + 0.5), y=padded([*scores, mean - reach, mean + reach])
+        title, about, x=(-0.5, len(scores) - 0.5), y=padded([*scores, mean - reach, mean + reach])
     )
-    ends = (0.5, len(scores) + 0.5)
+    ends = (-0.5, len(scores) - 0.5)
     if reach:
         chart.box(ends, (mean - reach, mean + reach))
     chart.line([(ends[0], mean), (ends[1], mean)], "mean")
-    chart.points([(i + 1, float(own)) for i, own in enumerate(scores)])
+    chart.points([(i, float(own)) for i, own in enumerate(scores)])
     chart.y_axis(label)
     step = math.ceil(len(scores) / 10)
-    chart.x_axis("test set", at=range(1, len(scores) + 1, step))
+    chart.x_axis("test set", at=range(0, len(scores), step))
     band = f"; the band is ± one {phrase}" if reach else ""
     return Figure(title, chart.text(), f"One dot per test set; the line is their mean{band}.")
 
@@ -229,7 +229,7 @@ def _curve(
     is_log = min(values) > 0 and max(values) / min(values) >= 50
     x = padded(values, 0.05)
     if is_log:
-        reach = (max(values) / min(values)) ** 0.05
+        reach = (max(values) / min(values)) ** 0.08
         x = (min(values) / reach, max(values) * reach)
     own = np.array([position for _, position in line])
     title = f"{label} by {name}"

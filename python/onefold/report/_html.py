@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ._check import ABOUT, VERDICTS, Check
+from ._check import ABOUT, BY_URGENCY, Check
 from ._content import Content, Headline, Table, content_of
 from ._figures import Figure
 from ._style import STYLE
@@ -24,6 +24,9 @@ __all__ = ["SIGNS", "page"]
 
 SIGNS = {"ok": "✓", "look": "!", "problem": "✗", "not applicable": "–"}
 """Verdicts can be told apart without colours."""
+
+NBSP = "\u00a0"
+"""A space that no line is broken at."""
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -64,7 +67,12 @@ def page(result: CVResult | SearchResult) -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape(text, quote=True)
+    """Text of a user as text; an error stays on the line of its number."""
+    return (
+        html.escape(text, quote=True)
+        .replace(" ± ", NBSP + "±" + NBSP)
+        .replace("p = ", f"p{NBSP}={NBSP}")
+    )
 
 
 def _header(content: Content) -> str:
@@ -94,13 +102,11 @@ def verdict(name: str, text: str | None = None) -> str:
 def _checks(checks: list[Check]) -> str:
     counts = Counter(own.verdict for own in checks)
     summary = "".join(
-        verdict(name, f"{counts[name]} {name}") for name in reversed(VERDICTS) if counts[name]
+        verdict(name, f"{counts[name]} {name}") for name in BY_URGENCY if counts[name]
     )
-    order = {name: place for place, name in enumerate(("problem", "look", "ok"))}
-    answered = sorted(
-        (own for own in checks if own.verdict in order), key=lambda own: order[own.verdict]
-    )
-    others = [own for own in checks if own.verdict not in order]
+    urgent_first = sorted(checks, key=lambda own: BY_URGENCY.index(own.verdict))
+    answered = [own for own in urgent_first if own.verdict != "not applicable"]
+    others = [own for own in checks if own.verdict == "not applicable"]
     rest = ""
     if others:
         rest = (
@@ -121,7 +127,7 @@ def _check(own: Check) -> str:
     return (
         f"<li id='{own.anchor}'><div>{verdict(own.verdict)}</div><div>"
         f"<h3>{own.number} · {_text(own.title)}</h3><p>{_text(own.sentence)}</p>"
-        f"<details><summary>What is tested, and what to do</summary>"
+        f"<details class='about'><summary>What is tested, and what to do</summary>"
         f"<p class='soft'>{_text(about.tests)}</p><p class='soft'>{_text(about.advice)}</p>{link}"
         f"</details></div></li>"
     )

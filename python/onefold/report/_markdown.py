@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from ._check import Check
+from ._check import BY_URGENCY, Check
 from ._content import Content, Headline, Table, content_of
 
 if TYPE_CHECKING:
@@ -73,9 +73,8 @@ def _headline(own: Headline) -> str:
 
 
 def _checks(checks: list[Check]) -> str:
-    order = {name: place for place, name in enumerate(("problem", "look", "ok"))}
     rows = []
-    for own in sorted(checks, key=lambda own: order.get(own.verdict, len(order))):
+    for own in sorted(checks, key=lambda own: BY_URGENCY.index(own.verdict)):
         number = own.number if own.url is None else f"[{own.number}]({own.url})"
         is_bad = own.verdict in ("problem", "look")
         shown = f"**{own.verdict}**" if is_bad else own.verdict

@@ -17,6 +17,7 @@ from .._text import counted
 from ..stats._interval import interval, why_not_independent
 from ._check import LEVEL, Check
 from ._dummy import dummy_losses
+from ._number import with_error
 from ._statistics import between_sets, neighbour_correlation
 
 if TYPE_CHECKING:
@@ -312,7 +313,7 @@ def _worse_than_dummy(result: CVResult) -> Check:
     what = "the most frequent class" if result.loss == "zero-one" else "the mean"
     finding = (
         f"Mean {result.loss} loss {losses.mean():.4g}, of predicting {what} {dummy.mean():.4g}: "
-        f"lower by {mean:.3g} ± {error:.2g}"
+        f"lower by {with_error(mean, error)}"
     )
     values = {"difference": mean, "std_error": error, "dummy": float(dummy.mean())}
     if mean > limit * error:

@@ -6,7 +6,7 @@ import html
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ._check import VERDICTS, Check
+from ._check import BY_URGENCY, Check
 
 if TYPE_CHECKING:
     from .._result import CVResult
@@ -32,8 +32,7 @@ def short_form(result: CVResult | SearchResult) -> str:
 
     found = checks(result)
     counts = Counter(own.verdict for own in found)
-    order = ("problem", "look", *(name for name in VERDICTS if name not in ("problem", "look")))
-    summary = ", ".join(f"{counts[name]} {name}" for name in order if counts[name])
+    summary = ", ".join(f"{counts[name]} {name}" for name in BY_URGENCY if counts[name])
     lines = [_line(own) for name in ("problem", "look") for own in found if own.verdict == name]
     listed = f"<ul>{''.join(lines)}</ul>" if lines else ""
     return f"<div><b>checks</b> {html.escape(summary)}{listed}</div>"

@@ -14,8 +14,8 @@ places are equally likely. With n values v in test order, centred at their mean,
 
 The p-value of B permutations is (1 + #{Q* ≥ Q})/(1 + B), which has the exact level for any B.
 Values with several columns, such as indicators of classes, add up their statistics. Above
-`MAX_PERMUTED` values Q is compared with the F distribution of k − 1 and n − k degrees of freedom, which for many
-values is close to its permutation distribution, and T with the normal distribution.
+`MAX_PERMUTED` values Q is compared with the F distribution of k − 1 and n − k degrees of freedom,
+which for many values is close to its permutation distribution, and T with the normal one.
 
 The losses of a test set share a model, so they are exchangeable only as far as the models of
 different folds are alike; the more a model depends on single samples, the more often Q is large.

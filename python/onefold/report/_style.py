@@ -45,9 +45,9 @@ a { color: var(--accent); }
 .summary { display: flex; flex-wrap: wrap; gap: .5rem; margin: .6rem 0; }
 ol.checks { list-style: none; margin: 0; padding: 0; }
 ol.checks > li { display: grid; grid-template-columns: 8.2rem 1fr; gap: .2rem .8rem;
-                 padding: .6rem 0; border-bottom: 1px solid var(--rule); break-inside: avoid; }
+                 padding: .45rem 0; border-bottom: 1px solid var(--rule); break-inside: avoid; }
 ol.checks > li:last-child { border-bottom: 0; }
-ol.checks p { margin: .1rem 0; overflow-wrap: anywhere; }
+ol.checks p { margin: .1rem 0; overflow-wrap: anywhere; max-width: 52rem; }
 details { margin: .2rem 0; }
 summary { cursor: pointer; color: var(--accent); font-size: .9rem; padding: .2rem 0; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr));
@@ -95,7 +95,9 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
     --problem: #9b1025; --problem-page: #fde7ea; --none: #444; --none-page: #eceef1;
   }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
+  html { font-size: 9.5pt; }
+  body { max-width: none; padding: 0; }
+  .about { display: none; }
   .figures { grid-template-columns: 1fr 1fr; }
   h2 { break-after: avoid; }
   pre { white-space: pre-wrap; }
