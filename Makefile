@@ -2,7 +2,9 @@
 
 PYTHON ?= python3
 VENV   := .venv
-BIN    := $(VENV)/bin
+# Where a virtual environment has its programs.
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN    := $(VENV)/$(SCRIPTS)
 OLDEST := $(VENV)/oldest
 # Sources whose change means the extension must be built again.
 RUST   := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
@@ -12,7 +14,8 @@ CARGO_HOME ?= $(HOME)/.cargo
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-oldest lint check bench bench-simd fuzz guard wheel wheel-test clean tools
+.PHONY: help demo test test-rust test-python test-oldest lint check bench chart bench-simd fuzz guard deny
+.PHONY: wheel wheels wheel-use wheel-test sdist sdist-test clean tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,14 +32,15 @@ test-python: $(VENV)/built
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-oldest: $(VENV)/built $(OLDEST)/tools ## Run the Python tests with the oldest versions allowed
-	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --numprocesses auto --dist worksteal
+	PYTHONPATH=python $(OLDEST)/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal
 
-lint: $(VENV)/built ## Formatting, clippy, ruff, mypy, stubtest, benches compile
+lint: $(VENV)/built ## Formatting, clippy, cargo doc, ruff, mypy, stubtest, benches compile
 	cargo fmt --check
 	cargo clippy --quiet --locked --all-targets --no-default-features -- -D warnings
 	cargo clippy --quiet --locked --all-targets -- -D warnings
 	cargo clippy --quiet --locked --all-targets --all-features -- -D warnings
 	cargo bench --quiet --locked --no-run --profile develop
+	RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --locked --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -44,9 +48,12 @@ lint: $(VENV)/built ## Formatting, clippy, ruff, mypy, stubtest, benches compile
 
 check: test lint wheel-test ## All that CI runs
 
-bench: $(VENV)/bench ## Criterion benches, then ours against the peers (ONEFOLD_DATA=…)
+bench: $(VENV)/bench ## Criterion benches, then ours against the peers into benches/results (ONEFOLD_DATA=…)
 	cargo bench --locked
-	@for script in benches/peers/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benches/peers/*.py; do echo "== $$script"; $(BIN)/python $$script --write || exit 1; done
+
+chart: tools ## Draw the chart of the README from benches/results
+	$(PYTHON) benches/chart.py
 
 guard: tools ## Peer benchmarks of BASE (a commit) and this tree compared (ONEFOLD_DATA=…, GUARD="--quick …")
 	@test -n "$(BASE)" || { echo "Set BASE to the commit to compare with: make guard BASE=…" >&2; exit 1; }
@@ -63,22 +70,52 @@ fuzz: ## Fuzz the LIBSVM reader and saved learners (needs nightly and cargo-fuzz
 		cargo +nightly fuzz run $$target fuzz/corpus/$$target tests/rust/fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
+deny: ## Licences and known vulnerabilities of all dependencies (cargo-deny, installed if missing)
+	@cargo deny --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-deny
+	cargo deny --locked check
+
 # Panic messages and assertions name source files. Those of dependencies are named by the directory of
 # this machine that they were downloaded to, unless the compilers are told otherwise.
-wheel: $(VENV)/tools ## Build the wheel into dist/
-	cargo fetch --quiet --locked
-	@for directory in "$(CURDIR)" "$(CARGO_HOME)" "$(CARGO_HOME)"/registry/src/*; do \
-		rust="$$rust --remap-path-prefix=$$directory=onefold-build"; \
-		c="$$c -ffile-prefix-map=$$directory=onefold-build"; \
-	done; \
-	RUSTFLAGS="$$RUSTFLAGS$$rust" CFLAGS="$$CFLAGS$$c" \
-		$(BIN)/maturin build --release --locked --out dist
+define build-wheel
+cargo fetch --quiet --locked
+@for directory in "$(CURDIR)" "$(CARGO_HOME)" "$(CARGO_HOME)"/registry/src/*; do \
+	rust="$$rust --remap-path-prefix=$$directory=onefold-build"; \
+	c="$$c -ffile-prefix-map=$$directory=onefold-build"; \
+done; \
+PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="$$RUSTFLAGS$$rust" CFLAGS="$$CFLAGS$$c" \
+	maturin build --release --locked --out dist
+endef
+NEWEST_WHEEL = "$$(ls -t dist/onefold-*.whl | head -1)"
 
-wheel-test: wheel ## Install the newest wheel into an empty environment and use it there
-	rm -rf $(VENV)/empty
-	$(PYTHON) -m venv $(VENV)/empty
-	$(VENV)/empty/bin/python -m pip install --quiet "$$(ls -t dist/onefold-*.whl | head -1)"
-	cd $(VENV) && empty/bin/python ../tests/wheel.py
+wheel: $(VENV)/tools ## Build the wheel for this machine into dist/
+	$(build-wheel)
+
+# On Linux zig links against the symbols of an old glibc, so that the wheel runs on any distribution
+# since 2014.
+wheels: $(VENV)/wheel-tools ## Build the wheel to publish into dist/ (Linux: manylinux2014), and audit it
+ifeq ($(shell uname -s),Linux)
+	$(build-wheel) --zig --compatibility manylinux2014
+	$(BIN)/auditwheel show $(NEWEST_WHEEL)
+else
+	$(build-wheel)
+endif
+	$(BIN)/abi3audit --strict --summary $(NEWEST_WHEEL)
+
+wheel-test: wheel ## Build the wheel, install it into an empty environment and use it there
+	$(MAKE) wheel-use
+
+wheel-use: tools ## Install the newest wheel of dist/ into an empty environment and use it there
+	$(PYTHON) -m venv --clear $(VENV)/empty
+	$(VENV)/empty/$(SCRIPTS)/python -m pip install --quiet $(NEWEST_WHEEL)
+	cd $(VENV) && empty/$(SCRIPTS)/python ../tests/wheel.py
+
+sdist: $(VENV)/tools ## Pack the sources into dist/
+	$(BIN)/maturin sdist --out dist
+
+sdist-test: sdist ## Build the packed sources in an empty environment, and use them there
+	$(PYTHON) -m venv --clear $(VENV)/empty-sdist
+	$(VENV)/empty-sdist/$(SCRIPTS)/python -m pip install --quiet "$$(ls -t dist/onefold-*.tar.gz | head -1)"
+	cd $(VENV) && empty-sdist/$(SCRIPTS)/python ../tests/wheel.py --built-here
 
 clean: ## Remove what was built
 	rm -rf $(VENV) dist target
@@ -95,12 +132,16 @@ $(VENV)/tools: pyproject.toml | tools
 	$(BIN)/python -m pip install --quiet --group test --group lint "numpy>=2.0" "scipy>=1.14" "scikit-learn>=1.6"
 	@touch $@
 
+$(VENV)/wheel-tools: $(VENV)/tools
+	$(BIN)/python -m pip install --quiet --group wheels
+	@touch $@
+
 # Every lower bound of pyproject.toml, `name>=1.2`, becomes the constraint `name==1.2.*`.
 $(OLDEST)/tools: pyproject.toml $(VENV)/tools
 	$(PYTHON) -m venv --clear $(OLDEST)
 	grep -oE '[a-z-]+>=[0-9.]+' pyproject.toml | sed 's/>=\(.*\)/==\1.*/' > $(OLDEST)/constraints.txt
-	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt --group test numpy scipy scikit-learn
+	$(OLDEST)/$(SCRIPTS)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(OLDEST)/$(SCRIPTS)/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt --group test numpy scipy scikit-learn
 	@touch $@
 
 $(VENV)/built: $(RUST) $(VENV)/tools

@@ -71,7 +71,7 @@ BARS = [
         "SVC, 25 candidates, 5 folds, 5 000 rows of a9a",
         "GridSearchCV",
         "search",
-        "SVC, 5 × 5 grid of C and γ",
+        "SVC, 5 × 5 grid",
     ),
     (
         "imputer, encoder, scaler, ridge, 20 penalties",

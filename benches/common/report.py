@@ -4,6 +4,7 @@ import json
 import math
 import os
 import platform
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import sklearn
 
 import onefold
 
-__all__ = ["RESULTS", "Figures", "add_options", "machine", "table", "write"]
+__all__ = ["RESULTS", "Figures", "add_options", "machine", "table", "write", "write_figures"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -167,3 +168,19 @@ def write(name, text):
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / name).write_text(text + "\n", encoding="utf-8")
     print(f"wrote benches/results/{name}")
+
+
+def write_figures(name, title, described, figures):
+    """Write the table of a peer script; notes that follow the table of an earlier run are kept."""
+    path = RESULTS / name
+    parts = [f"# {title}", f"{described}.", figures.markdown(), figures.summary()]
+    if path.is_file():
+        parts += notes_below(path.read_text(encoding="utf-8"))
+    write(name, "\n\n".join(parts))
+
+
+def notes_below(text):
+    """Return what follows the first table and the sentence about its bounds, as a list."""
+    after = re.split(r"^(?:\|.*\n)+", text, maxsplit=1, flags=re.M)[1:]
+    notes = re.sub(r"\A\s*(?:All )?\d+ (?:of \d+ )?bounds hold\.", "", "".join(after)).strip()
+    return [notes] if notes else []

@@ -3,7 +3,7 @@
 import argparse
 import warnings
 
-from .report import Figures, add_options, machine, write
+from .report import Figures, add_options, machine, write_figures
 
 __all__ = ["run"]
 
@@ -38,5 +38,4 @@ def run(parts, description, *, title, result):
     print(figures.summary())
     figures.save(arguments.json)
     if arguments.write:
-        text = [f"# {title}", described + ".", figures.markdown()]
-        write(result, "\n\n".join([*text, figures.summary()]))
+        write_figures(result, title, described, figures)

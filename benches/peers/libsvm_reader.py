@@ -25,7 +25,7 @@ from onefold import convert_libsvm, dump_libsvm, iter_libsvm, load_libsvm, open_
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common.memory import can_measure, kilobytes
-from common.report import Figures, add_options, machine, write
+from common.report import Figures, add_options, machine, write_figures
 from common.timing import race, seconds
 
 NAME = "covtype.libsvm.xz"
@@ -149,8 +149,7 @@ def main():
     print(figures.summary())
     figures.save(options.json)
     if options.write:
-        text = f"# The LIBSVM reader\n\n{about}\n\n{figures.markdown()}\n\n{figures.summary()}"
-        write("libsvm_reader.md", text)
+        write_figures("libsvm_reader.md", "The LIBSVM reader", about, figures)
     return None
 
 

@@ -29,7 +29,7 @@ from sklearn.model_selection import StratifiedKFold
 import onefold
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common.report import Figures, add_options
+from common.report import Figures, add_options, machine, write_figures
 
 # file, C, γ, k, rows of the quick form
 CASES = [
@@ -115,9 +115,10 @@ def main():
     parser.add_argument("--data", help="only these files, with commas")
     parser.add_argument("--peers", help="only these peers, with commas")
     parser.add_argument("--timed-folds", type=int, default=2, help="of the peers")
+    parser.add_argument("--write", action="store_true", help="write benches/results/svm-peers.md")
     add_options(parser)
     arguments = parser.parse_args()
-    figures = Figures()
+    figures, described = Figures(), machine()
     if "ONEFOLD_DATA" not in os.environ:
         sys.exit("set ONEFOLD_DATA to the folder with a9a, w8a and madelon.libsvm.xz")
     peers = {"scikit-learn": scikit_learn}
@@ -171,6 +172,9 @@ def main():
                 ours=again,
             )
     figures.save(arguments.json)
+    if arguments.write:
+        title = "Support vector machines: ours and theirs in one run"
+        write_figures("svm-peers.md", title, described, figures)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from onefold.learners import Pegasos
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import data, memory
 from common.native import Native
-from common.report import Figures, add_options, machine, write
+from common.report import Figures, add_options, machine, write_figures
 from common.timing import race, seconds
 
 ALPHA = 1e-6
@@ -276,8 +276,7 @@ def main():
     print(figures.summary())
     figures.save(arguments.json)
     if arguments.write:
-        text = ["# TreeCV: ours and theirs in one run", described + ".", figures.markdown()]
-        write("treecv.md", "\n\n".join([*text, figures.summary()]))
+        write_figures("treecv.md", "TreeCV: ours and theirs in one run", described, figures)
 
 
 if __name__ == "__main__":

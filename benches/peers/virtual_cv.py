@@ -1,6 +1,6 @@
 """Virtual k-fold against scikit-learn and cvmatrix, all in one run.
 
-    python benches/peers/virtual_cv.py [--quick] [--repeat N] [--without-peers]
+    python benches/peers/virtual_cv.py [--quick] [--repeat N] [--write] [--without-peers]
 
 Rows are those of covtype (features scaled to unit variance, class 2 against the rest as target)
 where ONEFOLD_DATA points to the data sets, else as many random ones: 581 012 × 54. Figures are the
@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from onefold.virtual import ridge_path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common.report import Figures, add_options
+from common.report import Figures, add_options, machine, write_figures
 
 MSE = "neg_mean_squared_error"
 ALPHAS = np.logspace(-2, 4, 20)
@@ -104,11 +104,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="write benches/results/virtual_cv.md")
     add_options(parser)
     args = parser.parse_args()
     figures, with_peers = Figures(), not args.without_peers
     X, y = rows(58_101 if args.quick else 581_012)
     jobs = os.cpu_count()
+    print(described := machine())
     print(f"{X.shape[0]} × {X.shape[1]}, {jobs} threads for all")
 
     def loo():
@@ -158,10 +160,13 @@ def main():
     ours = least(lambda: ridge_path(Ridge(), wide, target, alphas=ALPHAS, n_jobs=jobs), args.repeat)
     fit = (lambda: RidgeCV(ALPHAS).fit(wide, target)) if with_peers else None
     theirs = least(fit, args.repeat)
-    name = f"{len(wide)} × 5000, leave-one-out, 20 penalties"
+    name = f"{len(wide):,} × 5 000 (dual), leave-one-out, 20 penalties".replace(",", " ", 1)
     faster(figures, name, ours, theirs, 5, "RidgeCV")
     print(figures.summary())
     figures.save(args.json)
+    if args.write:
+        title = "Virtual k-fold: ours and theirs in one run"
+        write_figures("virtual_cv.md", title, described, figures)
 
 
 if __name__ == "__main__":
