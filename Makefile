@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-rust test-python test-oldest lint check bench chart bench-simd fuzz guard deny
-.PHONY: wheel wheels wheel-use wheel-test sdist sdist-test clean tools
+.PHONY: docs wheel wheels wheel-use wheel-test sdist sdist-test clean tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,8 +117,11 @@ sdist-test: sdist ## Build the packed sources in an empty environment, and use t
 	$(VENV)/empty-sdist/$(SCRIPTS)/python -m pip install --quiet "$$(ls -t dist/onefold-*.tar.gz | head -1)"
 	cd $(VENV) && empty-sdist/$(SCRIPTS)/python ../tests/wheel.py --built-here
 
+docs: $(VENV)/docs $(VENV)/built ## Build the documentation into docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
 clean: ## Remove what was built
-	rm -rf $(VENV) dist target
+	rm -rf $(VENV) dist target docs/_build docs/api
 
 tools:
 	@command -v cargo >/dev/null || { echo "onefold needs a Rust toolchain (cargo), which is not on PATH." >&2; exit 1; }
@@ -130,6 +133,10 @@ $(VENV)/tools: pyproject.toml | tools
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1" "maturin>=1.9.4,<2"
 	$(BIN)/python -m pip install --quiet --group test --group lint "numpy>=2.0" "scipy>=1.14" "scikit-learn>=1.6"
+	@touch $@
+
+$(VENV)/docs: $(VENV)/tools
+	$(BIN)/python -m pip install --quiet --group docs
 	@touch $@
 
 $(VENV)/wheel-tools: $(VENV)/tools

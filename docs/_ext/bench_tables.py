@@ -1,0 +1,126 @@
+"""The benchmarks page: tables and a chart of all figures in ``benches/results``."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+RESULTS = Path(__file__).parents[2] / "benches" / "results"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of a table of results."""
+
+    file: str
+    title: str
+    bound: str
+    measured: str
+    holds: str
+    source: str
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster, where that is what was measured."""
+        found = re.fullmatch(r"([\d,.]+)×", self.measured)
+        if found is None or "faster" not in self.title:
+            return None
+        return float(found[1].replace(",", ""))
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether the figure misses its bound."""
+        return "no" in self.holds.lower()
+
+
+def figures(directory: Path = RESULTS) -> Iterator[Figure]:
+    """Every line of every table with the columns figure, bound, measured, holds and from."""
+    for path in sorted(directory.glob("*.md")):
+        in_table, context = False, ""
+        for line in path.read_text(encoding="utf-8").splitlines():
+            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+            if cells[:4] == ["figure", "bound", "measured", "holds"]:
+                in_table = True
+            elif not line.startswith("|"):
+                in_table = False
+            elif in_table and not set(line) <= set("|-: "):
+                title = cells[0]
+                if title.startswith("…"):
+                    title = f"{context} {title}"
+                else:
+                    context = title
+                yield Figure(path.stem, title, *cells[1:4], cells[4] if len(cells) > 4 else "")
+
+
+def summary() -> str:
+    """How many bounds hold, by file."""
+    lines = ["| results | figures | with a bound | hold | fall short |", "|---|---|---|---|---|"]
+    own = list(figures())
+    for file in dict.fromkeys(figure.file for figure in own):
+        here = [figure for figure in own if figure.file == file]
+        bounded = [figure for figure in here if figure.bound]
+        short = sum(figure.falls_short for figure in bounded)
+        counts = [len(here), len(bounded), len(bounded) - short, short]
+        lines.append(f"| {file} | {' | '.join(map(str, counts))} |")
+    return "\n".join(lines)
+
+
+def shortfalls() -> str:
+    """The figures that miss their bound."""
+    lines = ["| figure | bound | measured | from |", "|---|---|---|---|"]
+    lines += [
+        f"| {own.title} | {own.bound} | {own.measured} | {own.source} |"
+        for own in figures()
+        if own.falls_short
+    ]
+    return "\n".join(lines)
+
+
+def chart() -> str:
+    """All ratios of ours to theirs, as bars on a logarithmic scale; the line is at 1."""
+    found = [(own, own.ratio) for own in figures() if own.ratio is not None]
+    largest = max(ratio for _, ratio in found if ratio is not None)
+    bars = []
+    for own, ratio in found:
+        assert ratio is not None
+        width = 100 * math.log(max(ratio, 1.0)) / math.log(largest)
+        short = " short" if own.falls_short else ""
+        mark = " (misses its bound)" if own.falls_short else ""
+        bars.append(
+            f'<div class="bar{short}"><span class="label">{html.escape(own.title)}</span>'
+            f'<span class="track"><span class="fill" style="width:{width:.1f}%"></span>'
+            f'<span class="value">{html.escape(own.measured)}{mark}</span></span></div>'
+        )
+    return '<div class="bars">' + "".join(bars) + "</div>"
+
+
+PARTS: dict[str, Callable[[], str]] = {"summary": summary, "shortfalls": shortfalls}
+
+
+class BenchTable(SphinxDirective):
+    """``{bench-table} name``: ``summary``, ``shortfalls`` or ``chart``."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Read the results."""
+        for path in RESULTS.glob("*.md"):
+            self.env.note_dependency(path)
+        if self.arguments[0] == "chart":
+            return [nodes.raw("", chart(), format="html")]
+        return self.parse_text_to_nodes(PARTS[self.arguments[0]]())
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Add the directive."""
+    app.add_directive("bench-table", BenchTable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,104 @@
+"""The tables of the page on engines: a directive that asks the registry when the page is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from docutils import nodes
+from engine_survey import (
+    NAMES,
+    Row,
+    learner_rows,
+    scikit_learn_rows,
+    transformer_rows,
+    variant_rows,
+)
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+HEADINGS = {
+    "classifier": "Classifiers",
+    "regressor": "Regressors",
+    "clustering": "Clustering",
+    "density or decomposition": "Densities, decompositions, outliers",
+}
+
+
+def table(rows: Iterable[Row]) -> str:
+    """One line per estimator: what `auto` takes, what else there is, and why not."""
+    lines = [
+        "| estimator | `auto` takes | equals refits | cost | on request | why it is refitted |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        others = [own for own in NAMES if own in row.usable and own not in (row.chosen, "refit")]
+        cells = [
+            f"`{row.name}`",
+            row.chosen if row.chosen == "refit" else f"[**{row.chosen}**](engine_{row.chosen}.md)",
+            "" if row.chosen == "refit" else row.exact,
+            row.cost,
+            ", ".join(f"`{own}`" for own in others),
+            row.reason,
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def served(rows: Iterable[Row]) -> str:
+    """The estimators with an engine, by engine."""
+    by_engine: dict[str, list[str]] = {name: [] for name in NAMES}
+    for row in rows:
+        by_engine[row.chosen].append(row.name)
+    lines = ["| engine | estimators |", "|---|---|"]
+    for engine, names in by_engine.items():
+        if engine != "refit":
+            listed = ", ".join(f"`{name}`" for name in names)
+            lines.append(f"| [{engine}](engine_{engine}.md) | {listed} |")
+    lines.append(f"| [refit](engine_refit.md) | the other {len(by_engine['refit'])} |")
+    return "\n".join(lines)
+
+
+def transformers() -> str:
+    """The transformers, by how they are treated."""
+    by_treatment: dict[str, list[str]] = {}
+    for name, treatment in transformer_rows():
+        by_treatment.setdefault(treatment, []).append(f"`{name}`")
+    lines = ["| fitted | transformers |", "|---|---|"]
+    lines += [f"| {own} | {', '.join(names)} |" for own, names in sorted(by_treatment.items())]
+    return "\n".join(lines)
+
+
+def by_kind() -> str:
+    """All estimators of scikit-learn, one table per kind, in tabs."""
+    rows = list(scikit_learn_rows())
+    parts = ["::::{tab-set}"]
+    for kind, heading in HEADINGS.items():
+        own = [row for row in rows if row.kind == kind]
+        parts += [f":::{{tab-item}} {heading} ({len(own)})", table(own), ":::"]
+    return "\n".join([*parts, "::::"])
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "served": lambda: served(scikit_learn_rows()),
+    "scikit-learn": by_kind,
+    "variants": lambda: table(variant_rows()),
+    "learners": lambda: table(learner_rows()),
+    "transformers": transformers,
+}
+
+
+class EngineTable(SphinxDirective):
+    """``{engine-table} name``: one of `TABLES`, in Markdown."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Ask the registry, and parse the table."""
+        return self.parse_text_to_nodes(TABLES[self.arguments[0]]())
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Add the directive."""
+    app.add_directive("engine-table", EngineTable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
