@@ -23,6 +23,9 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
+# matplotlib 3.9 reads the labels of logarithmic axes by functions that pyparsing has renamed.
+pytestmark = pytest.mark.filterwarnings(r"ignore:.*deprecated(,| -) use:DeprecationWarning")
+
 
 @pytest.fixture(autouse=True)
 def _close_figures():

@@ -18,6 +18,9 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
+# matplotlib 3.9 reads the labels of logarithmic axes by functions that pyparsing has renamed.
+pytestmark = pytest.mark.filterwarnings(r"ignore:.*deprecated(,| -) use:DeprecationWarning")
+
 DIABETES = load_diabetes(return_X_y=True)
 ALPHAS = [0.001, 0.01, 0.1, 0.4, 1.0, 10.0]
 GRID = {"svc__C": [0.1, 1, 10], "svc__gamma": [0.001, 0.01, 0.1, "scale"]}
