@@ -263,7 +263,7 @@ def _as_dict(
         "feature_range": [_low(summary), _high(summary)],
         "n_constant_features": int((summary.low == summary.high).sum()),
         "labels": (
-            {_label(own): count for own, count in summary.labels.items()}
+            {_label(own): summary.labels[own] for own in sorted(summary.labels)}
             if summary.labels is not None and summary.looks_like_classes
             else None
         ),
