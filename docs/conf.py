@@ -26,10 +26,12 @@ extensions = [
     "engine_tables",
     "mathml",
     "offline",
+    "page_plots",
 ]
 exclude_patterns = ["_build", "_ext", "_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"
+smartquotes = False
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -1,0 +1,49 @@
+"""Make the pictures of a page by running its code.
+
+A Python block that is followed by an image of ``_build/plots/`` must leave the axes in ``ax``;
+their figure becomes that image. So pictures are those of the code above them, in the version that
+is documented.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+PAGES = ("plots.md",)
+FOLDER = "_build/plots"
+
+BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```$(?:\s+!\[[^\]]*\]\((?P<image>_build/plots/[\w-]+\.png)\))?",
+    re.M | re.S,
+)
+
+
+def draw(app: Sphinx) -> None:
+    """Run the blocks of all pages, and save what they draw."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    source = Path(app.srcdir)
+    (source / FOLDER).mkdir(parents=True, exist_ok=True)
+    for page in PAGES:
+        namespace: dict[str, Any] = {}
+        for block in BLOCK.finditer((source / page).read_text(encoding="utf-8")):
+            with redirect_stdout(io.StringIO()):
+                exec(compile(block["code"], page, "exec"), namespace)
+            if block["image"]:
+                namespace["ax"].figure.savefig(source / block["image"], dpi=110)
+        plt.close("all")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Draw before pages are read."""
+    app.connect("builder-inited", draw)
+    return {"parallel_read_safe": True}
