@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -96,7 +97,8 @@ class FileRows:
         first, last = int(ends[0]), int(ends[-1])
         indices = self._elements("indices", first, last)
         values = self._elements("values", first, last).astype(np.float64, copy=False)
-        return sp.csr_matrix((values, indices, (ends - first).astype(indices.dtype)), (n_rows, width))
+        starts = (ends - first).astype(indices.dtype)
+        return sp.csr_matrix((values, indices, starts), (n_rows, width))
 
     def _elements(self, name: str, start: int, stop: int) -> NDArray[Any]:
         path, offset, dtype, _ = self._arrays[name]
@@ -164,7 +166,7 @@ def _is_path(X: Any) -> bool:
 def _memory_bytes(memory_mb: Any) -> int:
     if memory_mb is None:
         return int(DEFAULT_SHARE * _physical_bytes())
-    if not isinstance(memory_mb, Real) or not memory_mb > 0:
+    if not isinstance(memory_mb, Real) or not float(memory_mb) > 0:
         raise ValueError(f"memory_mb must be a positive number, got {memory_mb!r}")
     return int(float(memory_mb) * 1e6)
 
@@ -187,8 +189,7 @@ def _open(
     if len(paths) == 1 and paths[0].is_dir():
         return _of_directory(paths[0], memory_bytes, temp_dir)
     if len(paths) == 1 and paths[0].suffix == ".npy":
-        mapped = np.load(paths[0], mmap_mode="r")
-        return _of_memmap(mapped, memory_bytes, temp_dir), None
+        return _of_npy(paths[0], memory_bytes, temp_dir), None
     if _text_bytes(paths) * MEMORY_PER_TEXT_BYTE <= memory_bytes:
         return _loaded(paths, progress)
     before = [_stamp(path) for path in paths]
@@ -234,21 +235,43 @@ def _of_directory(path: Path, memory_bytes: int, temp_dir: str) -> tuple[Any, ND
     return rows, arrays.column("labels")
 
 
+def _of_npy(path: Path, memory_bytes: int, temp_dir: str) -> Any:
+    """Rows of an array file: in memory if they fit, else by their place in the file."""
+    with open(path, "rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            reads = {(1, 0): np.lib.format.read_array_header_1_0}
+            read = reads.get(version, np.lib.format.read_array_header_2_0)
+            shape, is_fortran, dtype = read(file)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        offset = file.tell()
+    if math.prod(shape) * 8 <= memory_bytes:
+        return np.load(path)
+    _check_readable(shape, dtype, is_contiguous=not is_fortran)
+    places = {"values": (str(path), offset, dtype.name, math.prod(shape))}
+    n_rows, n_features = shape
+    return FileRows(places, (n_rows, n_features), memory_bytes, temp_dir)
+
+
+def _check_readable(shape: tuple[int, ...], dtype: np.dtype[Any], *, is_contiguous: bool) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"X must have two dimensions, got shape {shape}")
+    if dtype.name not in ("float32", "float64") or not dtype.isnative:
+        raise ValueError(f"X must be float32 or float64 to be read from its file, got {dtype}")
+    if not is_contiguous:
+        raise ValueError("X must be C-contiguous to be read from its file")
+
+
 def _of_memmap(X: Any, memory_bytes: int, temp_dir: str) -> Any:
     """Rows of a mapped array: in memory if they fit, else by their place in the file."""
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got shape {X.shape}")
     if X.size * 8 <= memory_bytes:
-        return np.array(X, dtype=np.float64)
-    dtype = X.dtype.name
-    if dtype not in ("float32", "float64") or not X.dtype.isnative:
-        raise ValueError(f"X must be float32 or float64 to be read from its file, got {X.dtype}")
-    if not X.flags.c_contiguous:
-        raise ValueError("X must be C-contiguous to be read from its file")
+        return np.array(X)
+    _check_readable(X.shape, X.dtype, is_contiguous=X.flags.c_contiguous)
     begin = np.frombuffer(X._mmap, dtype=np.uint8).ctypes.data
     first = X.offset - X.offset % _granularity()
     offset = first + X.ctypes.data - begin
-    described = {"values": (str(X.filename), int(offset), dtype, int(X.size))}
+    described = {"values": (str(X.filename), int(offset), X.dtype.name, int(X.size))}
     return FileRows(described, X.shape, memory_bytes, temp_dir)
 
 

@@ -227,7 +227,7 @@ fn check_finite(rows: &OwnedRows, stored: &[usize]) -> Result<()> {
             return Err(Error::Value {
                 place: format!("X[{row}, {column}]"),
                 value,
-                rule: "values must be finite",
+                rule: "every value must be finite",
             });
         }
     }

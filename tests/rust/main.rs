@@ -23,6 +23,7 @@ mod placement;
 mod rescaling;
 mod rows;
 mod sets;
+mod stored;
 mod svm;
 mod svm_kfold;
 mod textbook;

@@ -306,9 +306,9 @@ class _Chooser:
     def _error(self, candidate: Candidate, refused: _Refusal) -> str:
         if self._name == "auto" and isinstance(self._task.data.X, FileRows):
             return (
-                f"X: {candidate.name} needs all rows in memory, and they exceed memory_mb. Files are "
-                "read block by block for native learners (onefold.learners), naive Bayes and least "
-                "squares"
+                f"X: {candidate.name} needs all rows in memory, and they exceed memory_mb. Files "
+                "are read block by block for native learners (onefold.learners), naive Bayes and "
+                "least squares"
             )
         if self._name == "auto":
             listed = "; ".join(f"{name}: {reason}" for name, reason in refused.reasons.items())

@@ -39,8 +39,8 @@ def fit_to_file(
         return fitted._with_model(model, rows.shape[1])
     if not hasattr(fitted, "partial_fit"):
         raise ValueError(
-            f"{type(fitted).__name__} cannot be fitted to rows on disk, since it has no partial_fit; "
-            "refit=False evaluates the candidates only"
+            f"{type(fitted).__name__} cannot be fitted to rows on disk, since it has no "
+            "partial_fit; refit=False evaluates the candidates only"
         )
     keywords: dict[str, Any] = {"classes": np.unique(y)} if is_classifier(fitted) else {}
     for part, block in rows.blocks():

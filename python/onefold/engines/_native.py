@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state, get_tags
 
 from .. import _core
 from .._files import FileRows
+from .._folds import Folds
 from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from ..learners._base import NativeEstimator
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 ORDER = one_of("fixed", "random", "once")
-"""The option of all engines that train row by row; ``"once"`` is for native learners in the tree."""
+"""The option of engines that train row by row; ``"once"`` is for native learners in the tree."""
 
 MAX_LEARNERS_PER_PASS = 16
 """Learners trained in one pass over the rows. More gain little, and delay the first outcome."""
@@ -211,26 +212,9 @@ def _run_batch(
     models = [estimator._make_learner(rows.shape[1], n_targets) for estimator in estimators]
     start = time.perf_counter()
     with reporter(progress, unit="rows") as report:
-        options = TreeOptions.of(task, engine)
-        if isinstance(rows, FileRows):
-            stored = (rows.core, (targets, n_targets, weights), task.folds)
-            found = [
-                (outputs, cost, None)
-                for outputs, cost in _core.stored_cv(
-                    engine, models, *stored, options, rows.streaming, report
-                )
-            ]
-        else:
-            found = _core.incremental_cv(
-                engine,
-                models,
-                (rows, targets, n_targets, weights),
-                task.folds,
-                options,
-                report,
-                keep_models=task.return_estimator,
-                scaling=scaling,
-            )
+        found = _run_core(
+            engine, models, (rows, targets, n_targets, weights), task, report, scaling
+        )
     seconds = time.perf_counter() - start
     n_features = rows.shape[1]
     return [
@@ -247,6 +231,32 @@ def _run_batch(
             zip(estimators, found, strict=True)
         )
     ]
+
+
+def _run_core(
+    engine: str,
+    models: list[_core.Learner],
+    examples: tuple[Any, Any, int, Any],
+    task: Task,
+    report: Report | None,
+    scaling: Any,
+) -> list[tuple[Any, dict[str, int], list[_core.Learner] | None]]:
+    """Outputs, cost and fold models of each learner, on rows in memory or on disk."""
+    options, folds = TreeOptions.of(task, engine), task.folds
+    rows, *targets = examples
+    if isinstance(rows, FileRows) and isinstance(folds, Folds):
+        stored = (rows.core, tuple(targets), folds, options, rows.streaming)
+        return [(*own, None) for own in _core.stored_cv(engine, models, *stored, report)]
+    return _core.incremental_cv(
+        engine,
+        models,
+        examples,
+        folds,
+        options,
+        report,
+        keep_models=task.return_estimator,
+        scaling=scaling,
+    )
 
 
 def _share_targets(estimators: list[NativeEstimator], data: Data) -> tuple[Any, int]:

@@ -28,8 +28,8 @@ def order_notes(estimator: Any, task: Task) -> list[str]:
     order = task.options.get("order", "once" if is_file else "random")
     if placement == "random" and order == "once":
         return [
-            "trained in one pass over the rows, fold after fold in random order, and in random order "
-            "within each fold (random_state)"
+            "trained in one pass over the rows, fold after fold in random order, and in random "
+            "order within each fold (random_state)"
         ]
     if placement == order == "random":
         return ["trained in one pass over the rows in random order (random_state)"]

@@ -22,6 +22,7 @@ class Repeated:
 
     needs_partition = False
     takes_growing_sets = False
+    takes_files = False
 
     def __init__(self, engine: Engine, problem: Problem) -> None:
         self._engine = engine

@@ -33,6 +33,7 @@ class TrainScored:
         self.responses = engine.responses
         self.needs_partition = engine.needs_partition
         self.takes_growing_sets = engine.takes_growing_sets
+        self.takes_files = engine.takes_files
         self.returns = engine.returns | {"return_train_score"}
 
     def serves(self, candidate: Candidate) -> bool:

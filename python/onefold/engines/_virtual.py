@@ -27,11 +27,13 @@ from sklearn.utils.fixes import parse_version
 from .. import _core
 from .._data import as_rows
 from .._estimator_class import known_class
+from .._files import FileRows
 from .._fold_models import LinearFoldModels
 from .._folds import Folds, Splits
 from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from ._base import Candidate, EngineBase, Outcome, Plan, flat_steps
+from ._file_least_squares import FilePlan, fit_least_squares, plan_file, run_files
 from ._fold_refits import with_refits
 from ._fold_scaling import (
     FoldScaling,
@@ -270,6 +272,7 @@ class Virtual(EngineBase):
     options: Mapping[str, Check] = {}
     responses = frozenset({"predict", "decision_function"})
     returns = frozenset({"return_estimator"})
+    takes_files = True
 
     def serves(self, candidate: Candidate) -> bool:
         """Linear least squares, kernel ridge and Gaussian process regression."""
@@ -281,6 +284,8 @@ class Virtual(EngineBase):
         Predictions are exact. The fitted estimators of the folds are returned of linear regressions
         alone, with their coefficients, but without ``rank_``, ``singular_`` and ``solver_``.
         """
+        if isinstance(task.data.X, FileRows):
+            return plan_file(candidate, task)
         if known_class(candidate.final, [GaussianProcessRegressor]) is not None:
             return plan_gaussian_process(candidate, task)
         spec = parse(candidate.estimator)
@@ -311,6 +316,9 @@ class Virtual(EngineBase):
 
     def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Predict every fold; candidates that differ in the penalty share one decomposition."""
+        if isinstance(task.data.X, FileRows):
+            yield from run_files([plan for plan in plans if isinstance(plan, FilePlan)], task)
+            return
         linear = {at: plan for at, plan in enumerate(plans) if isinstance(plan, LinearPlan)}
         others = {
             at: plan for at, plan in enumerate(plans) if isinstance(plan, GaussianProcessPlan)
@@ -319,6 +327,12 @@ class Virtual(EngineBase):
             yield list(linear)[own], outcome
         for own, outcome in run_gaussian_processes(list(others.values()), task):
             yield list(others)[own], outcome
+
+    def fit_last(self, estimator: Any, task: Task) -> Any:
+        """Fit as the estimator does, or from sums of rows on disk."""
+        if isinstance(task.data.X, FileRows):
+            return fit_least_squares(estimator, task)
+        return super().fit_last(estimator, task)
 
 
 def _run_linear(plans: Sequence[LinearPlan], task: Task) -> Iterator[tuple[int, Outcome]]:

@@ -85,8 +85,9 @@ class Search:
         """
         if self.rule != "best" and callable(self.refit):
             raise ValueError(f"rule={self.rule!r} and a callable refit both choose: pass one")
-        with opened(X, y, dict(self.options or {}), progress=self.progress) as (rows, targets, rest):
-            return self._fit_opened(rows, targets, params, rest)
+        with opened(X, y, dict(self.options or {}), progress=self.progress) as found:
+            rows, targets, options = found
+            return self._fit_opened(rows, targets, params, options)
 
     def _fit_opened(self: Any, X: Any, y: Any, params: Params, options: Params) -> Any:
         scorer, metric = self._get_scorers()

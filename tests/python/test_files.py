@@ -1,0 +1,400 @@
+"""Files larger than memory: the bits of rows in memory, bounded memory, few readings, errors."""
+
+import gzip
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_regression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB as SklearnGaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import onefold
+from onefold._files import FileRows, opened
+from onefold.learners import GaussianNB, LeastSquaresSGD, OnlineKMeans, Pegasos
+
+MEMORY_MB = 0.1
+LABELS = [(7 * row) % 6 for row in range(900)]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_classification(900, 30, n_informative=8, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def text(rows, tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "rows.libsvm"
+    onefold.dump_libsvm(*rows, path)
+    return path
+
+
+@pytest.fixture
+def kinds(rows, text, tmp_path):
+    """The same rows in every form that is read from disk, with their targets."""
+    X, y = rows
+    packed = tmp_path / "rows.libsvm.gz"
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    lines = text.read_bytes().splitlines(keepends=True)
+    # The first lines are comments: the parts have the same features.
+    parts = [tmp_path / "first.libsvm", tmp_path / "second.libsvm"]
+    parts[0].write_bytes(b"".join(lines[:400]))
+    parts[1].write_bytes(b"".join(lines[400:]))
+    onefold.convert_libsvm(text, tmp_path / "arrays")
+    np.save(tmp_path / "rows.npy", X)
+    with open(tmp_path / "rows.bin", "wb") as file:
+        file.write(b"\1" * 40)
+        X[-50:].tofile(file)
+        X.tofile(file)
+    mapped = np.memmap(
+        tmp_path / "rows.bin", dtype="float64", mode="r", offset=40, shape=(950, X.shape[1])
+    )
+    return {
+        "text": (text, None),
+        "compressed": (str(packed), None),
+        "several": (parts, None),
+        "directory": (tmp_path / "arrays", None),
+        "npy": (tmp_path / "rows.npy", y),
+        "memmap": (mapped[50:], y),
+    }
+
+
+@pytest.mark.parametrize("kind", ["text", "compressed", "several", "directory", "npy", "memmap"])
+@pytest.mark.parametrize("cv", [4, "loo", np.array(LABELS)], ids=["4", "loo", "labels"])
+def test_every_form_has_the_bits_of_rows_in_memory(kinds, rows, text, kind, cv):
+    X, y = kinds[kind]
+    options = {"order": "once", "cv": cv, "random_state": 3}
+    is_dense = kind in ("npy", "memmap")
+    in_memory = rows if is_dense else onefold.load_libsvm(text)
+    expected = onefold.cross_validate(Pegasos(1e-3), *in_memory, **options)
+    for n_jobs in (1, 2):
+        with opened(X, y, {"memory_mb": MEMORY_MB}) as (found, _, _):
+            assert isinstance(found, FileRows)
+        result = onefold.cross_validate(
+            Pegasos(1e-3), X, y, n_jobs=n_jobs, memory_mb=MEMORY_MB, cv=cv, random_state=3
+        )
+        np.testing.assert_array_equal(result.decision_values, expected.decision_values)
+        assert result.cost["rows_fed"] == expected.cost["rows_fed"]
+        assert "within each fold" in result.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "engine"),
+    [
+        (GaussianNB(), "merge"),
+        (GaussianNB(), "tree"),
+        (SklearnGaussianNB(), "merge"),
+        (OnlineKMeans(3), "tree"),
+        (Pegasos(), "tree"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("cv", [3, "loo"])
+def test_learners_have_the_bits_of_rows_in_memory(rows, text, estimator, engine, cv):
+    X, y = onefold.load_libsvm(text)
+    weights = np.linspace(0.5, 2, len(y))
+    keywords = {"cv": cv, "engine": engine, "sample_weight": weights}
+    if engine == "tree":
+        keywords["order"] = "once"
+    expected = onefold.cross_validate(estimator, X, y, **keywords)
+    found = onefold.cross_validate(estimator, text, memory_mb=MEMORY_MB, **keywords)
+    np.testing.assert_array_equal(found.predictions, expected.predictions)
+    assert found.engine == expected.engine == engine
+    assert found.cost == expected.cost
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("cv", [5, "loo", np.array(LABELS)], ids=["5", "loo", "labels"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_least_squares_equal_rows_in_memory(
+    tmp_path, alpha, fit_intercept, cv, weighted, n_outputs
+):
+    X, y = make_regression(900, 12, n_targets=n_outputs, noise=3, random_state=1)
+    X = X * np.logspace(-1, 2, 12) + 50
+    np.save(tmp_path / "rows.npy", X)
+    weights = np.linspace(0.1, 3, len(X)) if weighted else None
+    model = Ridge(alpha) if alpha else LinearRegression()
+    model.set_params(fit_intercept=fit_intercept)
+    keywords = {"cv": cv, "sample_weight": weights, "scoring": "neg_mean_squared_error"}
+    expected = onefold.cross_validate(model, X, y, **keywords)
+    path = tmp_path / "rows.npy"
+    found = onefold.cross_validate(model, path, y, memory_mb=0.05, **keywords)
+    assert found.engine == "virtual"
+    np.testing.assert_allclose(found.predictions, expected.predictions, atol=1e-7 * abs(y).max())
+
+
+def test_least_squares_of_sparse_rows(tmp_path):
+    X, y = make_regression(500, 10, random_state=0)
+    X[np.abs(X) < 1] = 0
+    onefold.dump_libsvm(X, y, tmp_path / "rows.libsvm")
+    keywords = {"cv": 4, "scoring": "r2"}
+    expected = onefold.cross_validate(Ridge(), X, y, **keywords)
+    found = onefold.cross_validate(Ridge(), tmp_path / "rows.libsvm", memory_mb=0.02, **keywords)
+    np.testing.assert_allclose(found["test_score"], expected["test_score"], rtol=1e-9)
+
+
+def test_undetermined_least_squares_are_errors(tmp_path):
+    X, y = make_regression(300, 8, random_state=0)
+    path = tmp_path / "rows.npy"
+    np.save(path, np.c_[X, X[:, 0]])
+    with pytest.raises(ValueError, match="fold 0 cannot be predicted from sums"):
+        onefold.cross_validate(LinearRegression(), path, y, memory_mb=0.015)
+    X[:, 0] = 0
+    X[17, 0] = 1
+    np.save(path, X)
+    with pytest.raises(ValueError, match="row 17 cannot be predicted: it determines the fit"):
+        onefold.cross_validate(LinearRegression(), path, y, cv="loo", memory_mb=0.015)
+
+
+def test_searches_read_files(rows, text, tmp_path):
+    X, y = onefold.load_libsvm(text)
+    grid = {"alpha": [1e-4, 1e-3, 1e-2]}
+    in_memory = onefold.GridSearchCV(Pegasos(), grid, options={"order": "once"}).fit(X, y)
+    search = onefold.GridSearchCV(Pegasos(), grid, options={"memory_mb": MEMORY_MB}).fit(text)
+    assert search.best_params_ == in_memory.best_params_
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_score"], in_memory.cv_results_["mean_test_score"]
+    )
+    assert search.best_estimator_.score(X, y) > 0.7
+    # A learner that does not depend on the order has the parameters of its own fit.
+    np.save(tmp_path / "rows.npy", rows[0])
+    nb = onefold.GridSearchCV(
+        SklearnGaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, options={"memory_mb": MEMORY_MB}
+    ).fit(tmp_path / "rows.npy", rows[1])
+    own = SklearnGaussianNB(**nb.best_params_).fit(*rows)
+    np.testing.assert_allclose(nb.best_estimator_.theta_, own.theta_, rtol=1e-9)
+
+
+def test_searches_of_least_squares_fit_the_choice(tmp_path):
+    X, y = make_regression(900, 12, noise=20, random_state=0)
+    np.save(tmp_path / "rows.npy", X)
+    grid = {"alpha": [0.1, 1, 100]}
+    options = {"memory_mb": 0.05}
+    search = onefold.GridSearchCV(Ridge(), grid, options=options).fit(tmp_path / "rows.npy", y)
+    own = Ridge(**search.best_params_).fit(X, y)
+    np.testing.assert_allclose(search.best_estimator_.coef_, own.coef_, rtol=1e-9)
+    np.testing.assert_allclose(search.predict(X), own.predict(X), rtol=1e-9)
+
+
+def test_files_that_fit_are_read_whole(rows, text):
+    X, y = onefold.load_libsvm(text)
+    model = make_pipeline(StandardScaler(with_mean=False), LogisticRegression())
+    expected = onefold.cross_val_score(model, X, y)
+    np.testing.assert_array_equal(onefold.cross_val_score(model, text), expected)
+    predicted = onefold.cross_val_predict(GaussianNB(), text, memory_mb=MEMORY_MB)
+    np.testing.assert_array_equal(predicted, onefold.cross_val_predict(GaussianNB(), X, y))
+
+
+def _bytes_read():
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count reads")
+@pytest.mark.parametrize("cv", [8, "loo"])
+def test_the_file_is_read_at_most_once_per_level_of_blocks(tmp_path, cv):
+    X = np.random.default_rng(0).normal(size=(20_000, 20))
+    y = (X[:, 0] > 0).astype(float)
+    np.save(tmp_path / "rows.npy", X)
+    n_blocks = 16
+    # One block per thread and two more are in memory.
+    memory_mb = 3 * X.nbytes / n_blocks / 1e6
+    folds = onefold.Folds.contiguous(len(X), 8 if cv == 8 else len(X))
+    before = _bytes_read()
+    onefold.cross_validate(
+        Pegasos(1e-3),
+        tmp_path / "rows.npy",
+        y,
+        cv=folds,
+        placement="given",
+        order="fixed",
+        memory_mb=memory_mb,
+    )
+    readings = (_bytes_read() - before) / X.nbytes
+    assert 2 < readings <= math.ceil(math.log2(n_blocks)) + 1.1
+
+
+def _run(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"} | environment,
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
+@pytest.mark.parametrize("kind", ["npy", "libsvm"])
+def test_memory_is_bounded(tmp_path, kind):
+    """A hard limit on the process that the rows exceed, and a file of five times memory_mb."""
+    path = tmp_path / f"rows.{kind}"
+    n_rows, n_features = 100_000, 120
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n_rows, n_features)).round(2)
+    if kind == "npy":
+        np.save(path, X)
+        targets = "(np.arange(100_000) % 2).astype(float)"
+    else:
+        onefold.dump_libsvm(X, np.arange(n_rows) % 2, path)
+        targets = "None"
+    del X
+    done = _run(f"""
+        import resource
+        import numpy as np
+        import onefold
+        from onefold.learners import Pegasos
+
+        y = {targets}
+        onefold.cross_validate(Pegasos(), np.eye(20), np.arange(20) % 2, cv=2)
+        size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        limit = size + 85_000_000
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        for cv in (5, "loo"):
+            result = onefold.cross_validate(
+                Pegasos(), {str(path)!r}, y, cv=cv, memory_mb=18, temp_dir={str(tmp_path)!r}
+            )
+            assert 0.4 < result.mean < 0.6, result
+        try:
+            bytearray(96_000_000)
+        except MemoryError:
+            print("bounded")
+    """)
+    assert done.stdout == "bounded\n", done.stderr
+
+
+def test_errors_name_what_is_wrong(rows, text, tmp_path):
+    keywords = {"memory_mb": MEMORY_MB, "temp_dir": tmp_path}
+    lines = text.read_text().splitlines()
+    lines[500] = "1 3:0.5 2:x"
+    (tmp_path / "bad.libsvm").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=r"bad\.libsvm, line 501: .*\"2:x\""):
+        onefold.cross_validate(Pegasos(), tmp_path / "bad.libsvm", **keywords)
+    assert os.listdir(tmp_path) == ["bad.libsvm"]
+    with pytest.raises(FileNotFoundError, match="there is no file 'missing'"):
+        onefold.cross_validate(Pegasos(), "missing")
+    with pytest.raises(ValueError, match="memory_mb must be a positive number, got -1"):
+        onefold.cross_validate(Pegasos(), text, memory_mb=-1)
+    with pytest.raises(ValueError, match="memory_mb must be room for a few rows"):
+        onefold.cross_validate(Pegasos(), text, memory_mb=1e-5)
+    with pytest.raises(ValueError, match="temp_dir must be a directory"):
+        onefold.cross_validate(Pegasos(), text, temp_dir="missing")
+    with pytest.raises(ValueError, match="y has 3 entries for 900 rows"):
+        onefold.cross_validate(Pegasos(), text, [0, 1, 0], **keywords)
+    with pytest.raises(ValueError, match="LogisticRegression needs all rows in memory"):
+        onefold.cross_validate(LogisticRegression(), text, **keywords)
+    with pytest.raises(ValueError, match="it needs rows in memory"):
+        onefold.cross_validate(Pegasos(), text, engine="refit", **keywords)
+    with pytest.raises(ValueError, match="'once' or 'fixed' for rows on disk"):
+        onefold.cross_validate(Pegasos(), text, order="random", **keywords)
+    with pytest.raises(ValueError, match="no fitted estimators"):
+        onefold.cross_validate(Pegasos(), text, engine="tree", check=2, **keywords)
+    X = np.array(rows[0])
+    X[700, 5] = np.nan
+    np.save(tmp_path / "nan.npy", X)
+    for model in (Pegasos(), Ridge(), GaussianNB()):
+        with pytest.raises(ValueError, match=r"X\[700, 5\] is nan|X\[700, 5\] is NaN"):
+            onefold.cross_validate(model, tmp_path / "nan.npy", rows[1], **keywords)
+
+
+def test_order_once_is_for_the_tree(rows):
+    with pytest.raises(ValueError, match="order='once' is for the engine 'tree'"):
+        onefold.cross_validate(Pegasos(), *rows, engine="refit", order="once")
+    with pytest.raises(ValueError, match="order='once' is for native learners"):
+        onefold.cross_validate(
+            SklearnGaussianNB(), *rows, engine="tree", order="once", batch_size=10
+        )
+
+
+def test_order_once_does_not_flatter():
+    """Labels without information, sorted by class: the default on disk scores about a half."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(2_000, 5)), np.repeat([0, 1], 1_000)
+    for cv in (10, "loo"):
+        result = onefold.cross_validate(Pegasos(1e-2), X, y, cv=cv, order="once")
+        assert abs(result.mean - 0.5) < 0.05
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the limit is one of Unix")
+def test_a_full_disk_is_an_error(tmp_path, text):
+    done = _run(f"""
+        import os, resource
+        import onefold
+        from onefold.learners import Pegasos
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+        try:
+            onefold.cross_validate(
+                Pegasos(), {str(text)!r}, memory_mb=0.1, temp_dir={str(tmp_path)!r}
+            )
+        except OSError as error:
+            print(error.strerror or error, os.listdir({str(tmp_path)!r}))
+    """)
+    assert "File too large" in done.stdout, done.stderr
+    assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the signal is one of Unix")
+def test_an_interrupt_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "rows.libsvm"
+    line = b"1 " + b" ".join(b"%d:0.5" % j for j in range(1, 101)) + b"\n"
+    path.write_bytes(line * 80_000)
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    code = f"""
+        import onefold
+        from onefold.learners import LeastSquaresSGD
+
+        print("begin", flush=True)
+        onefold.cross_validate(
+            LeastSquaresSGD(1e-6), {str(path)!r}, cv="loo", memory_mb=5, temp_dir={str(folder)!r},
+            scoring="neg_mean_squared_error",
+        )
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"begin\n"
+    deadline = time.monotonic() + 60
+    while not os.listdir(folder) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in errors
+    assert os.listdir(folder) == []
+
+
+def test_regressors_of_native_learners(tmp_path):
+    X, y = make_regression(600, 10, random_state=0)
+    np.save(tmp_path / "rows.npy", X)
+    model = LeastSquaresSGD(1e-3)
+    expected = onefold.cross_validate(model, X, y, order="once")
+    found = onefold.cross_validate(model, tmp_path / "rows.npy", y, memory_mb=0.02)
+    np.testing.assert_array_equal(found.predictions, expected.predictions)
+
+
+def test_a_file_that_changes_is_an_error(tmp_path, text, monkeypatch):
+    path = tmp_path / "rows.libsvm"
+    path.write_bytes(text.read_bytes())
+    convert = onefold._files.convert_libsvm
+
+    def slow_convert(*arguments, **keywords):
+        convert(*arguments, **keywords)
+        with open(path, "ab") as file:
+            file.write(b"1 1:2\n")
+
+    monkeypatch.setattr(onefold._files, "convert_libsvm", slow_convert)
+    with pytest.raises(OSError, match=r"rows\.libsvm: it changed while it was read"):
+        onefold.cross_validate(Pegasos(), path, memory_mb=MEMORY_MB)
