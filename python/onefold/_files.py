@@ -19,13 +19,20 @@ from . import _core
 from ._array_directory import ArrayDirectory
 from .libsvm import convert_libsvm, load_libsvm, open_libsvm
 
-__all__ = ["FileRows", "opened"]
+__all__ = ["FileRows", "keep_predictions", "opened"]
+
+FILE_OPTIONS = ("memory_mb", "temp_dir")
 
 DEFAULT_SHARE = 0.25
 """The share of the machine's memory that rows may take by default."""
 
 MEMORY_PER_TEXT_BYTE = 2.0
 """Bytes in memory per byte of LIBSVM text, at most, for indices of two digits or more."""
+
+COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst"})
+
+MAX_COMPRESSION = 20
+"""Bytes of text per byte of a compressed file, at most: those of usual sets are 3 to 12."""
 
 BLOCK_SHARE = 0.25
 """The share of the memory that one block of `FileRows.blocks` takes."""
@@ -145,7 +152,7 @@ def opened(
     temp_dir = os.fsdecode(options.get("temp_dir") or tempfile.gettempdir())
     if not os.path.isdir(temp_dir):
         raise ValueError(f"temp_dir must be a directory, got {temp_dir!r}")
-    rest = {name: own for name, own in options.items() if name not in ("memory_mb", "temp_dir")}
+    rest = {name: own for name, own in options.items() if name not in FILE_OPTIONS}
     with ExitStack() as stack:
         if is_mapped:
             rows: Any = _of_memmap(X, memory_bytes, temp_dir)
@@ -157,6 +164,24 @@ def opened(
         if targets is not None and len(targets) != rows.shape[0]:
             raise ValueError(f"y has {len(targets)} entries for {rows.shape[0]} rows of the file")
         yield rows, targets, rest
+
+
+def keep_predictions(result: Any, path: str | os.PathLike[str]) -> None:
+    """Write the held-out predictions of a result to an ``.npy`` file, and map them from there.
+
+    Parameters
+    ----------
+    result : CVResult
+        Its ``predictions`` become a memory-mapped array.
+    path : path
+        What is there is replaced.
+    """
+    predictions = result.predictions
+    if predictions is None or predictions.dtype.hasobject:
+        raise ValueError(f"predictions_file={os.fsdecode(path)!r}: there are no numbers to write")
+    with open(path, "wb") as file:
+        np.save(file, predictions)
+    result.__dict__["predictions"] = np.load(path, mmap_mode="r")
 
 
 def _is_path(X: Any) -> bool:
@@ -210,10 +235,12 @@ def _loaded(paths: list[Path], progress: Any) -> tuple[Any, NDArray[Any]]:
 
 
 def _text_bytes(paths: list[Path]) -> float:
-    """The size of the text; infinity where it is compressed, and so not known."""
-    if any(path.suffix in {".gz", ".bz2", ".xz", ".zst"} for path in paths):
-        return float("inf")
-    return float(sum(path.stat().st_size for path in paths))
+    """The size of the text, at most; of compressed files it is not known."""
+    sizes = [
+        path.stat().st_size * (MAX_COMPRESSION if path.suffix in COMPRESSED else 1)
+        for path in paths
+    ]
+    return float(sum(sizes))
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from ._data import as_weights, encode
-from ._files import opened
+from ._files import keep_predictions, opened
 from ._folds import Folds, Splits, resolve_cv
 from ._report import HeldOutTargets, fold_scores, make_result, score_columns
 from ._result import CVResult
@@ -120,7 +120,8 @@ def cross_validate(
         ``"path"``: ``tol``, the duality gap relative to the squares of the targets (1e-12).
         Of files, and of memory-mapped arrays that are to be read block by block: ``memory_mb``, the
         memory for rows (a quarter of the machine's by default for a path), and ``temp_dir``, where
-        temporary copies go.
+        temporary copies go. ``predictions_file``, a path, makes ``predictions`` of the result a
+        memory-mapped array in that ``.npy`` file.
 
     Returns
     -------
@@ -140,6 +141,7 @@ def cross_validate(
     >>> result.predictions.shape
     (442,)
     """
+    predictions_file = options.pop("predictions_file", None)
     task, outcome, name = _evaluate(
         estimator,
         X,
@@ -163,6 +165,8 @@ def cross_validate(
         options=options,
     )
     result = make_result(estimator, task, outcome, engine=name, return_indices=return_indices)
+    if predictions_file is not None:
+        keep_predictions(result, predictions_file)
     print_folds(verbose, result)
     return result
 

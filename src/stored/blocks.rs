@@ -95,14 +95,13 @@ impl<'a> StoredBlocks<'a> {
     /// Calls `work` with a block, from memory or from disk.
     fn with_block<T>(&self, block: usize, work: impl FnOnce(&Block) -> Result<T>) -> Result<T> {
         let (found, reusable) = self.find(block);
-        let found = match found {
-            Some(found) => found,
-            None => {
-                let loaded = Arc::new(self.load(block, reusable)?);
-                let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.push_back((block, Arc::clone(&loaded)));
-                loaded
-            }
+        let found = if let Some(found) = found {
+            found
+        } else {
+            let loaded = Arc::new(self.load(block, reusable)?);
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push_back((block, Arc::clone(&loaded)));
+            loaded
         };
         work(&found)
     }

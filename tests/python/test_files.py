@@ -398,3 +398,14 @@ def test_a_file_that_changes_is_an_error(tmp_path, text, monkeypatch):
     monkeypatch.setattr(onefold._files, "convert_libsvm", slow_convert)
     with pytest.raises(OSError, match=r"rows\.libsvm: it changed while it was read"):
         onefold.cross_validate(Pegasos(), path, memory_mb=MEMORY_MB)
+
+
+def test_predictions_are_written_to_a_file(text, tmp_path):
+    path = tmp_path / "predictions.npy"
+    result = onefold.cross_validate(GaussianNB(), text, memory_mb=MEMORY_MB, predictions_file=path)
+    assert isinstance(result.predictions, np.memmap)
+    expected = onefold.cross_validate(GaussianNB(), text)
+    np.testing.assert_array_equal(np.load(path), expected.predictions)
+    labels = np.array(["a", "b"] * 450, dtype=object)
+    with pytest.raises(ValueError, match="there are no numbers to write"):
+        onefold.cross_validate(GaussianNB(), text, labels, predictions_file=path)
