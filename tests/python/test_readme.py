@@ -2,10 +2,12 @@
 
 import io
 import re
+import runpy
 from contextlib import redirect_stdout
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 
 
 def test_the_first_example_prints_what_the_readme_shows():
@@ -32,3 +34,18 @@ def test_the_readme_shows_the_two_commands():
     text = README.read_text(encoding="utf-8")
     assert "make demo" in text
     assert "make test" in text
+    assert "pip install onefold" in text
+
+
+def test_the_chart_shows_what_the_tables_say():
+    chart = runpy.run_path(str(ROOT / "benches" / "chart.py"))
+    bars = [(label, peer, chart["measured"](*row)) for label, peer, *row in chart["BARS"]]
+    drawn = chart["draw"](sorted(bars, key=lambda bar: -bar[2]))
+    assert chart["CHART"].read_text(encoding="utf-8") == drawn, "run make chart"
+    assert chart["CHART"].relative_to(ROOT).as_posix() in README.read_text(encoding="utf-8")
+
+
+def test_links_of_the_readme_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#]+)", README.read_text(encoding="utf-8"))
+    missing = [target for target in targets if not (ROOT / target).exists()]
+    assert missing == []
