@@ -108,8 +108,8 @@ def _title(title: str, result: CVResult, X: Any) -> None:
     print(text.replace("_", " "))
 
 
-def _line(name: str, result: CVResult, seconds: float) -> None:
-    learnt = result.cost.get("rows_fed", 0)
+def _line(name: str, result: CVResult, seconds: float, *, counts: bool = True) -> None:
+    learnt = result.cost.get("rows_fed", 0) if counts else 0
     words = f"{learnt:,} rows learnt".replace(",", " ") if learnt else ""
     print(f"  {name:<10} {_score(result):<14} {words:>25} {seconds:10.3f} s")
 
@@ -150,11 +150,14 @@ def _compare(title: str, estimator: Any, X: Any, y: Any, **options: Any) -> dict
     _title(title, engine, X)
     learnt = engine.cost.get("rows_fed", 0)
     _line(engine.engine, engine, seconds)
-    _line("refit", refit, refit_seconds)
+    _line("refit", refit, refit_seconds, counts=learnt > 0)
     fewer = f"{refit.cost['rows_fed'] / learnt:.1f}× fewer rows learnt, " if learnt else ""
     same = float(np.mean(np.asarray(engine.predictions) == np.asarray(refit.predictions)))
     faster = refit_seconds / seconds
-    print(f"  {fewer}{faster:.1f}× faster, {100 * same:.1f} % of predictions equal\n")
+    print(f"  {fewer}{faster:.1f}× faster, {100 * same:.1f} % of predictions equal")
+    if same < 0.99:
+        print("  what it learns depends on the order of rows, which differs in the tree")
+    print()
     return _entry(title, engine, refit, (seconds, refit_seconds))
 
 

@@ -88,6 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(stopped.code or 0)
     console = Console(is_json=arguments.json, is_quiet=arguments.quiet)
     name = f"onefold {arguments.command}"
+    if console.progress:
+        # tqdm reads these when it is imported: bars of long runs only, gone when they are done.
+        os.environ.setdefault("TQDM_DELAY", "0.5")
+        os.environ.setdefault("TQDM_LEAVE", "")
     try:
         with _warnings_in_one_line(name, console):
             arguments.run(arguments, console)

@@ -13,7 +13,7 @@ from ..model_selection import cross_validate
 from ..svm import SVC, SVR
 from ._console import Console, UsageError
 from ._files import Rows, format_of, load_rows, targets_for
-from ._learners import LEARNERS, last_step, make_estimator, suited
+from ._learners import LEARNERS, last_step, make_estimator, suited, with_seed
 from ._options import (
     add_file_options,
     add_fold_options,
@@ -131,6 +131,7 @@ def make_problem(
 ) -> tuple[Any, Rows, Any, Any]:
     """The estimator with its scaler, rows and targets that suit it, and the folds."""
     classifies = is_classifier(estimator)
+    with_seed(estimator, arguments.seed)
     y = targets_for(rows, numbers=is_regressor(estimator))
     estimator, rows.X, notes = suited(estimator, rows.X, arguments.scale)
     rows.notes += notes

@@ -277,7 +277,7 @@ def _plot(rates: dict[Point, float], best: Point, problem: SvmProblem, path: str
         shades = axes.tricontourf(cs, gs, values, levels=12, cmap="viridis")
         figure.colorbar(shades, ax=axes, label=name)
         axes.plot(cs, gs, ".", color="black", markersize=2)
-        axes.plot(best.log2c, best.log2g, "o", mfc="none", mec="white", ms=12, mew=2)
+        axes.plot(best.log2c, best.log2g, "o", mfc="none", mec="#D55E00", ms=12, mew=2.5)
         axes.set(xlabel="log₂ C", ylabel="log₂ γ")
     else:
         is_c = len(set(cs)) > 1 or best.log2g is None

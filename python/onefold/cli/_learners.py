@@ -14,7 +14,16 @@ from sklearn.utils import get_tags
 
 from ._console import UsageError, is_sparse
 
-__all__ = ["LEARNERS", "SCALERS", "Learner", "literal", "make_estimator", "split_setting", "suited"]
+__all__ = [
+    "LEARNERS",
+    "SCALERS",
+    "Learner",
+    "literal",
+    "make_estimator",
+    "split_setting",
+    "suited",
+    "with_seed",
+]
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,21 @@ def make_estimator(name: str, params: dict[str, Any] | None = None) -> Any:
                 f"{kind.__name__} has no parameter {given!r}; it has {', '.join(sorted(known))}"
             )
     return estimator.set_params(**(params or {}))
+
+
+def with_seed(estimator: Any, seed: int) -> Any:
+    """Set the seed of an estimator that draws random numbers and has none.
+
+    Examples
+    --------
+    >>> from onefold.cli._learners import make_estimator, with_seed
+    >>> with_seed(make_estimator("sklearn.tree.ExtraTreeClassifier"), 3)
+    ExtraTreeClassifier(random_state=3)
+    """
+    params = estimator.get_params(deep=False)
+    if "random_state" in params and params["random_state"] is None:
+        estimator.set_params(random_state=seed)
+    return estimator
 
 
 def split_setting(text: str) -> tuple[str, str]:

@@ -139,7 +139,12 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
         help="threads or processes, -1 for all cores (default: 1); the result does "
         "not depend on it",
     )
-    group.add_argument("--seed", type=int, default=0, help="of shuffles and orders (default: 0)")
+    group.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="of shuffles, orders and learners that draw at random (default: 0)",
+    )
 
 
 def fold_count(text: str) -> int | str:

@@ -54,7 +54,11 @@ def show_result(
         error = errors[key] if len(scores) > 1 else math.nan
         row = [_named(key, metric), float(scores.mean()), error, pooled[key]]
         rows.append([*row, float(scores.min()), float(scores.max())])
-    console.table(["metric", "mean", "± std error", "pooled", "lowest fold", "highest"], rows)
+    head = ["metric", "mean", "± std error", "pooled", "lowest fold", "highest"]
+    if len(result.folds) == result.folds.n_samples:
+        # The range of single samples says nothing.
+        head, rows = head[:-2], [row[:-2] for row in rows]
+    console.table(head, rows)
     console.line()
     found = interval_of(result)
     if found is not None:
