@@ -357,8 +357,9 @@ def test_an_output_of_several_is_chosen():
     result = onefold.cross_validate(Ridge(), X, np.c_[y, 100 * X[:, 0]], cv=10)
     points = result.plot("residuals", output=1).collections[0].get_offsets()
     assert np.allclose(points[:, 0], result.predictions[result.folds.rows, 1])
-    with pytest.raises(ValueError, match="output must be from 0 to 1, got None"):
-        result.plot("residuals")
+    assert result.plot("residuals").get_title() == "output 0 of 2"
+    with pytest.raises(ValueError, match="output must be from 0 to 1, got 2"):
+        result.plot("residuals", output=2)
 
 
 # Samples

@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 import onefold
 from onefold.plotting._style import scale_of
@@ -84,7 +85,7 @@ def test_the_curve_has_means_errors_and_choices(ridge):
     assert ax.get_xscale() == "log"
     assert np.array_equal(line_with(ax, "training").get_ydata(), ridge.table["mean_train_score"])
     best = int(means.argmax())
-    limit = line_with(ax, "one standard error below").get_ydata()[0]
+    limit = line_with(ax, "best − standard error").get_ydata()[0]
     assert limit == pytest.approx(means[best] - errors[best])
     simplest = line_with(ax, "simplest within one standard error, chosen").get_xdata()[0]
     assert simplest == ALPHAS[ridge.best]
@@ -113,13 +114,40 @@ def test_values_that_are_no_numbers_stand_side_by_side(svc):
         svc.plot("validation_curve", param="nu")
 
 
+def test_no_limit_stands_after_the_numbers():
+    X, y = load_iris(return_X_y=True)
+    grid = {"max_depth": [None, 1, 3]}
+    search = onefold.GridSearchCV(DecisionTreeClassifier(random_state=0), grid, cv=3).fit(X, y)
+    ax = search.result_.plot("validation_curve")
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "3", "None"]
+    means = search.cv_results_["mean_test_score"]
+    assert line_with(ax, "test sets").get_ydata().tolist() == means[[1, 2, 0]].tolist()
+
+
+def test_a_parameter_that_all_candidates_have_is_preferred():
+    X, y = load_iris(return_X_y=True)
+    grid = [{"kernel": ["linear"], "C": [1, 10]}, {"kernel": ["rbf"], "C": [1], "gamma": [1, 2, 3]}]
+    result = onefold.GridSearchCV(SVC(), grid, cv=3).fit(X, y).result_
+    assert result.plot("validation_curve").get_xlabel() == "C"
+
+
+def test_a_candidate_that_failed_is_left_out():
+    search = onefold.GridSearchCV(Ridge(), {"alpha": [-1, 1, 10]}, cv=3, error_score=np.nan)
+    with pytest.warns(match="alpha|non-finite|failed"):
+        result = search.fit(*DIABETES).result_
+    ax = result.plot("comparison")
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["alpha=1", "alpha=10"]
+    assert "1 of 3 candidates are not shown" in labels_of(ax)
+    assert result.plot("validation_curve").has_data()
+
+
 def test_what_is_simpler_can_be_said():
     X, y = load_iris(return_X_y=True)
     grid = {"n_neighbors": range(1, 22, 4), "weights": ["uniform", "distance"]}
     result = onefold.GridSearchCV(KNeighborsClassifier(), grid, cv=10).fit(X, y).result_
     assert not any("simplest" in label for label in labels_of(result.plot("validation_curve")))
     ax = result.plot("validation_curve", simpler=lambda own: -own["n_neighbors"])
-    limit = line_with(ax, "one standard error below").get_ydata()[0]
+    limit = line_with(ax, "best − standard error").get_ydata()[0]
     near = result.table["mean_test_score"] >= limit
     known = zip(result.table["params"], near, strict=True)
     simplest = max(own["n_neighbors"] for own, is_near in known if is_near)

@@ -32,16 +32,17 @@ def varied(result: SearchResult) -> dict[str, list[Any]]:
 
 
 def levels(values: Sequence[Any]) -> list[Any]:
-    """Distinct values: numbers in increasing order, others in the order of their appearance.
+    """Distinct values: numbers in increasing order, then others in the order of their appearance.
 
     Examples
     --------
     >>> from onefold.plotting._candidates import levels
-    >>> levels([10, 1, 10, 0.1]), levels(["rbf", "linear", "rbf"])
-    ([0.1, 1, 10], ['rbf', 'linear'])
+    >>> levels([10, 1, 10, 0.1]), levels(["rbf", "linear", "rbf"]), levels([None, 5, 3])
+    ([0.1, 1, 10], ['rbf', 'linear'], [3, 5, None])
     """
     distinct = list({text_of(value): value for value in values}.values())
-    return sorted(distinct) if are_numbers(distinct) else distinct
+    numbers = [value for value in distinct if are_numbers([value])]
+    return sorted(numbers) + [value for value in distinct if not are_numbers([value])]
 
 
 def text_of(value: Any) -> str:

@@ -103,7 +103,8 @@ def plot_comparison(
         raise ValueError(f"top must be a positive number of candidates, got {top!r}")
     n = len(comparison.candidate)
     is_base = comparison.candidate == comparison.to
-    shown = np.flatnonzero((np.arange(n) < top) | is_base)
+    is_known = np.isfinite(comparison.difference)
+    shown = np.flatnonzero(((np.arange(n) < top) & is_known) | is_base)
     labels = labels_of([comparison.params[own] for own in shown])
     if ax is None:
         ax = new_axes(None, forest_size(len(shown)))

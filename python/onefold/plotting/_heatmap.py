@@ -59,12 +59,13 @@ def draw_heatmap(
     else:
         _cells(ax, own, cells, (x_texts, y_texts), cmap)
         at = np.array([x for _, x in places], float), np.array([y for y, _ in places], float)
+    rise = 0.27 if ax.texts else 0.0  # above what is written into a cell
     for position, words, sign in mark_choices(own):
         ax.plot(
             at[0][position],
-            at[1][position] + (0.27 if cells.size <= MAX_WRITTEN and sign == "*" else 0),
+            at[1][position] + rise,
             sign,
-            markersize=15 if sign == "*" else 14,
+            markersize=15 if sign == "*" else 10,
             color=VERMILLION,
             markerfacecolor=VERMILLION if sign == "*" else "none",
             markeredgecolor="white" if sign == "*" else VERMILLION,

@@ -56,8 +56,9 @@ def why_no_probabilities(result: CVResult) -> str | None:
     reason = why_no_classes(result)
     if reason is None and not _columns(result, "predict_proba"):
         return (
-            "there are no held-out probabilities; a metric that needs them, such as "
-            "scoring='neg_log_loss', makes cross_validate compute them where the estimator can"
+            "there are no held-out probabilities; most engines keep them where a metric needs "
+            "them, such as scoring='neg_log_loss', and "
+            "onefold.cross_val_predict(method='predict_proba') computes them"
         )
     return reason
 

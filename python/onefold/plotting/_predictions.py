@@ -67,7 +67,7 @@ def draw_residuals(
     ax: Axes,
     *,
     fold: int | None = None,
-    output: int | None = None,
+    output: int = 0,
     subsample: int | None = 5000,
 ) -> Axes:
     """Draw residuals against predictions."""
@@ -79,7 +79,7 @@ def draw_actual_vs_predicted(
     ax: Axes,
     *,
     fold: int | None = None,
-    output: int | None = None,
+    output: int = 0,
     subsample: int | None = 5000,
 ) -> Axes:
     """Draw targets against predictions."""
@@ -91,7 +91,7 @@ def _draw(
     ax: Axes,
     kind: str,
     fold: int | None,
-    output: int | None,
+    output: int,
     subsample: int | None,
 ) -> Axes:
     where = check_fold(result, fold)
@@ -120,28 +120,26 @@ def _draw(
     )
     if is_by_fold:
         _colour_by_fold(result, ax)
-    elif n_shown < len(targets):
-        ax.set_title(
-            f"{grouped(n_shown)} of {grouped(len(targets))} samples, at random", fontsize="small"
-        )
-    elif fold is not None:
-        ax.set_title(f"fold {fold}")
+    n_outputs = np.size(result._answers["predict"]) // len(result._rows)
+    remarks = [f"output {output} of {n_outputs}"] if n_outputs > 1 else []
+    remarks += [] if fold is None else [f"fold {fold}"]
+    if n_shown < len(targets):
+        remarks.append(f"{grouped(n_shown)} of {grouped(len(targets))} samples, at random")
+    if remarks and is_by_fold:  # the legend stands above the axes
+        ax.text(0.02, 0.97, ", ".join(remarks), transform=ax.transAxes, va="top", fontsize="small")
+    elif remarks:
+        ax.set_title(", ".join(remarks), fontsize="small")
     _square(ax, kind)
     return ax
 
 
-def _output(values: Any, output: int | None) -> Any:
-    """One output of several; of one, the only one."""
-    if values.ndim == 1:
-        if output not in (None, 0):
-            raise ValueError(f"output={output!r}: there is one output, 0")
-        return values
-    n_outputs = values.shape[1]
-    if output is None and n_outputs == 1:
-        output = 0
+def _output(values: Any, output: int) -> Any:
+    """One output of several."""
+    columns = values[:, None] if values.ndim == 1 else values
+    n_outputs = columns.shape[1]
     if not isinstance(output, (int, np.integer)) or not 0 <= output < n_outputs:
         raise ValueError(f"output must be from 0 to {n_outputs - 1}, got {output!r}")
-    return values[:, output]
+    return columns[:, output]
 
 
 def _colour_by_fold(result: CVResult, ax: Axes) -> None:

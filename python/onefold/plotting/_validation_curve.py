@@ -72,7 +72,7 @@ def draw_validation_curve(
             color=GREY,
             linestyle=":",
             linewidth=1.2,
-            label="one standard error below the best",
+            label="best − standard error",
         )
     for position, words, sign in mark_choices(own):
         ax.plot(
@@ -87,7 +87,7 @@ def draw_validation_curve(
             label=words,
         )
     if ticks is None:
-        set_scale(ax, "x", x[np.isfinite(x)])
+        set_scale(ax, "x", x)
     else:
         ax.set_xticks(range(len(ticks)), ticks, rotation=30 if max(map(len, ticks)) > 8 else 0)
     ax.set_xlabel(name)
@@ -99,8 +99,9 @@ def draw_validation_curve(
 def _choose(columns: dict[str, list[Any]], param: str | None) -> str:
     """The parameter of the axis: by default, of those with numbers, the one with most values."""
     if param is None:
-        numeric = [name for name, own in columns.items() if _is_axis(own)]
-        return max(numeric, key=lambda name: len(levels(columns[name])))
+        mostly = [name for name, own in columns.items() if _is_axis(own)]
+        always = [name for name in mostly if are_numbers(columns[name])]
+        return max(always or mostly, key=lambda name: len(levels(columns[name])))
     if param in columns:
         return param
     found = [name for name in columns if short_name(name) == param]
@@ -111,8 +112,8 @@ def _choose(columns: dict[str, list[Any]], param: str | None) -> str:
 
 def _positions(values: list[Any]) -> tuple[Floats, list[str] | None]:
     """Numbers as they are, others side by side with their names."""
-    if _is_axis(values):
-        return np.array([np.nan if own is None else float(own) for own in values]), None
+    if are_numbers(values):
+        return np.array(values, dtype=np.float64), None
     ticks = [text_of(own) for own in levels(values)]
     return np.array([ticks.index(text_of(own)) for own in values], dtype=np.float64), ticks
 
@@ -136,10 +137,8 @@ def _lines(
     others: dict[str, list[Any]],
 ) -> None:
     for number, (key, members) in enumerate(groups.items()):
-        known = np.array(members)[np.isfinite(x[members])]
+        known = np.array(members)
         known = known[np.argsort(x[known], kind="stable")]
-        if len(known) == 0:
-            continue
         style = line_style(number)
         ax.plot(
             x[known],
@@ -177,7 +176,7 @@ def _lines(
 def _cloud(ax: Axes, own: Candidates, x: Floats) -> None:
     """A point for every candidate, and a line of the best where some share a value."""
     ax.plot(x, own.means, "o", color=BLUE, markersize=4, alpha=0.6, label="candidates")
-    values = np.unique(x[np.isfinite(x)])
+    values = np.unique(x)
     if 2 * len(values) <= len(x):
         of_value = [own.means[x == value] for value in values]
         best = [np.nan if np.isnan(some).all() else np.nanmax(some) for some in of_value]
