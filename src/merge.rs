@@ -133,9 +133,9 @@ impl Merge {
     ) -> Result<Vec<OutOfFold>> {
         data.targets.check_samples(folds.n_samples())?;
         let learner = CandidateSet::of(candidates)?;
-        let block_rows = streaming.block_rows(data)?;
-        let starts = StoredBlocks::even_starts(folds.n_samples(), block_rows);
         let rows = folds.rows(0..folds.len());
+        let cut = |block_rows| StoredBlocks::even_starts(rows.len(), block_rows);
+        let (_, starts) = streaming.cut(data, rows, monitor, cut)?;
         let source = StoredBlocks::new(*data, rows, starts, streaming, monitor)?;
         let cost_model = source.cost_model(&*learner)?;
         let rows = (&data.targets, &source as &dyn RowSource);

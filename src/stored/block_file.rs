@@ -69,10 +69,10 @@ impl BlockFile {
             part.clear();
             rows.read(start..end, &mut part, monitor)?;
             part.check()?;
-            for row in start..end {
-                let block = block_of[row] as usize;
-                copy_row(&part, row - start, &mut buffers[block])?;
-                target.number_in_block[row] = counts[block];
+            for (number, &block) in block_of[start..end].iter().enumerate() {
+                let block = block as usize;
+                copy_row(&part, number, &mut buffers[block])?;
+                target.number_in_block[start + number] = counts[block];
                 counts[block] += 1;
                 if buffers[block].n_rows() >= buffer_rows {
                     target.flush(block, &mut buffers[block])?;
@@ -117,8 +117,10 @@ impl BlockFile {
         let offset = self.array(offset, n_rows, &mut lengths)?;
         let offset = self.array(offset, n_stored, &mut rows.indices)?;
         self.array(offset, n_stored, &mut rows.values)?;
-        #[allow(clippy::cast_possible_truncation)] // they were written from lengths in memory
-        lengths.iter().for_each(|&n| rows.end_row(n as usize));
+        for n in lengths {
+            #[allow(clippy::cast_possible_truncation)] // written from a length in memory
+            rows.end_row(n as usize);
+        }
         Ok(())
     }
 

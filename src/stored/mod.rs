@@ -64,22 +64,33 @@ pub struct Streaming {
 }
 
 impl Streaming {
-    /// The largest number of rows in a block, of which one per thread and one more are in memory.
+    /// The largest number of rows in a block, and where blocks of that size begin by `cut`, so that the
+    /// blocks in memory fit: one per thread, one more, and one that is being read.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
-    pub(crate) fn block_rows(&self, data: &StoredDataset<'_>) -> Result<usize> {
-        let n_rows = self.block_bytes() / data.rows.mean_row_bytes();
-        if n_rows < 1.0 {
-            return Err(Error::parameter(
-                "memory_mb",
-                "room for a few rows per thread",
-                format!("{:.3}", self.memory_bytes as f64 / 1e6),
-            ));
+    pub(crate) fn cut(
+        &self,
+        data: &StoredDataset<'_>,
+        rows: &[usize],
+        monitor: &Monitor,
+        cut: impl Fn(usize) -> Vec<usize>,
+    ) -> Result<(usize, Vec<usize>)> {
+        let block_bytes = self.memory_bytes as f64 / (n_kept() + 1) as f64;
+        let mut n_rows = ((block_bytes / data.rows.mean_row_bytes()) as usize).min(1 << 31);
+        let lengths = data.rows.row_lengths(monitor)?;
+        while n_rows > 0 {
+            let starts = cut(n_rows);
+            let largest = data.rows.largest_block(rows, &starts, lengths.as_deref());
+            if largest <= block_bytes {
+                return Ok((n_rows, starts));
+            }
+            // Some rows store more than others. Blocks cannot be arbitrarily small: see `cut`.
+            n_rows = if n_rows == 1 { 0 } else { n_rows.div_ceil(2) };
         }
-        Ok((n_rows as usize).min(1 << 31))
-    }
-
-    fn block_bytes(&self) -> f64 {
-        self.memory_bytes as f64 / (n_kept() + 1) as f64
+        Err(Error::parameter(
+            "memory_mb",
+            "room for a few rows per thread",
+            format!("{:.3}", self.memory_bytes as f64 / 1e6),
+        ))
     }
 }
 
@@ -98,7 +109,8 @@ pub fn fit(
         None => (0..n_rows).collect(),
     };
     monitor.expect(n_rows as u64);
-    let starts = StoredBlocks::even_starts(n_rows, streaming.block_rows(data)?);
+    let cut = |block_rows| StoredBlocks::even_starts(n_rows, block_rows);
+    let (_, starts) = streaming.cut(data, &rows, monitor, cut)?;
     let source = StoredBlocks::new(*data, &rows, starts, streaming, monitor)?;
     source.read(0..n_rows, 1, &mut |piece, data, rows| {
         learner.update(data, rows, None)?;

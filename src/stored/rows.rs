@@ -7,6 +7,9 @@ use crate::data::{OwnedCsr, OwnedRows};
 use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
+/// Rows whose lengths are read at a time.
+const ROWS_PER_READ: usize = 1 << 16;
+
 /// A dense or CSR matrix on disk, read in ranges of rows.
 #[derive(Debug)]
 pub struct StoredRows {
@@ -78,6 +81,47 @@ impl StoredRows {
             }
         }
         .max(1.0)
+    }
+
+    /// The number of stored values of each row, if they differ.
+    pub(super) fn row_lengths(&self, monitor: &Monitor) -> Result<Option<Vec<u32>>> {
+        let Layout::Csr { indptr, .. } = &self.layout else {
+            return Ok(None);
+        };
+        let mut lengths = Vec::new();
+        memory::reserve("lengths of rows", &mut lengths, self.n_rows)?;
+        let mut ends = Vec::new();
+        while lengths.len() < self.n_rows {
+            let start = lengths.len();
+            let stop = self.n_rows.min(start + ROWS_PER_READ);
+            ends.clear();
+            indptr.read_i64(start as u64..stop as u64 + 1, &mut ends, monitor)?;
+            let length =
+                |pair: &[i64]| u32::try_from(pair[1].abs_diff(pair[0])).unwrap_or(u32::MAX);
+            lengths.extend(ends.windows(2).map(length));
+        }
+        Ok(Some(lengths))
+    }
+
+    /// Bytes of the largest block in memory.
+    pub(super) fn largest_block(
+        &self,
+        rows: &[usize],
+        starts: &[usize],
+        lengths: Option<&[u32]>,
+    ) -> f64 {
+        let Layout::Csr { indices, .. } = &self.layout else {
+            let longest = starts.windows(2).map(|ends| ends[1] - ends[0]).max();
+            return longest.unwrap_or(0) as f64 * self.mean_row_bytes();
+        };
+        let lengths = lengths.unwrap_or_default();
+        let index_bytes = indices.element().size();
+        let n_bytes = |ends: &[usize]| -> u64 {
+            let rows = &rows[ends[0]..ends[1]];
+            let n_stored: u64 = rows.iter().map(|&row| u64::from(lengths[row])).sum();
+            n_stored * (8 + index_bytes) + rows.len() as u64 * index_bytes
+        };
+        starts.windows(2).map(n_bytes).max().unwrap_or(0) as f64
     }
 
     /// An empty block for rows of this matrix.

@@ -118,7 +118,8 @@ pub(super) fn descend_stored(
 pub(super) fn block_starts(folds: &Folds, block_rows: usize) -> Vec<usize> {
     let block_rows = block_rows.max(LeafBlock::MAX_ROWS);
     let mut starts = Vec::new();
-    let mut spans = Vec::from([0..folds.len()]);
+    let mut spans = Vec::new();
+    spans.push(0..folds.len());
     while let Some(span) = spans.pop() {
         let positions = folds.range(span.clone());
         if span.len() == 1 || positions.len() <= block_rows {

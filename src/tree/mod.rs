@@ -287,9 +287,9 @@ impl Tree {
         let (data, blocks) = match rows {
             RowsOf::Memory(data) => (*data, None),
             RowsOf::Disk(stored, streaming) => {
-                let block_rows = streaming.block_rows(stored)?;
-                let starts = blocks::block_starts(folds, block_rows);
                 let order = folds.rows(0..folds.len());
+                let cut = |block_rows| blocks::block_starts(folds, block_rows);
+                let (block_rows, starts) = streaming.cut(stored, order, monitor, cut)?;
                 let blocks = StoredBlocks::new(*stored, order, starts, streaming, monitor)?;
                 (stored.targets, Some((blocks, block_rows)))
             }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use onefold::data::{Dataset, Rows};
-use onefold::learners::Order;
+use onefold::data::{Csr, Dataset, Rows};
+use onefold::learners::{Order, Pegasos, PegasosOptions};
 use onefold::merge::Merge;
 use onefold::stored::{self, Element, StoredArray, StoredDataset, StoredRows, Streaming};
 use onefold::tree::{Placement, Strategy, Tree};
@@ -103,7 +103,7 @@ fn streaming(directory: &Path, memory_bytes: u64) -> Streaming {
 }
 
 /// The same targets and weights for rows that are elsewhere.
-fn targets_of<'a>(set: &'a Set, targets: Targets) -> Dataset<'a> {
+fn targets_of(set: &Set, targets: Targets) -> Dataset<'_> {
     let external = Dataset::external(N_ROWS);
     let data = match targets {
         Targets::None => external,
@@ -217,6 +217,58 @@ fn fits_have_the_bits_of_rows_in_memory() {
             case.name
         );
     }
+}
+
+/// Rows of very different lengths, sorted by length: blocks are cut so that the longest fit.
+#[test]
+fn blocks_of_long_rows_fit_the_memory() {
+    let directory = TempDir::new().expect("directory");
+    let path = |name: &str| directory.path().join(name);
+    let (mut indptr, mut indices, mut values) = (vec![0_i32], vec![], vec![]);
+    for row in 0..200_i32 {
+        let length = if row < 180 { 1 } else { 100 };
+        indices.extend(0..length);
+        values.extend((0..length).map(|feature| f64::from((row + feature) % 5)));
+        indptr.push(i32::try_from(indices.len()).expect("small"));
+    }
+    let bytes =
+        |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_ne_bytes()).collect() };
+    fs::write(path("indptr"), bytes(&indptr)).expect("written");
+    fs::write(path("indices"), bytes(&indices)).expect("written");
+    let stored: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+    fs::write(path("values"), stored).expect("written");
+    let open = |name, element, len: usize| StoredArray::open(&path(name), 0, element, len as u64);
+    let arrays = [
+        open("indptr", Element::I32, indptr.len()).expect("valid"),
+        open("indices", Element::I32, indices.len()).expect("valid"),
+        open("values", Element::F64, values.len()).expect("valid"),
+    ];
+    let rows = StoredRows::csr(arrays, 200, 100).expect("valid");
+    let codes: ndarray::Array1<u32> = (0..200).map(|row| row % 2).collect();
+    let learner = Pegasos::new(PegasosOptions::default(), 100, 2).expect("valid");
+    let csr = Csr::new(&indptr, &indices, &values, 100).expect("valid");
+    let data = Dataset::new(Rows::Csr32(csr))
+        .with_classes(codes.view(), 2)
+        .expect("valid");
+    let targets = Dataset::external(200)
+        .with_classes(codes.view(), 2)
+        .expect("valid");
+    let stored = StoredDataset::new(&rows, targets).expect("valid");
+    let folds = Folds::leave_one_out(200).expect("valid");
+    let tree = Tree::in_given_order();
+    let expected = tree
+        .cross_validate(&learner, &data, &folds)
+        .expect("in memory");
+    let run = |memory_bytes| {
+        let streaming = streaming(directory.path(), memory_bytes);
+        tree.out_of_fold_stored(&[&learner], &stored, &folds, &streaming, &Monitor::new())
+    };
+    on_threads(1, || {
+        let found = run(3 * 13 * 1_200).expect("room for 12 of the longest rows");
+        assert_eq!(found[0].outputs, expected.outputs);
+        // The mean row has 11 values, so rows of that length would fit in blocks of 12.
+        assert!(message(run(3 * 6 * 1_200)).starts_with("memory_mb must be room for"));
+    });
 }
 
 fn message<T>(result: Result<T, Error>) -> String {
