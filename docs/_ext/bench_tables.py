@@ -22,6 +22,8 @@ class Figure:
     """One line of a table of results."""
 
     file: str
+    heading: str
+    """Of the file."""
     title: str
     bound: str
     measured: str
@@ -32,7 +34,8 @@ class Figure:
     def ratio(self) -> float | None:
         """How many times faster, where that is what was measured."""
         found = re.fullmatch(r"([\d,.]+)×", self.measured)
-        if found is None or "faster" not in self.title:
+        is_cost = self.bound.startswith("≤")  # of a line below one about speed
+        if found is None or is_cost or "faster" not in self.title:
             return None
         return float(found[1].replace(",", ""))
 
@@ -46,7 +49,9 @@ def figures(directory: Path = RESULTS) -> Iterator[Figure]:
     """Every line of every table with the columns figure, bound, measured, holds and from."""
     for path in sorted(directory.glob("*.md")):
         in_table, context = False, ""
-        for line in path.read_text(encoding="utf-8").splitlines():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        heading = lines[0].removeprefix("# ").partition(":")[0]
+        for line in lines:
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
             if cells[:4] == ["figure", "bound", "measured", "holds"]:
                 in_table = True
@@ -58,7 +63,8 @@ def figures(directory: Path = RESULTS) -> Iterator[Figure]:
                     title = f"{context} {title}"
                 else:
                     context = title
-                yield Figure(path.stem, title, *cells[1:4], cells[4] if len(cells) > 4 else "")
+                source = cells[4] if len(cells) > 4 else ""
+                yield Figure(path.stem, heading, title, *cells[1:4], source)
 
 
 def summary() -> str:
@@ -70,7 +76,7 @@ def summary() -> str:
         bounded = [figure for figure in here if figure.bound]
         short = sum(figure.falls_short for figure in bounded)
         counts = [len(here), len(bounded), len(bounded) - short, short]
-        lines.append(f"| {file} | {' | '.join(map(str, counts))} |")
+        lines.append(f"| {here[0].heading} | {' | '.join(map(str, counts))} |")
     return "\n".join(lines)
 
 
@@ -90,8 +96,12 @@ def chart() -> str:
     found = [(own, own.ratio) for own in figures() if own.ratio is not None]
     largest = max(ratio for _, ratio in found if ratio is not None)
     bars = []
+    heading = ""
     for own, ratio in found:
         assert ratio is not None
+        if own.heading != heading:
+            heading = own.heading
+            bars.append(f'<div class="group">{html.escape(heading)}</div>')
         width = 100 * math.log(max(ratio, 1.0)) / math.log(largest)
         short = " short" if own.falls_short else ""
         mark = " (misses its bound)" if own.falls_short else ""

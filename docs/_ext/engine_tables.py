@@ -21,25 +21,24 @@ HEADINGS = {
     "classifier": "Classifiers",
     "regressor": "Regressors",
     "clustering": "Clustering",
-    "density or decomposition": "Densities, decompositions, outliers",
+    "density or decomposition": "Others",
 }
 
 
 def table(rows: Iterable[Row]) -> str:
-    """One line per estimator: what `auto` takes, what else there is, and why not."""
+    """One line per estimator: what `auto` takes, how good that is or why not, and what else is."""
     lines = [
-        "| estimator | `auto` takes | equals refits | cost | on request | why it is refitted |",
-        "|---|---|---|---|---|---|",
+        "| estimator | `auto` takes | equals refits, cost; or why it is refitted | by name |",
+        "|---|---|---|---|",
     ]
     for row in rows:
         others = [own for own in NAMES if own in row.usable and own not in (row.chosen, "refit")]
+        is_refitted = row.chosen == "refit"
         cells = [
             f"`{row.name}`",
-            row.chosen if row.chosen == "refit" else f"[**{row.chosen}**](engine_{row.chosen}.md)",
-            "" if row.chosen == "refit" else row.exact,
-            row.cost,
+            "refit" if is_refitted else f"[**{row.chosen}**](engine_{row.chosen}.md)",
+            row.reason if is_refitted else f"**{row.exact}**, {row.cost}",
             ", ".join(f"`{own}`" for own in others),
-            row.reason,
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -96,7 +96,7 @@ def load_libsvm(
     y : ndarray of shape (n_samples,), or list of tuples with `multilabel`
     query_id : ndarray of shape (n_samples,)
         Only with `query_id`.
-    *others
+    others
         The same again for every further file of a list, all with the same features.
 
     Examples
