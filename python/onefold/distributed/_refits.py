@@ -1,0 +1,158 @@
+"""Estimators that need all rows at a time: folds are tasks, and every worker gets the rows.
+
+This is what TreeCV avoids: all chunks are sent to each worker that fits a fold. A candidate that a
+local engine other than ``"refit"`` serves, such as `SVC` or `LogisticRegression`, is one task with
+all its folds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import parallel_config
+
+from .._folds import Folds, Splits
+from ..engines import choose
+from ..engines._base import Outcome, Plan
+from ..engines._fold_scorer import FoldResult, join_folds
+from ..engines._task import Data, Problem, Task
+from ._chunks import Chunk, join
+from ._source import ChunkedData
+
+__all__ = ["ClusterRefits"]
+
+
+def assemble(chunks: list[Chunk]) -> Chunk:
+    """The task that joins all chunks on one worker."""
+    return join(chunks)
+
+
+def local_engine(estimator: Any, rows: Chunk, task: Task) -> str:
+    """The task that finds the engine for a candidate, which may depend on the rows."""
+    with parallel_config("sequential"):
+        [choice] = choose("auto", [estimator], _with_rows(task, rows, task.folds))
+    return choice.name
+
+
+def run_folds(estimator: Any, rows: Chunk, task: Task, fold: int | None) -> Outcome:
+    """The task that cross-validates a candidate on all folds, or refits it for one of them."""
+    folds = task.folds
+    if fold is not None:
+        folds = Splits(folds.n_samples, [(folds.train(fold), folds.test(fold))])
+    own = _with_rows(task, rows, folds)
+    # A worker is a process of a pool: joblib would warn that it starts no more of them.
+    with parallel_config("sequential"):
+        [choice] = choose("auto" if fold is None else "refit", [estimator], own)
+        [(_, outcome)] = choice.engine.run_many([choice.plan], own)
+    return outcome
+
+
+def fit_all_rows(estimator: Any, rows: Chunk, task: Task) -> Any:
+    """The task that fits a candidate to all rows."""
+    own = _with_rows(task, rows, task.folds)
+    with parallel_config("sequential"):
+        [choice] = choose("auto", [estimator], own)
+        return choice.engine.fit(choice.plan, own)
+
+
+def _with_rows(task: Task, rows: Chunk, folds: Folds | Splits) -> Task:
+    problem = Problem(Data(rows.X, rows.y, rows.weights), folds)
+    return replace(task, problem=problem, n_jobs=1, options={})
+
+
+class ClusterRefits:
+    """Any estimator, with all rows on every worker that fits it.
+
+    Parameters
+    ----------
+    data : ChunkedData
+    n_jobs : int
+        Not used: a task has one thread.
+    """
+
+    name = "refit"
+
+    def __init__(self, data: ChunkedData, n_jobs: int = 1) -> None:
+        self._data = data
+
+    def plan(self, estimator: Any, task: Task) -> Plan | str:
+        """Any estimator; placement and order are for the tree."""
+        if task.options:
+            return f"it has no option {', '.join(sorted(task.options))}"
+        return Plan(estimator)
+
+    def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
+        """Run candidates that an engine serves as one task each, others as one task per fold."""
+        data, session = self._data, self._data.session
+        start = time.perf_counter()
+        rows = self._rows()
+        # The placeholder of X and the targets are not needed by the tasks.
+        lean = replace(task, problem=Problem(Data(np.empty((0, 0))), task.folds))
+        token = session.token(data.token, task.folds.rows, task.folds.starts)
+
+        def submit(function: Any, number: int, *arguments: Any) -> Any:
+            estimator = plans[number].estimator
+            key = session.token(token, function.__name__, estimator, arguments)
+            future = session.submit(function, estimator, rows, lean, *arguments, key=key)
+            session.keep([future])
+            return future
+
+        engines = session.gather([submit(local_engine, number) for number in range(len(plans))])
+        n_folds = len(task.folds)
+        work = [
+            [
+                submit(run_folds, number, fold)
+                for fold in (range(n_folds) if engine == "refit" else [None])
+            ]
+            for number, engine in enumerate(engines)
+        ]
+        for number, futures in enumerate(work):
+            outcomes = session.gather(futures)
+            joined = _joined(plans[number].estimator, outcomes, task)
+            joined.notes.append(
+                f"all rows were sent to every worker that took part ({data.n_bytes / 1e6:.1f} MB); "
+                f"local engine {engines[number]!r}"
+            )
+            joined.fit_time = (time.perf_counter() - start) / len(plans)
+            yield number, joined
+
+    def _rows(self) -> Any:
+        session = self._data.session
+        key = session.token(self._data.token)
+        rows = session.submit(assemble, self._data.chunks, key=key)
+        session.keep([rows])
+        return rows
+
+    def fit(self, plan: Plan, task: Task) -> Any:
+        """Fit a candidate to all rows on one worker."""
+        session = self._data.session
+        lean = replace(task, problem=Problem(Data(np.empty((0, 0))), task.folds))
+        key = session.token(self._data.token, plan.estimator)
+        future = session.submit(fit_all_rows, plan.estimator, self._rows(), lean, key=key)
+        session.keep([future])
+        return session.gather([future])[0]
+
+
+def _joined(estimator: Any, outcomes: list[Outcome], task: Task) -> Outcome:
+    """Outcomes of single folds as one."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    results = [FoldResult({}, own.answers, own.classes) for own in outcomes]
+    joined = join_folds(results, estimator, task)
+    cost: dict[str, int] = {}
+    for own in outcomes:
+        for name, count in own.cost.items():
+            cost[name] = cost.get(name, 0) + count
+    scored = [own.test_scores for own in outcomes]
+    return Outcome(
+        answers=joined.answers,
+        classes=joined.classes,
+        cost=cost,
+        test_scores=[own[0] for own in scored if own] if all(scored) else None,
+        failures=[failure for own in outcomes for failure in own.failures],
+        notes=joined.notes,
+    )

@@ -1,0 +1,120 @@
+"""The connection to a cluster: tasks with keys of their own, and nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakSet
+
+from ._chunks import Chunk
+from ._models import NativeModels
+
+__all__ = ["Session", "import_dask", "register_sizes"]
+
+
+def import_dask(name: str = "distributed") -> Any:
+    """Import a module of dask, or raise an error that names the extra."""
+    try:
+        module = import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"onefold.distributed needs dask ({error}): pip install onefold[dask]"
+        ) from error
+    return module
+
+
+def register_sizes() -> None:
+    """Tell dask how large chunks and native models are. Workers do so when they load a task."""
+    sizeof = import_dask("dask.sizeof").sizeof
+    for kind in (Chunk, NativeModels):
+        sizeof.register(kind, lambda own: own.nbytes + 256)
+
+
+class Session:
+    """Submits tasks to a client, and releases all of them at the end.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        None is the current client.
+    """
+
+    def __init__(self, client: Any = None) -> None:
+        distributed = import_dask()
+        register_sizes()
+        if client is None:
+            try:
+                client = distributed.get_client()
+            except ValueError:
+                raise ValueError(
+                    "client is None, and there is no current client: start one by "
+                    "distributed.Client(), or pass client="
+                ) from None
+        if not isinstance(client, distributed.Client):
+            raise TypeError(f"client must be a distributed.Client, got {client!r}")
+        if client.asynchronous:
+            raise ValueError("client must not be asynchronous")
+        self.client: Any = client
+        self._distributed = distributed
+        self._tokenize: Callable[..., str] = import_dask("dask.base").tokenize
+        self._kept: dict[str, Any] = {}
+        self._submitted: WeakSet[Any] = WeakSet()
+        self.n_tasks = 0
+
+    def token(self, *parts: Any) -> str:
+        """A name that is the same for the same parts."""
+        return self._tokenize(*parts)
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        key: str,
+        near: Sequence[str] = (),
+        priority: int = 0,
+    ) -> Any:
+        """Submit one task, preferably to the workers ``near``; others may take it, too."""
+        self.n_tasks += 1
+        place: dict[str, Any] = {}
+        if near:
+            place = {"workers": list(near), "allow_other_workers": True}
+        name = f"onefold_{function.__name__}-{key}"
+        future = self.client.submit(function, *arguments, key=name, priority=priority, **place)
+        self._submitted.add(future)
+        return future
+
+    def keep(self, futures: Sequence[Any]) -> None:
+        """Hold results until the end of the session."""
+        self._kept.update({future.key: future for future in futures})
+        self._submitted.update(futures)
+
+    def drop(self, futures: Sequence[Any]) -> None:
+        """Let the cluster forget results that were held."""
+        for future in futures:
+            self._kept.pop(future.key, None)
+
+    def wait(self, futures: Sequence[Any]) -> None:
+        """Wait until tasks are finished, or have failed."""
+        self._distributed.wait(list(futures))
+
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """Bring results home; the error of a task is raised as it is."""
+        found: list[Any] = self.client.gather(list(futures))
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Tasks that nobody wants are dropped by the scheduler, whether or not the call has failed.
+        # Errors keep frames alive, and these futures, so they are released one by one.
+        self._kept.clear()
+        for future in list(self._submitted):
+            future.release()

@@ -1,0 +1,238 @@
+"""Where the rows are: dask collections, delayed partitions or files, as one task per chunk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._chunks import (
+    ChunkError,
+    Description,
+    describe,
+    read_columns,
+    read_libsvm,
+    read_rows,
+)
+from ._session import Session, import_dask
+
+__all__ = ["ChunkedData", "load"]
+
+
+@dataclass
+class ChunkedData:
+    """Chunks in the memory of workers, and what is known of them."""
+
+    session: Session
+    chunks: list[Any]
+    """Futures of `Chunk`."""
+    token: str
+    offsets: NDArray[np.int64]
+    """The first row of each chunk, and the end of the last."""
+    n_features: int
+    y: Any
+    """Targets of all rows; None without targets."""
+    n_bytes: int
+    has_weights: bool
+
+    @property
+    def n_samples(self) -> int:
+        """The number of rows."""
+        return int(self.offsets[-1])
+
+    @property
+    def placeholder(self) -> NDArray[np.float64]:
+        """An array of the shape of X that takes no memory, for what only asks for the shape."""
+        return np.broadcast_to(np.float64(0.0), (self.n_samples, self.n_features))
+
+    def places(self, chunks: Sequence[Any]) -> list[tuple[str, ...]]:
+        """The workers that have each chunk now."""
+        known = self.session.client.who_has(list(chunks))
+        return [tuple(sorted(known.get(chunk.key, ()))) for chunk in chunks]
+
+
+@dataclass
+class _Tasks:
+    """Delayed chunks, not computed yet."""
+
+    chunks: list[Any]
+    names: list[str]
+    token: str
+
+
+def load(
+    session: Session, X: Any, y: Any, sample_weight: Any, libsvm: dict[str, Any] | None
+) -> ChunkedData:
+    """Have the workers read all chunks, and learn their sizes and targets."""
+    tasks = _tasks(session, X, y, sample_weight, libsvm)
+    if not tasks.chunks:
+        raise ValueError("X has no chunks")
+    chunks = session.client.compute(tasks.chunks)
+    session.n_tasks += len(chunks)
+    session.keep(chunks)
+    asked = [session.submit(describe, chunk, key=session.token(chunk.key)) for chunk in chunks]
+    found = _described(session, asked, tasks.names)
+    sizes = np.array([own.n_rows for own in found])
+    if not sizes.all():
+        raise ChunkError(f"{tasks.names[int(sizes.argmin())]} has no rows")
+    widths = [own.n_features for own in found]
+    return ChunkedData(
+        session=session,
+        chunks=chunks,
+        token=tasks.token,
+        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        n_features=max(widths),
+        y=_targets(found, tasks.names),
+        n_bytes=sum(own.n_bytes for own in found),
+        has_weights=found[0].has_weights,
+    )
+
+
+def _described(session: Session, asked: list[Any], names: list[str]) -> list[Description]:
+    """The descriptions of all chunks; one error for the first that cannot be read."""
+    session.wait(asked)
+    for future, name in zip(asked, names, strict=True):
+        if future.status == "error":
+            error = future.exception()
+            raise ChunkError(f"{name} cannot be read: {type(error).__name__}: {error}") from error
+        if future.status != "finished":
+            raise ChunkError(f"{name} cannot be read: its task is {future.status}")
+    found: list[Description] = session.gather(asked)
+    return found
+
+
+def _targets(found: list[Description], names: list[str]) -> Any:
+    with_targets = [own.y is not None for own in found]
+    if not any(with_targets):
+        return None
+    if not all(with_targets):
+        raise ChunkError(f"{names[with_targets.index(False)]} has no targets, others have")
+    return np.concatenate([own.y for own in found])
+
+
+def _tasks(
+    session: Session, X: Any, y: Any, sample_weight: Any, libsvm: dict[str, Any] | None
+) -> _Tasks:
+    """One delayed chunk for each block, partition or file."""
+    if libsvm is not None and not _are_paths(X):
+        raise ValueError("libsvm= is for lists of LIBSVM files")
+    if _are_paths(X):
+        if y is not None or sample_weight is not None:
+            raise ValueError("y and sample_weight must be None: LIBSVM files have the labels")
+        return _files(session, [os.fspath(path) for path in X], libsvm or {})
+    kind = _kind(X)
+    if kind == "array":
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got shape {X.shape}")
+        if X.numblocks[1] > 1:
+            X = X.rechunk({1: -1})
+        sizes, parts = X.chunks[0], list(X.to_delayed().ravel())
+    elif kind == "frame":
+        sizes, parts = None, X.to_delayed()
+        if isinstance(y, str):
+            if y not in X.columns:
+                raise ValueError(f"y={y!r} is none of the columns {list(X.columns)}")
+            return _delayed(session, read_columns, [(part, y) for part in parts], (X, y))
+    elif isinstance(X, (list, tuple)) and X and all(map(_is_delayed, X)):
+        sizes, parts = None, list(X)
+    else:
+        raise TypeError(
+            "X must be a dask array, a dask data frame, a list of delayed partitions or a list of "
+            f"paths of LIBSVM files, got {_named(X)}; see onefold.cross_validate for data in memory"
+        )
+    targets = _aligned(y, parts, sizes, "y")
+    weights = _aligned(sample_weight, parts, sizes, "sample_weight")
+    pieces = list(zip(parts, targets, weights, strict=True))
+    return _delayed(session, read_rows, pieces, (X, y, sample_weight))
+
+
+def _files(session: Session, paths: list[str], options: dict[str, Any]) -> _Tasks:
+    known = [_stamp(path) for path in paths]
+    tasks = _delayed(
+        session, read_libsvm, [(path, options) for path in paths], (paths, known, options)
+    )
+    tasks.names = [f"chunk {number} ({path})" for number, path in enumerate(paths)]
+    return tasks
+
+
+def _delayed(
+    session: Session, read: Any, pieces: Sequence[tuple[Any, ...]], identity: Any
+) -> _Tasks:
+    token = session.token(identity)
+    make = import_dask("dask").delayed(read, pure=True, traverse=False)
+    chunks = [
+        make(*piece, dask_key_name=f"onefold_{read.__name__}-{session.token(token, number)}")
+        for number, piece in enumerate(pieces)
+    ]
+    return _Tasks(chunks, [f"chunk {number} of X" for number in range(len(pieces))], token)
+
+
+def _aligned(values: Any, parts: list[Any], sizes: Any, name: str) -> list[Any]:
+    """Targets or weights of every chunk."""
+    if values is None:
+        return [None] * len(parts)
+    kind = _kind(values)
+    if kind == "array":
+        if sizes is not None and not np.isnan(sizes).any() and values.chunks[0] != sizes:
+            if values.shape[0] != sum(sizes):
+                raise ValueError(f"{name} has {values.shape[0]} entries for {sum(sizes)} rows of X")
+            values = values.rechunk({0: sizes})
+        own = list(values.to_delayed().ravel())
+    elif kind == "frame":
+        own = values.to_delayed()
+    elif isinstance(values, (list, tuple)) and values and all(map(_is_delayed, values)):
+        own = list(values)
+    elif sizes is not None and not np.isnan(sizes).any():
+        array = np.asarray(values)
+        if len(array) != sum(sizes):
+            raise ValueError(f"{name} has {len(array)} entries for {sum(sizes)} rows of X")
+        own = np.split(array, np.cumsum(sizes)[:-1])
+    else:
+        raise TypeError(
+            f"{name} must be chunked as X is: a dask array or series, or delayed partitions, got "
+            f"{_named(values)}"
+        )
+    if len(own) != len(parts):
+        raise ValueError(f"{name} has {len(own)} chunks, X has {len(parts)}")
+    return own
+
+
+def _stamp(path: str) -> Any:
+    """What changes when a file does, where the caller sees it."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _are_paths(X: Any) -> bool:
+    return (
+        isinstance(X, (list, tuple))
+        and len(X) > 0
+        and all(isinstance(own, (str, os.PathLike)) for own in X)
+    )
+
+
+def _kind(values: Any) -> str | None:
+    """Whether something is a dask array or a dask data frame or series."""
+    if not hasattr(values, "__dask_graph__") or _is_delayed(values):
+        return None
+    if hasattr(values, "numblocks"):
+        return "array"
+    return "frame" if hasattr(values, "npartitions") and hasattr(values, "to_delayed") else None
+
+
+def _is_delayed(value: Any) -> bool:
+    kinds = (import_dask("dask.delayed").Delayed, import_dask().Future)
+    return isinstance(value, kinds)
+
+
+def _named(value: Any) -> str:
+    if isinstance(value, (list, tuple)) and value:
+        return f"a {type(value).__name__} of {type(value[0]).__name__}"
+    return f"a {type(value).__name__}"
