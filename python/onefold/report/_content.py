@@ -228,7 +228,7 @@ def _result_tables(result: CVResult, labels: dict[str, str]) -> list[Table]:
         sizes = np.diff(result._starts).tolist()
         columns = list(result.scores.values())
         rows = [
-            [str(i), str(size), *(f"{own[i]:.4g}" for own in columns)]
+            [str(i), str(size), *(with_error(float(own[i]), float("nan")) for own in columns)]
             for i, size in enumerate(sizes)
         ]
         head = ["test set", "samples", *labels.values()]

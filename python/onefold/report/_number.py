@@ -16,6 +16,8 @@ def with_error(mean: float, error: float) -> str:
     >>> with_error(0.463312, 0.0442), with_error(-3329.1, 212.0), with_error(0.5, float("nan"))
     ('0.463 ± 0.044', '−3329 ± 212', '0.5')
     """
+    if math.isnan(mean):
+        return "undefined"
     if not math.isfinite(error) or error <= 0:
         text = f"{mean:.4g}" + (" ± 0" if error == 0 else "")
         return text.replace("-", "−")
