@@ -91,6 +91,20 @@ def test_nested_random_and_saved(tmp_path, run):
     assert found["nested"]["n_folds"] == 3
 
 
+def test_select_of_a_file_larger_than_memory(tmp_path, run):
+    path = tmp_path / "rows.libsvm"
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 20))
+    y = np.sign(X[:, 0] + 0.5 * rng.normal(size=4000))
+    onefold.dump_libsvm(X, y, str(path), zero_based=False)
+    options = ["--grid", "alpha=1e-4,1e-2", "--memory-mb", "0.5"]
+    found = json.loads(run("select", "pegasos", path, *options, "--json").out)
+    assert found["n_samples"] == 4000
+    assert min(own["mean_test_score"] for own in found["candidates"]) > 0.75
+    printed = run("select", "pegasos", path, *options, "--nested", "3", code=2)
+    assert "--nested needs rows in memory" in printed.err
+
+
 @pytest.mark.skipif(
     not hasattr(onefold.SearchResult, "to_html"), reason="there is no report page of a search"
 )

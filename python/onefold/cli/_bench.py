@@ -22,7 +22,7 @@ from .._folds import resolve_cv
 from ..model_selection import cross_validate
 from ._console import Console, UsageError
 from ._files import Rows, load_rows, targets_for
-from ._learners import make_estimator, suited
+from ._learners import LEARNERS, make_estimator, suited
 from ._options import (
     add_file_options,
     add_learner_options,
@@ -31,6 +31,7 @@ from ._options import (
     fold_count,
     make_cv,
     params_of,
+    suggest,
     whole_number,
 )
 
@@ -61,9 +62,10 @@ def add_parser(commands: Any) -> None:
         description="Time cross_validate of onefold and of scikit-learn on the same folds.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument(
+    learners = parser.add_argument(
         "learners", nargs="*", metavar="LEARNER", help=f"(default: {' '.join(_DEFAULT)})"
     )
+    suggest(learners, LEARNERS)
     parser.add_argument("--file", metavar="FILE", help="rows; by default generated")
     parser.add_argument(
         "--rows",

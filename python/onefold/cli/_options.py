@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,6 +34,7 @@ __all__ = [
     "metrics",
     "params_of",
     "positive_number",
+    "suggest",
     "whole_number",
 ]
 
@@ -47,6 +50,17 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print one line and exit with 2."""
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def suggest(action: argparse.Action, words: Iterable[str]) -> None:
+    """Let shells complete an argument by some words, or by files."""
+    suggestions = list(words)
+
+    def completer(prefix: str, **_: Any) -> list[str]:
+        before, comma, last = prefix.rpartition(",")
+        return [before + comma + own for own in suggestions if own.startswith(last)]
+
+    setattr(action, "completer", completer)  # noqa: B010 -- argcomplete reads it, argparse has none
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +136,7 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
         metavar="COLUMN",
         help="CSV: the column with groups, which are held out as a whole",
     )
-    group.add_argument(
+    scoring = group.add_argument(
         "--scoring",
         "-m",
         action="append",
@@ -130,6 +144,7 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
         metavar="METRIC",
         help="metric of scikit-learn; several with commas (default: accuracy or R²)",
     )
+    suggest(scoring, get_scorer_names())
     group.add_argument(
         "--jobs",
         "-j",
@@ -202,8 +217,6 @@ def metrics(given: list[str]) -> Any:
     known = get_scorer_names()
     for name in names:
         if name not in known:
-            import difflib
-
             near = difflib.get_close_matches(name, known, n=3)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise UsageError(f"--scoring: unknown metric {name!r}{hint}")

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from .._scoring import UNNAMED
 from .._text import counted, describe
 from ..search import GridSearchCV, RandomizedSearchCV, nested_cross_validate
 from ._console import Console, UsageError
-from ._cv import make_problem
-from ._files import load_rows
 from ._learners import last_step, literal, make_estimator, split_setting
 from ._options import (
     add_file_options,
@@ -25,11 +24,13 @@ from ._options import (
     add_learner_options,
     add_output_options,
     fold_count,
+    make_cv,
     metrics,
     params_of,
     positive_number,
     whole_number,
 )
+from ._problem import Problem, add_memory_options, load_problem
 from ._show import metric_name, result_as_dict, write_report
 
 __all__ = ["add_parser", "read_values"]
@@ -116,6 +117,7 @@ def add_parser(commands: Any) -> None:
     add_fold_options(parser)
     add_learner_options(parser)
     add_file_options(parser)
+    add_memory_options(parser)
     files = parser.add_argument_group("results")
     files.add_argument("--report", metavar="FILE.html", help="write a report page")
     files.add_argument(
@@ -146,34 +148,25 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         raise UsageError("--grid NAME=VALUES is needed, or [grid] in the TOML file")
     estimator = make_estimator(learner, settings)
     make_estimator(learner, {name: own[0] for name, own in grid.items()})  # its parameters exist
-    rows = load_rows(
-        path,
-        format=arguments.format,
-        target=arguments.target,
-        groups=arguments.groups,
-        dense=arguments.dense,
-        progress=console.progress,
-    )
-    estimator, rows, y, cv = make_problem(arguments, estimator, rows)
-    prefix = last_step(estimator)[1]
-    search = _make_search(arguments, estimator, {prefix + n: v for n, v in grid.items()}, cv)
+    problem = load_problem(arguments, estimator, path, console)
+    if arguments.nested is not None and isinstance(problem.X, str):
+        raise UsageError("--nested needs rows in memory, so it excludes --stream")
+    if arguments.nested is not None and problem.groups is not None:
+        raise UsageError("--nested and --groups exclude each other")
+    prefix = last_step(problem.estimator)[1]
+    search = _make_search(arguments, problem, {prefix + n: v for n, v in grid.items()})
     search.set_params(scoring=scoring, progress=console.progress)
     if isinstance(scoring, list):
         search.set_params(refit=scoring[0])
-    given = {} if rows.groups is None else {"groups": rows.groups}
+    given = {} if problem.groups is None else {"groups": problem.groups}
     start = time.perf_counter()
-    search.fit(rows.X, y, **given)
+    search.fit(problem.X, problem.y, **given)
     seconds = time.perf_counter() - start
-    nested = None
-    if arguments.nested is not None:
-        nested = nested_cross_validate(
-            search, rows.X, y, cv=arguments.nested, scoring=scoring, n_jobs=arguments.jobs
-        )
-    n_samples, n_features = rows.X.shape
-    where = f"{rows.path}: {n_samples} rows, {n_features} features"
-    title = f"{type(last_step(estimator)[0]).__name__} on {where}"
-    metric = metric_name(scoring, estimator)
-    _show(console, search, prefix, title, seconds, [*rows.notes], nested, metric)
+    nested = _nested(arguments, search, problem, scoring)
+    metric = metric_name(scoring, problem.estimator)
+    n_samples = int(search.result_.folds.n_samples)
+    title = f"{type(last_step(problem.estimator)[0]).__name__} on {problem.where(n_samples)}"
+    _show(console, search, prefix, title, seconds, problem.notes, nested, metric)
     if arguments.save:
         search.result_.to_json(arguments.save)
         console.line(f"result: {arguments.save}")
@@ -186,7 +179,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         write_report(search.result_, arguments.report)
         console.line(f"report: {arguments.report}")
     console.emit(
-        {"command": "select", **rows.summary, "learner": learner, "folds": arguments.folds or 10}
+        {"command": "select", **problem.summary, "n_samples": n_samples, "learner": learner}
         | _as_dict(search, prefix, seconds, nested, metric)
     )
     if search.partial_ and arguments.time_budget is None:
@@ -194,10 +187,12 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def _make_search(
-    arguments: argparse.Namespace, estimator: Any, grid: dict[str, list[Any]], cv: Any
+    arguments: argparse.Namespace, problem: Problem, grid: dict[str, list[Any]]
 ) -> Any:
+    estimator = problem.estimator
     options: dict[str, Any] = {
-        "cv": cv,
+        "cv": problem.cv,
+        "options": problem.options or None,
         "engine": arguments.engine,
         "rule": arguments.rule or "best",
         "n_jobs": arguments.jobs,
@@ -210,6 +205,18 @@ def _make_search(
         return GridSearchCV(estimator, grid, **options)
     n_all = int(np.prod([len(own) for own in grid.values()]))
     return RandomizedSearchCV(estimator, grid, n_iter=min(arguments.random, n_all), **options)
+
+
+def _nested(arguments: argparse.Namespace, search: Any, problem: Problem, scoring: Any) -> Any:
+    """The nested cross-validation of the search, if it is asked for."""
+    if arguments.nested is None:
+        return None
+    outer = make_cv(
+        arguments.nested, stratified=is_classifier(problem.estimator), seed=arguments.seed
+    )
+    return nested_cross_validate(
+        search, problem.X, problem.y, cv=outer, scoring=scoring, n_jobs=arguments.jobs
+    )
 
 
 def read_values(name: str, text: str) -> list[Any]:
