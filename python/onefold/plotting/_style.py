@@ -193,15 +193,20 @@ def label_extremes(ax: Axes, x: Any, y: Any, names: Any, n_labels: int, *, rise:
         return
     finite = np.flatnonzero(np.isfinite(y) & np.isfinite(x))
     top = finite[np.argsort(-np.asarray(y)[finite], kind="stable")[:n_labels]]
-    left, right = ax.get_xlim()
-    placed: list[tuple[float, float]] = []
+    ax.autoscale_view()  # without it, limits are computed when the figure is drawn
+    middle = float(ax.transAxes.transform((0.5, 0.5))[0])
+    dpi = ax.figure.dpi
+    placed: list[tuple[float, float, float]] = []
     for position in top.tolist():
-        at = ax.transData.transform((x[position], y[position]))
-        if any(abs(at[0] - own[0]) < 40 and abs(at[1] - own[1]) < 12 for own in placed):
+        at, height = ax.transData.transform((x[position], y[position]))
+        is_right = at > middle
+        width = (0.1 + 0.075 * len(str(names[position]))) * dpi
+        low, high = (at - width, at) if is_right else (at, at + width)
+        if any(
+            low < own[1] and own[0] < high and abs(height - own[2]) < 0.14 * dpi for own in placed
+        ):
             continue  # it would be written over another
-        placed.append((float(at[0]), float(at[1])))
-        edges = ax.transData.transform([(left, y[position]), (right, y[position])])
-        is_right = at[0] > edges[:, 0].mean()
+        placed.append((low, high, height))
         ax.annotate(
             str(names[position]),
             (x[position], y[position]),
