@@ -134,13 +134,11 @@ def _of_result(result: CVResult) -> Content:
 
 def _labels(result: CVResult, settings: dict[str, Any]) -> dict[str, str]:
     """What to call each metric."""
-    known = metric_names(settings)
-    texts = settings.get("scoring", {})
-    labels = {}
-    for name in result.scores:
-        text = texts.get(name, "")
-        plain = text if text.endswith(".score") else name
-        labels[name] = known.get(name, name) if name != "score" else known.get(name, plain)
+    labels = {name: name for name in result.scores}
+    if "score" in labels:  # the name of a metric that has none
+        text = settings.get("scoring", {}).get("score", "")
+        own = text if text.endswith(".score") else "score"
+        labels["score"] = metric_names(settings).get("score", own)
     return labels
 
 

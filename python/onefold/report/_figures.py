@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -260,11 +262,13 @@ def _forest(search: SearchResult, means: Floats, errors: Floats, label: str) -> 
     about = f"{label} ± one standard error of {n_rows} of {counted(len(means), 'candidate')}"
     x = padded([*(means[order] - errors[order]), *(means[order] + errors[order])], 0.05)
     chart = Chart(title, about, x=x, y=(n_rows + 0.5, 0.5), height=58 + 36 * n_rows, left=14, top=4)
+    names = _short_names(dict.fromkeys(name for own in search.table["params"] for name in own))
     # Row 1 is at the top: the scale runs from n_rows + 0.5 at the bottom to 0.5 at the top.
     for row, position in enumerate(order.tolist(), start=1):
         mean, error = float(means[position]), float(errors[position])
         is_best = position == search.best
-        text = f"{position}: {describe(search.table['params'][position])}"
+        own = {names[name]: value for name, value in search.table["params"][position].items()}
+        text = f"{position}: {describe(own)}"
         text = text if len(text) <= 62 else f"{text[:61]}…"
         chart.label(
             f"{text} ← choice" if is_best else text,
@@ -278,3 +282,10 @@ def _forest(search: SearchResult, means: Floats, errors: Floats, label: str) -> 
         chart.points([(mean, row + 0.22)], "chosen" if is_best else "point", radius)
     chart.x_axis(label)
     return Figure(title, chart.text(), f"{about}, the best first.")
+
+
+def _short_names(names: Iterable[str]) -> dict[str, str]:
+    """Parameters of steps without the names of the steps, where these are not needed."""
+    last = {name: name.rpartition("__")[2] for name in names}
+    counts = Counter(last.values())
+    return {name: own if counts[own] == 1 else name for name, own in last.items()}
