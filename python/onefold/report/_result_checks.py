@@ -261,12 +261,12 @@ def _missing_classes(result: CVResult) -> Check:
     untrained, untested = _absent(result, codes, len(classes))
     values = {"untrained": untrained, "untested": untested}
     if untrained:
-        finding = f"{counted(untrained, 'training set')} of {len(result.folds)} lack a class"
-        return Check("OF5", "problem", f"{finding}, which cannot be predicted there.", values)
+        finding = f"A class is missing in {untrained} of {len(result.folds)} training sets"
+        return Check("OF5", "problem", f"{finding}, and cannot be predicted there.", values)
     if _is_loo(result):
         return Check("OF5", "ok", "Every training set has all classes.", values)
     if untested:
-        finding = f"{counted(untested, 'test set')} of {len(result.folds)} lack a class."
+        finding = f"A class is missing in {untested} of {len(result.folds)} test sets."
         return Check("OF5", "look", finding, values)
     return Check("OF5", "ok", "All classes are in every training set and every test set.", values)
 
