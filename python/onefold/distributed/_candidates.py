@@ -20,7 +20,7 @@ from ..engines._fold_scorer import FoldScorer, join_folds
 from ..engines._tags import tags_of
 from ..engines._task import Task
 from ..learners._base import NativeEstimator
-from ._chunks import arrange
+from ._chunks import ChunkError, arrange
 from ._layout import Layout
 from ._notes import notes_on_order
 from ._source import ChunkedData
@@ -192,9 +192,10 @@ class ClusterTree:
         ]
         session.keep(chunks)
         session.wait(chunks)
-        for chunk in chunks:
+        for number, chunk in enumerate(chunks):
             if chunk.status == "error":
-                chunk.result()  # raises the error
+                error = chunk.exception()
+                raise ChunkError(f"chunk {number}: {error}") from error
         return chunks
 
     def fit(self, plan: Plan, task: Task) -> Any:

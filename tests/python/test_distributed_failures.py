@@ -1,0 +1,219 @@
+"""Workers that die, leave and come, calls that are interrupted: the same result, nothing left."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from cluster_cases import SlowBernoulliNB, local_cluster, read_slowly, tasks_left, transfers
+from distributed import Client
+from sklearn.datasets import make_classification
+from sklearn.naive_bayes import BernoulliNB
+
+import onefold
+from onefold import learners
+from onefold.distributed import cross_validate
+
+X, Y = make_classification(400, 10, random_state=1)
+CV = 8
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster(2) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def expected():
+    folds = onefold.Folds.contiguous(400, CV)
+    return onefold.cross_validate(BernoulliNB(), X, Y, cv=folds, engine="tree").probabilities
+
+
+def slow_parts():
+    return [dask.delayed(read_slowly)(X[at : at + 50], Y[at : at + 50]) for at in range(0, 400, 50)]
+
+
+def run_during(action, after):
+    """Run an action in another thread a moment after the work has begun."""
+    thread = threading.Timer(after, action)
+    thread.start()
+    return thread
+
+
+def has_task(client, kind):
+    """Whether workers have done some task of a kind."""
+    return client.run_on_scheduler(
+        lambda dask_scheduler: any(
+            str(key).startswith(kind) and task.state in ("memory", "released", "processing")
+            for key, task in dask_scheduler.tasks.items()
+        )
+    )
+
+
+def check(result, expected):
+    np.testing.assert_allclose(result.probabilities, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["onefold_read_rows", "onefold_update", "onefold_evaluate"])
+def test_a_killed_worker_changes_nothing(client, expected, kind):
+    client.wait_for_workers(2)
+    victim = next(iter(client.run(os.getpid).values()))
+
+    def kill():
+        # In the phase of these tasks, but not before it has begun.
+        deadline = time.monotonic() + 20
+        while not has_task(client, kind) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(victim, signal.SIGKILL)
+
+    thread = run_during(kill, after=0.1)
+    result = cross_validate(SlowBernoulliNB(), slow_parts(), cv=CV)
+    thread.join()
+    check(result, expected)
+    assert victim not in client.run(os.getpid).values()
+    assert not tasks_left(client)
+
+
+def test_a_worker_that_retires_and_one_that_comes(client, expected):
+    client.wait_for_workers(2)
+    cluster = client.cluster
+    cluster.scale(3)
+    thread = run_during(lambda: client.retire_workers([min(client.nthreads())]), after=1.5)
+    result = cross_validate(SlowBernoulliNB(), slow_parts(), cv=CV)
+    thread.join()
+    check(result, expected)
+    cluster.scale(2)
+    client.wait_for_workers(2)
+    assert not tasks_left(client)
+
+
+def test_an_interrupted_call_leaves_no_tasks(client, expected):
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = run_during(interrupt, after=1.2)
+    with pytest.raises(KeyboardInterrupt):
+        cross_validate(SlowBernoulliNB(), slow_parts(), cv=CV)
+    thread.join()
+    assert not tasks_left(client)
+    # The cluster is as good as before.
+    result = cross_validate(BernoulliNB(), slow_parts(), cv=CV)
+    check(result, expected)
+
+
+def test_an_error_in_training_is_the_learners_own(client):
+    rows = da.from_array(X, (100, -1))
+    with pytest.raises(ValueError, match="Negative values"):
+        cross_validate(learners.MultinomialNB(), rows, Y)
+    assert not tasks_left(client)
+
+
+def test_two_workers_have_the_bits_of_the_local_tree(client):
+    rows, options = da.from_array(X, (70, -1)), {"placement": "given", "order": "fixed"}
+    for cv in (10, "loo"):
+        result = cross_validate(learners.Pegasos(1e-2), rows, Y, cv=cv, **options)
+        local = onefold.cross_validate(
+            learners.Pegasos(1e-2), X, Y, cv=result.folds, engine="tree", **options
+        )
+        np.testing.assert_array_equal(result.decision_values, local.decision_values)
+
+
+NAMESPACES = ["scheduler", "worker1", "worker2", "worker3"]
+
+
+def run_ip(*arguments):
+    return subprocess.run(
+        ["ip", *arguments], check=True, capture_output=True, text=True, timeout=20
+    )
+
+
+@pytest.fixture
+def network():
+    """Four network namespaces, each with an address of its own, on one bridge."""
+    if shutil.which("ip") is None:
+        pytest.skip("network namespaces need the command ip")
+    prefix, bridge = f"of{os.getpid()}", f"ofbr{os.getpid()}"[:15]
+    made = []
+    try:
+        try:
+            run_ip("netns", "add", f"{prefix}_scheduler")
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"network namespaces are not permitted: {error.stderr.strip()}")
+        run_ip("netns", "delete", f"{prefix}_scheduler")
+        try:
+            run_ip("link", "add", bridge, "type", "bridge")
+            run_ip("addr", "add", "10.213.77.254/24", "dev", bridge)
+            run_ip("link", "set", bridge, "up")
+            for number, name in enumerate(NAMESPACES, start=1):
+                own, outside, inside = f"{prefix}_{name}", f"ofo{number}", f"ofi{number}"
+                run_ip("netns", "add", own)
+                made.append(own)
+                run_ip("link", "add", outside, "type", "veth", "peer", "name", inside)
+                run_ip("link", "set", outside, "master", bridge, "up")
+                run_ip("link", "set", inside, "netns", own)
+                run_ip("-n", own, "addr", "add", f"10.213.77.{number}/24", "dev", inside)
+                run_ip("-n", own, "link", "set", inside, "up")
+                run_ip("-n", own, "link", "set", "lo", "up")
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"a bridge between namespaces is not permitted: {error.stderr.strip()}")
+        yield made
+    finally:
+        for own in made:
+            subprocess.run(["ip", "netns", "delete", own], check=False, capture_output=True)
+        subprocess.run(["ip", "link", "delete", bridge], check=False, capture_output=True)
+
+
+def start(namespace, *arguments):
+    command = ["ip", "netns", "exec", namespace, sys.executable, "-m", "distributed.cli"]
+    module = f"distributed.cli.dask_{arguments[0]}"
+    return subprocess.Popen(
+        [*command[:-1], module, *arguments[1:]],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def test_a_scheduler_and_three_workers_with_addresses_of_their_own(network):
+    rows = da.from_array(X, (50, -1))
+    scheduler, *workers = network
+    address = "tcp://10.213.77.1:8786"
+    processes = [start(scheduler, "scheduler", "--host", "10.213.77.1", "--no-dashboard")]
+    try:
+        for number, namespace in enumerate(workers, start=2):
+            processes.append(
+                start(
+                    namespace,
+                    "worker",
+                    address,
+                    "--host",
+                    f"10.213.77.{number}",
+                    "--nthreads",
+                    "1",
+                    "--no-dashboard",
+                )
+            )
+        with Client(address, timeout=60) as client:
+            client.wait_for_workers(3, timeout=60)
+            places = {own.partition("://")[2].partition(":")[0] for own in client.nthreads()}
+            assert places == {f"10.213.77.{number}" for number in (2, 3, 4)}
+            options = {"placement": "given", "order": "fixed"}
+            learner = learners.Pegasos(1e-2)
+            result = cross_validate(learner, rows, Y, cv="chunks", client=client, **options)
+            local = onefold.cross_validate(learner, X, Y, cv=result.folds, engine="tree", **options)
+            np.testing.assert_array_equal(result.decision_values, local.decision_values)
+            moved = transfers(client)
+            assert "onefold_arrange" not in moved
+            assert moved["onefold_update"][0] <= 8 * 3
+            assert not tasks_left(client)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
