@@ -253,6 +253,21 @@ def test_errors_are_one_line(tmp_path, run, argv, code, message):
     assert ": error: " in line
 
 
+def test_head_lines_of_csv_files(tmp_path, run):
+    path = tmp_path / "rows.csv"
+    lines = [f"{label},{i},{i % 3}" for i, label in enumerate("ab" * 10)]
+    options = ["-k", "2", "--target", "0", "--json"]
+    path.write_text("\n".join(lines))
+    assert json.loads(run("cv", "gaussian-nb", path, *options).out)["n_samples"] == 20
+    path.write_text("\n".join(["2020,kind,x", *lines]))
+    assert json.loads(run("cv", "gaussian-nb", path, *options).out)["n_samples"] == 20
+    path.write_text("\n".join(["a,2020,2021", *lines]))
+    options[3] = "a"
+    assert json.loads(run("cv", "gaussian-nb", path, *options).out)["n_samples"] == 20
+    path.write_bytes(b"\xff\xfe,1\n")
+    assert "rows.csv is not a CSV file" in run("cv", "gaussian-nb", path, code=1).err
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

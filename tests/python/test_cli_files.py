@@ -137,10 +137,12 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, run):
         ("int:1:7:3", [1, 4, 7]),
         ("int:1:3", [1, 2, 3]),
         ("2^-1,2^3", [0.5, 8.0]),
+        ("(10, 5),(20,)", [(10, 5), (20,)]),
     ],
 )
 def test_values_of_a_grid(text, values):
-    assert read_values("x", text) == pytest.approx(values)
+    for found, expected in zip(read_values("x", text), values, strict=True):
+        assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
 
 
 @pytest.mark.parametrize(

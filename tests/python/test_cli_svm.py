@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import os
 import re
 import sys
 from contextlib import redirect_stdout
@@ -11,7 +12,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from cli_cases import diabetes_csv, iris_csv, run, shuffled_wine, wine_libsvm
-from libsvm.svmutil import svm_train
+from libsvm.svmutil import svm_read_problem, svm_train
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.preprocessing import scale
 
@@ -155,6 +156,24 @@ def test_errors(tmp_path, run, options, code, message):
     printed = run("svm", *options, wine_libsvm(tmp_path), code=code)
     [line] = printed.err.splitlines()
     assert message in line
+
+
+def test_h_is_shrinking_or_help(run):
+    assert run("svm", "-h").out.startswith("usage: onefold svm")
+    assert run("grid", "-h").out.startswith("usage: onefold grid")
+
+
+@needs_glibc
+@pytest.mark.data
+@pytest.mark.skipif("ONEFOLD_DATA" not in os.environ, reason="ONEFOLD_DATA is not set")
+@pytest.mark.parametrize(
+    ("name", "options"), [("heart_scale", "-c 2182 -g 0.2"), ("german.numer", "-c 10 -g 0.001")]
+)
+def test_real_data(run, name, options):
+    path = os.path.join(os.environ["ONEFOLD_DATA"], name)
+    y, X = svm_read_problem(path)
+    printed = run("svm", *options.split(), "-v", 5, "--libsvm-folds", "-q", path)
+    assert printed.out == peer(y, X, f"{options} -v 5")
 
 
 def test_labels_must_be_numbers(tmp_path, run):

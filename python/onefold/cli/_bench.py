@@ -126,7 +126,8 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     found = []
     for name, estimator in estimators.items():
         rows = given or _generated(arguments, is_regressor(estimator))
-        console.remark(f"{name} …") if console.progress else None
+        if console.progress:
+            console.remark(f"{name} …")
         found.append(_bench(name, estimator, rows, arguments))
     n_rows, n_columns = (given or _generated(arguments, False)).X.shape
     where = arguments.file or "generated"

@@ -45,11 +45,10 @@ def load_csv(path: str, target: str | None = None, groups: str | None = None) ->
         Name or number of the column with the groups of the rows, which is no feature.
     """
     delimiter = "\t" if ".tsv" in Path(path).name.lower() else ","
-    with _open(path) as file:
-        head = next(csv.reader(file, delimiter=delimiter), [])
+    head = _first_line(path, delimiter)
     if len(head) < 2:
         raise ValueError(f"{path}: a CSV file needs a target and one feature or more, got {head}")
-    has_names = not all(_is_number(cell) for cell in head[:-1])
+    has_names = _has_names(head, [target or "-1", *([groups] if groups else [])])
     names = [cell.strip() for cell in head] if has_names else None
     y_column = _column(target, names, len(head), "--target") if target else len(head) - 1
     group_column = _column(groups, names, len(head), "--groups") if groups else None
@@ -73,6 +72,23 @@ def load_csv(path: str, target: str | None = None, groups: str | None = None) ->
         names=None if names is None else [names[i] for i in features],
         groups=None if group_column is None else _texts(path, group_column, options),
     )
+
+
+def _first_line(path: str, delimiter: str) -> list[str]:
+    try:
+        with _open(path) as file:
+            return next(csv.reader(file, delimiter=delimiter), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a CSV file: {error}") from error
+
+
+def _has_names(cells: list[str], others: list[str]) -> bool:
+    """Whether a first line has names: a column is asked for by name, or a feature is no number."""
+    numbers = [int(own) for own in others if re.fullmatch(r"-?\d+", own)]
+    if len(numbers) < len(others) and set(others) & {cell.strip() for cell in cells}:
+        return True
+    apart = {number % len(cells) for number in numbers}
+    return not all(_is_number(cell) for i, cell in enumerate(cells) if i not in apart)
 
 
 def save_csv(path: str, X: Any, y: NDArray[Any], names: list[str] | None = None) -> None:

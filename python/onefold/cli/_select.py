@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import itertools
 import math
 import time
@@ -230,7 +231,11 @@ def read_values(name: str, text: str) -> list[Any]:
     """
     kind, _, rest = text.partition(":")
     if kind not in ("log", "lin", "int") or not rest:
-        return [literal(own.strip()) for own in text.split(",")]
+        try:
+            # Tuples such as (10, 5) have commas of their own.
+            return list(ast.literal_eval(f"[{text}]"))
+        except (ValueError, SyntaxError):
+            return [literal(own.strip()) for own in text.split(",")]
     return _series(name, kind, rest.split(":"))
 
 

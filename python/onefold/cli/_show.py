@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -121,9 +122,10 @@ def write_predictions(result: CVResult, path: str) -> None:
         raise ValueError("--predictions: there is not one prediction per row")
     targets = result.targets if result.targets is not None else np.full(len(predictions), np.nan)
     columns = (result.folds.labels.tolist(), targets.tolist(), predictions.tolist())
-    lines = ["row,fold,target,prediction\n"]
-    lines += [f"{i},{f},{t},{p}\n" for i, (f, t, p) in enumerate(zip(*columns, strict=True))]
-    Path(path).write_text("".join(lines), encoding="utf-8")
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["row", "fold", "target", "prediction"])
+        writer.writerows([i, *cells] for i, cells in enumerate(zip(*columns, strict=True)))
 
 
 def write_report(result: Any, path: str) -> None:

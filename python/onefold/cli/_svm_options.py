@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from ..svm import SVC, SVR
 from ._console import UsageError
-from ._files import Rows, load_rows, targets_for
+from ._files import Rows, format_of, load_rows, targets_for
 from ._libsvm_folds import class_order, libsvm_folds
 from ._options import add_output_options
 
@@ -46,7 +46,9 @@ def join_values(argv: Sequence[str]) -> list[str]:
     while rest:
         own = rest.pop(0)
         weight = re.fullmatch(r"-w(-?\d+)", own)
-        if rest and weight:
+        if own == "-h" and not (rest and rest[0] in ("0", "1")):
+            joined.append("--help")
+        elif rest and weight:
             joined.append(f"--weight={weight[1]}={rest.pop(0)}")
         elif rest and own[:1] == "-" and own[1:] in (*_LETTERS, *_WORDS):
             joined.append(f"{own}={rest.pop(0)}")
@@ -250,8 +252,6 @@ def load_problem(path: str, options: argparse.Namespace, *, progress: bool) -> S
 
 
 def _indices(path: str) -> dict[str, Any]:
-    from ._files import format_of
-
     is_text = path == "-" or format_of(path) == "libsvm"
     return {"zero_based": True} if is_text else {}
 
