@@ -24,6 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "bench_tables",
     "engine_tables",
+    "long_names",
     "mathml",
     "offline",
     "page_plots",

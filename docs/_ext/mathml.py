@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
+from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.utils.math import MathError
@@ -12,16 +15,42 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
+NAMESPACE = ' xmlns="http://www.w3.org/1998/Math/MathML"'
+"""Not needed in HTML."""
+HTML_ENTITY = re.compile(r"&(?!amp;|lt;|gt;|quot;|apos;|#)\w+;")
+"""A character that XML has no name for."""
+ACCENTS = set("ˆˉ˜˙¯~")
+
+
+def to_mathml(formula: str, *, as_block: bool) -> str:
+    r"""The MathML of a formula in LaTeX, in one line.
+
+    docutils puts the subscript of an accented letter below it; here it goes where others are.
+
+    Examples
+    --------
+    >>> "msub" in to_mathml(r"\hat f_s", as_block=False)
+    True
+    """
+    found = tex2mathml(formula, as_block=as_block).replace(NAMESPACE, "")
+    root = ElementTree.fromstring(HTML_ENTITY.sub(lambda own: unescape(own[0]), found))
+    for own in root.iter():
+        own.text, own.tail = (text and text.strip() for text in (own.text, own.tail))
+        if own.tag == "munderover" and own[2].text in ACCENTS:
+            base, subscript, accent = own
+            letter = ElementTree.Element("mover", accent="true")
+            letter.extend((base, accent))
+            own.tag, own[:] = "msub", (letter, subscript)
+    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=False)
+
 
 def convert(node: nodes.Element, *, as_block: bool) -> str:
-    """The MathML of a formula, or its source with a warning where it cannot be converted."""
+    """The MathML of a node, or its source with a warning where it cannot be converted."""
     try:
-        # Its children are indented, which would add lines to a paragraph of text.
-        lines = tex2mathml(node.astext(), as_block=as_block).splitlines()
+        return to_mathml(node.astext(), as_block=as_block)
     except MathError as error:
         logger.warning("formula %r: %s", node.astext(), error, location=node)
         return f"<code>{node.astext()}</code>"
-    return "".join(line.strip() for line in lines)
 
 
 def visit_inline(translator: Any, node: nodes.math) -> None:
