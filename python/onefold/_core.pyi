@@ -183,6 +183,7 @@ def incremental_cv(
     keep_models: bool = False,
     scaling: tuple[_Floats | None, _Floats] | None = None,
 ) -> list[tuple[_Floats, dict[str, int], list[Learner] | None]]: ...
+
 @final
 class StoredRows:
     @staticmethod
