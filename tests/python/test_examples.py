@@ -16,7 +16,11 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DOCS = Path(__file__).parents[2] / "docs" / "examples.md"
 
-ARGUMENTS = {"larger_than_memory.py": ["20000"], "leave_one_out.py": ["20000"]}
+ARGUMENTS = {
+    "dask_covtype.py": ["8000"],
+    "larger_than_memory.py": ["20000"],
+    "leave_one_out.py": ["20000"],
+}
 """What makes an example small."""
 
 MAX_LINES = 80
