@@ -58,7 +58,7 @@ if __name__ == "__main__":
         chunks = [dask.delayed(read_chunk)(path) for path in write_chunks(X, y, folder)]
         print(f"{len(X)} rows of {X.shape[1]} features in {len(chunks)} chunks")
         with (
-            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster),
         ):
             start = time.perf_counter()

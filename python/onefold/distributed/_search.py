@@ -63,7 +63,7 @@ class GridSearchCV(LocalGridSearchCV):
     >>> from onefold.learners import GaussianNB
     >>> X, y = load_digits(return_X_y=True)
     >>> grid = {"var_smoothing": [1e-9, 1e-3, 1e-1]}
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     search = GridSearchCV(GaussianNB(), grid, cv=10).fit(da.from_array(X, (300, -1)), y)
     >>> search.best_params_
     {'var_smoothing': 0.1}

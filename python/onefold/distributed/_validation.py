@@ -98,7 +98,7 @@ def cross_validate(
     >>> from onefold.distributed import cross_validate
     >>> from onefold.learners import GaussianNB
     >>> X, y = load_digits(return_X_y=True)
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     result = cross_validate(GaussianNB(), da.from_array(X, (300, -1)), y, cv=10)
     >>> result.engine, round(result.mean, 4)
     ('tree', 0.8131)
