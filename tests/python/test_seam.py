@@ -89,7 +89,7 @@ def test_progress_counts_up_to_the_total():
     learner = Pegasos()._new_learner(10, 2)
     examples = (X, y.astype(np.uint32), 2, None)
     folds = onefold.Folds.contiguous(2000, 2000)
-    options = TreeOptions("auto", placement_seed=None, order_seed=None, n_jobs=1)
+    options = TreeOptions("auto", None, None, shuffles_once=False, n_jobs=1)
     progress = lambda *report: reports.append(report)  # noqa: E731
     _core.incremental_cv("tree", [learner], examples, folds, options, progress)
     done, total = zip(*reports, strict=True)
@@ -103,7 +103,7 @@ def test_what_a_progress_callback_raises_stops_the_work():
 
     learner = Pegasos()._new_learner(10, 2)
     examples = (X, y.astype(np.uint32), 2, None)
-    options = TreeOptions("auto", placement_seed=None, order_seed=None, n_jobs=1)
+    options = TreeOptions("auto", None, None, shuffles_once=False, n_jobs=1)
     folds = onefold.Folds.contiguous(2000, 2000)
     with pytest.raises(RuntimeError, match="no more"):
         _core.incremental_cv("refit", [learner], examples, folds, options, refuse)

@@ -308,7 +308,7 @@ def test_a_bad_candidate_does_not_take_the_others_of_its_engine_with_it(cv):
 def test_a_bad_option_is_not_taken_for_a_bad_candidate(engine):
     X, y = classification()
     keywords = {"engine": engine, "options": {"order": "sorted"}}
-    with pytest.raises(ValueError, match="order must be 'fixed' or 'random', got 'sorted'"):
+    with pytest.raises(ValueError, match="order must be 'fixed', 'random' or 'once', got 'sorted'"):
         search(Pegasos(), {"alpha": [0.1, 1]}, data=(X, y), **keywords)
 
 
@@ -411,7 +411,7 @@ def test_scikit_learns_checks(estimator, check):
         ({"engine": "magic"}, ValueError, "'engine' parameter"),
         ({"engine": "tree"}, ValueError, "What does: virtual, refit"),
         ({"options": {"speed": 3}}, ValueError, "there is no option 'speed'; engines have"),
-        ({"options": {"order": "sorted"}}, ValueError, "order must be 'fixed' or 'random'"),
+        ({"options": {"order": "sorted"}}, ValueError, "order must be 'fixed', 'random' or 'once'"),
         ({"options": {"batch_size": 2.5}}, ValueError, "batch_size must be a whole number"),
         ({"options": {"memory_mb": 0}}, ValueError, "memory_mb must be a positive number, got 0"),
         ({"rule": "worst"}, ValueError, "'rule' parameter"),

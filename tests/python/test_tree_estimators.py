@@ -280,7 +280,11 @@ def test_the_result_says_when_another_training_was_evaluated():
         ),
         (MultinomialNB(), {"cv": ShuffleSplit(2)}, "the test sets are not a partition"),
         (CategoricalNB(), {"strategy": "copy"}, "is in Python, so there is no strategy"),
-        (MultinomialNB(), {"order": "sorted"}, "order must be 'fixed' or 'random', got 'sorted'"),
+        (
+            MultinomialNB(),
+            {"order": "sorted"},
+            "order must be 'fixed', 'random' or 'once', got 'sorted'",
+        ),
         (
             MultinomialNB(),
             {"backend": "gpu"},
