@@ -27,6 +27,7 @@ test: test-rust test-python ## Run every test, Rust and Python
 
 test-rust: tools
 	cargo test --quiet --locked
+	cargo run --quiet --locked --example ndarray
 
 test-python: $(VENV)/built
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
@@ -82,7 +83,7 @@ cargo fetch --quiet --locked
 	rust="$$rust --remap-path-prefix=$$directory=onefold-build"; \
 	c="$$c -ffile-prefix-map=$$directory=onefold-build"; \
 done; \
-PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="$$RUSTFLAGS$$rust" CFLAGS="$$CFLAGS$$c" \
+PATH="$$PWD/$(BIN):$$PATH" RUSTFLAGS="$$RUSTFLAGS$$rust" CFLAGS="$$CFLAGS$$c" \
 	maturin build --release --locked --out dist
 endef
 NEWEST_WHEEL = "$$(ls -t dist/onefold-*.whl | head -1)"
