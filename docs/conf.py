@@ -24,7 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "bench_tables",
     "engine_tables",
-    "long_names",
+    "line_breaks",
     "mathml",
     "offline",
     "page_plots",

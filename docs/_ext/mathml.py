@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import unescape
 from typing import Any
 from xml.etree import ElementTree
@@ -20,6 +21,11 @@ NAMESPACE = ' xmlns="http://www.w3.org/1998/Math/MathML"'
 HTML_ENTITY = re.compile(r"&(?!amp;|lt;|gt;|quot;|apos;|#)\w+;")
 """A character that XML has no name for."""
 ACCENTS = set("ˆˉ˜˙¯~")
+APPLICATION = "\N{FUNCTION APPLICATION}"
+FENCES = set("⌈⌉⌊⌋⟨⟩|‖")
+ROWS = {"math", "mrow", "msqrt", "mstyle", "mtd"}
+"""Elements with any number of children, side by side."""
+THIN_SPACE = "0.1667em"
 
 
 def to_mathml(formula: str, *, as_block: bool) -> str:
@@ -41,7 +47,33 @@ def to_mathml(formula: str, *, as_block: bool) -> str:
             letter = ElementTree.Element("mover", accent="true")
             letter.extend((base, accent))
             own.tag, own[:] = "msub", (letter, subscript)
+    for own in root.iter():
+        if own.tag in ROWS:
+            own[:] = _with_spaces(list(own))
+        if own.tag == "math":  # as in LaTeX, fences grow after \left and \right, which make rows
+            for fence in own.findall("mo"):
+                if fence.text in FENCES:
+                    fence.set("stretchy", "false")
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=False)
+
+
+def _with_spaces(parts: list[ElementTree.Element]) -> Iterator[ElementTree.Element]:
+    """The parts of a row with thin spaces around names of functions, which docutils leaves out."""
+    for position, own in enumerate(parts):
+        is_function = _is_function(own)
+        if is_function and position and parts[position - 1].tag in ("mi", "mn"):
+            yield ElementTree.Element("mspace", width=THIN_SPACE)
+        yield own
+        following = [other for other in parts[position + 1 :] if other.text != APPLICATION][:1]
+        if is_function and following and following[0].tag != "mo":
+            yield ElementTree.Element("mspace", width=THIN_SPACE)
+
+
+def _is_function(own: ElementTree.Element) -> bool:
+    """Whether it is a name such as log, perhaps with a subscript."""
+    if own.tag in ("msub", "msup", "msubsup"):
+        own = own[0]
+    return own.tag == "mi" and len(own.text or "") > 1 and (own.text or "").isascii()
 
 
 def convert(node: nodes.Element, *, as_block: bool) -> str:
