@@ -1,4 +1,4 @@
-# Everything a developer does, and all that CI runs. `make help` lists it.
+# Everything a developer does, and all that the workflows run. `make help` lists it.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -47,7 +47,7 @@ lint: $(VENV)/built ## Formatting, clippy, cargo doc, ruff, mypy, stubtest, benc
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest onefold._core --ignore-disjoint-bases
 
-check: test lint wheel-test ## All that CI runs
+check: test lint wheel-test ## What must pass before a change lands
 
 bench: $(VENV)/bench ## Criterion benches, then ours against the peers into benches/results (ONEFOLD_DATA=…)
 	cargo bench --locked
