@@ -8,7 +8,6 @@ BIN    := $(VENV)/$(SCRIPTS)
 OLDEST := $(VENV)/oldest
 # Sources whose change means the extension must be built again.
 RUST   := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
-DATA   ?= $(ONEFOLD_DATA)
 CARGO_HOME ?= $(HOME)/.cargo
 
 FUZZ_SECONDS ?= 60
