@@ -35,9 +35,17 @@ class Figure:
         """How many times faster, where that is what was measured."""
         found = re.fullmatch(r"([\d,.]+)×", self.measured)
         is_cost = self.bound.startswith("≤")  # of a line below one about speed
-        if found is None or is_cost or "faster" not in self.title:
+        is_speed = self.bound.startswith("≥") or "faster" in self.title
+        # One without a bound in a table of speeds: their seconds / ours.
+        is_listed = "against" not in self.title and re.match(r"[\d.]+ s ", self.source)
+        if found is None or is_cost or not (is_speed or is_listed):
             return None
         return float(found[1].replace(",", ""))
+
+    @property
+    def label(self) -> str:
+        """The title in HTML."""
+        return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(self.title))
 
     @property
     def falls_short(self) -> bool:
@@ -106,7 +114,7 @@ def chart() -> str:
         short = " short" if own.falls_short else ""
         mark = " (misses its bound)" if own.falls_short else ""
         bars.append(
-            f'<div class="bar{short}"><span class="label">{html.escape(own.title)}</span>'
+            f'<div class="bar{short}"><span class="label">{own.label}</span>'
             f'<span class="track"><span class="fill" style="width:{width:.1f}%"></span>'
             f'<span class="value">{html.escape(own.measured)}{mark}</span></span></div>'
         )

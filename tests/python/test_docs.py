@@ -140,6 +140,29 @@ def test_files_and_tests_that_are_named_exist(page):
             assert f" {function}(" in source, f"{page.name} names {path}::{function}"
 
 
+def table_below(text, head):
+    """The cells of the rows of the table with that first cell in its head."""
+    lines = iter(text.splitlines())
+    next(line for line in lines if line.startswith(f"| {head} |"))
+    next(lines)
+    for line in lines:
+        if not line.startswith("|"):
+            return
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_figures_of_the_first_page_are_those_of_the_results():
+    first = (DOCS / "index.md").read_text(encoding="utf-8")
+    results = (ROOT / "benches" / "results" / "README.md").read_text(encoding="utf-8")
+    known = list(table_below(results, "what"))
+    shown = list(table_below(first, "[measured](benchmarks.md)"))
+    assert len(shown) > 4
+    for row in shown:
+        assert any(
+            all(full.startswith(part) for part, full in zip(row, own, strict=True)) for own in known
+        ), f"index.md has {row}"
+
+
 def test_every_file_of_results_is_on_a_page():
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for path in sorted((ROOT / "benches" / "results").glob("*.md")):
@@ -187,3 +210,24 @@ def test_the_survey_of_engines_says_what_the_registry_does(extensions):
     transformers = dict(survey.transformer_rows())
     assert transformers["StandardScaler"] == "inside the engine"
     assert transformers["Normalizer"] == "once"
+
+
+REFERENCE = ("tree", "virtual", "newton", "newton_leave_one_out", "path", "svm", "selection")
+PUBLIC = (
+    *("onefold", "onefold.learners", "onefold.svm", "onefold.linear_model", "onefold.distributed"),
+    *("onefold.plotting", "onefold.report", "onefold.stats", "onefold.testing", "onefold.virtual"),
+    *(f"onefold.reference.{name}" for name in REFERENCE),
+)
+
+
+def test_the_reference_has_every_public_class_and_function():
+    listed = re.findall(r"^   ([\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.M)
+    documented = set()
+    for path in listed:
+        module, _, name = f"onefold.{path}".rpartition(".")
+        documented.add(id(getattr(importlib.import_module(module), name)))
+    for module in map(importlib.import_module, PUBLIC):
+        for name in module.__all__:
+            own = getattr(module, name)
+            if callable(own):
+                assert id(own) in documented, f"{module.__name__}.{name} is not in api.md"

@@ -62,7 +62,7 @@ def newton_step_without(
     theta : array of shape (p,)
         The optimum of all rows.
     skewness : array of shape (n,), optional
-        |ℓ'''|/ℓ'' of every row; 1 unless it is given, 0 for squares.
+        ``|ℓ'''|/ℓ''`` of every row; 1 unless it is given, 0 for squares.
     row_changes : array of shape (n,), optional
         η_ij of all rows j; that of row i is not used.
     ridge_change : float

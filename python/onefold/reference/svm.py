@@ -25,9 +25,13 @@ class Machine(NamedTuple):
     """A solved dual."""
 
     beta: Floats
+    """β = yα of every training sample."""
     intercept: float
+    """The number that is added to the kernel expansion."""
     objective: float
+    """The value of the dual."""
     iterations: int
+    """How many pairs were changed."""
 
 
 def solve(K: Floats, p: Floats, lower: Floats, upper: Floats, tol: float = 1e-3) -> Machine:
