@@ -5,7 +5,10 @@ from contextlib import contextmanager
 
 import numpy as np
 from distributed import Client, LocalCluster
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.naive_bayes import BernoulliNB
+
+from onefold import IncrementalTags
 
 
 @contextmanager
@@ -30,6 +33,38 @@ class SlowBernoulliNB(BernoulliNB):
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         time.sleep(0.05)
         return super().partial_fit(X, y, classes, sample_weight)
+
+
+class Centroid(ClassifierMixin, BaseEstimator):
+    """The nearest mean of a class, whose models can be merged."""
+
+    def fit(self, X, y):
+        self.__dict__.pop("sums_", None)
+        return self.partial_fit(X, y, np.unique(y))
+
+    def partial_fit(self, X, y, classes=None):
+        if not hasattr(self, "sums_"):
+            self.classes_ = np.asarray(classes)
+            self.sums_ = np.zeros((len(self.classes_), X.shape[1]))
+            self.counts_ = np.zeros(len(self.classes_))
+        members = (np.asarray(y) == self.classes_[:, None]).astype(float)
+        self.sums_ = self.sums_ + members @ X
+        self.counts_ = self.counts_ + members.sum(axis=1)
+        return self
+
+    def merge(self, other):
+        self.sums_ = self.sums_ + other.sums_
+        self.counts_ = self.counts_ + other.counts_
+
+    def decision_function(self, X):
+        means = self.sums_ / self.counts_[:, None]
+        return -np.square(X[:, None] - means).sum(axis=2)
+
+    def predict(self, X):
+        return self.classes_[self.decision_function(X).argmax(axis=1)]
+
+    def __onefold_tags__(self):
+        return IncrementalTags(one_pass=True, depends_on_order=False, mergeable=True)
 
 
 def read_slowly(rows, targets):

@@ -221,7 +221,7 @@ def test_least_squares_of_several_outputs_and_dependent_features(client):
 
 
 def test_refits_only_on_request(client, rows, labels):
-    with pytest.raises(ValueError, match=r"SVC has no partial_fit.*engine='refit' sends all rows"):
+    with pytest.raises(ValueError, match=r"SVC has no partial_fit.*engine='seeded' does it"):
         cross_validate(SVC(), rows, labels)
     result = cross_validate(SVC(), rows, labels, cv=4, engine="refit")
     local = onefold.cross_validate(SVC(), X, Y, cv=result.folds)
@@ -315,7 +315,7 @@ def test_leave_one_out_of_chunks_that_differ_warns(client):
         (("rows", "labels"), {"cv": [1, 2]}, "cv has 2 labels, neither one for each of 6 chunks"),
         (("rows", "labels"), {"cv": 1}, "cv=1"),
         (("rows", "labels"), {"cv": ShuffleSplit(3)}, "every row must be held out exactly once"),
-        (("rows", "labels"), {"engine": "merge"}, "engine must be one of auto, tree.*got 'merge'"),
+        (("rows", "labels"), {"engine": "best"}, "engine must be one of auto, merge.*got 'best'"),
         (("rows", "labels"), {"engine": "virtual"}, "neither Ridge nor LinearRegression"),
         (("rows", "labels"), {"order": "once"}, "order must be"),
         (("rows", "labels"), {"depth": 3}, "there is no argument 'depth'"),

@@ -140,11 +140,14 @@ class ClusterLeastSquares:
     Parameters
     ----------
     data : ChunkedData
+    n_jobs : int
+        Not used: the products of a task are numpy's.
     """
 
     name = "virtual"
+    options: frozenset[str] = frozenset()
 
-    def __init__(self, data: ChunkedData) -> None:
+    def __init__(self, data: ChunkedData, n_jobs: int = 1) -> None:
         self._data = data
 
     def plan(self, estimator: Any, task: Task) -> Plan | str:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._core import Learner
+from ._merging import merged
 
 __all__ = ["NativeModels", "aligned"]
 
@@ -46,6 +47,10 @@ class NativeModels:
     def nbytes(self) -> int:
         """Bytes in memory."""
         return sum(learner.state.nbytes for learner in self.learners)
+
+    def merged(self, other: NativeModels) -> NativeModels:
+        """Models of the rows that either have learnt."""
+        return NativeModels(tuple(map(merged, self.learners, other.learners)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         reduced: list[Any] = [learner.__reduce__() for learner in self.learners]

@@ -23,7 +23,7 @@ from ..engines._task import Data, Problem, Task
 from ._chunks import Chunk, join
 from ._source import ChunkedData
 
-__all__ = ["ClusterRefits"]
+__all__ = ["AllRows", "ClusterRefits", "joined", "with_rows"]
 
 
 def assemble(chunks: list[Chunk]) -> Chunk:
@@ -34,7 +34,7 @@ def assemble(chunks: list[Chunk]) -> Chunk:
 def local_engine(estimator: Any, rows: Chunk, task: Task) -> str:
     """The task that finds the engine for a candidate, which may depend on the rows."""
     with parallel_config("sequential"):
-        [choice] = choose("auto", [estimator], _with_rows(task, rows, task.folds))
+        [choice] = choose("auto", [estimator], with_rows(task, rows, task.folds))
     return choice.name
 
 
@@ -43,7 +43,7 @@ def run_folds(estimator: Any, rows: Chunk, task: Task, fold: int | None) -> Outc
     folds = task.folds
     if fold is not None:
         folds = Splits(folds.n_samples, [(folds.train(fold), folds.test(fold))])
-    own = _with_rows(task, rows, folds)
+    own = with_rows(task, rows, folds)
     # A worker is a process of a pool: joblib would warn that it starts no more of them.
     with parallel_config("sequential"):
         [choice] = choose("auto" if fold is None else "refit", [estimator], own)
@@ -53,46 +53,83 @@ def run_folds(estimator: Any, rows: Chunk, task: Task, fold: int | None) -> Outc
 
 def fit_all_rows(estimator: Any, rows: Chunk, task: Task) -> Any:
     """The task that fits a candidate to all rows."""
-    own = _with_rows(task, rows, task.folds)
+    own = with_rows(task, rows, task.folds)
     with parallel_config("sequential"):
         [choice] = choose("auto", [estimator], own)
         return choice.engine.fit(choice.plan, own)
 
 
-def _with_rows(task: Task, rows: Chunk, folds: Folds | Splits) -> Task:
+def with_rows(
+    task: Task,
+    rows: Chunk,
+    folds: Folds | Splits,
+    *,
+    n_jobs: int = 1,
+    options: dict[str, Any] | None = None,
+) -> Task:
+    """A task as local engines see it."""
     problem = Problem(Data(rows.X, rows.y, rows.weights), folds)
-    return replace(task, problem=problem, n_jobs=1, options={})
+    return replace(task, problem=problem, n_jobs=n_jobs, options=options or {})
 
 
-class ClusterRefits:
-    """Any estimator, with all rows on every worker that fits it.
+class AllRows:
+    """What engines share that send all rows to every worker that takes part.
 
     Parameters
     ----------
     data : ChunkedData
     n_jobs : int
-        Not used: a task has one thread.
+        Threads of a task.
     """
-
-    name = "refit"
 
     def __init__(self, data: ChunkedData, n_jobs: int = 1) -> None:
         self._data = data
+        self._n_jobs = n_jobs
+
+    def _rows(self) -> Any:
+        """The future of all rows on one worker, from which others fetch them."""
+        session = self._data.session
+        key = session.token(self._data.token)
+        rows = session.submit(assemble, self._data.chunks, key=key)
+        session.keep([rows])
+        return rows
+
+    def _lean(self, task: Task) -> Task:
+        """A task without the placeholder of X and the targets, which workers have."""
+        return replace(task, problem=Problem(Data(np.empty((0, 0))), task.folds))
+
+    def _token(self, task: Task) -> str:
+        return self._data.session.token(self._data.token, task.folds.rows, task.folds.starts)
+
+    def _note(self) -> str:
+        size = f"{self._data.n_bytes / 1e6:.1f} MB"
+        return f"all rows were sent to every worker that took part ({size})"
+
+    def fit(self, plan: Plan, task: Task) -> Any:
+        """Fit a candidate to all rows on one worker."""
+        session = self._data.session
+        key = session.token(self._data.token, plan.estimator)
+        future = session.submit(
+            fit_all_rows, plan.estimator, self._rows(), self._lean(task), key=key
+        )
+        session.keep([future])
+        return session.gather([future])[0]
+
+
+class ClusterRefits(AllRows):
+    """Any estimator; a task has one thread."""
+
+    name = "refit"
+    options: frozenset[str] = frozenset()
 
     def plan(self, estimator: Any, task: Task) -> Plan | str:
-        """Any estimator; placement and order are for the tree."""
-        if task.options:
-            return f"it has no option {', '.join(sorted(task.options))}"
+        """Any estimator."""
         return Plan(estimator)
 
     def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Run candidates that an engine serves as one task each, others as one task per fold."""
-        data, session = self._data, self._data.session
-        start = time.perf_counter()
-        rows = self._rows()
-        # The placeholder of X and the targets are not needed by the tasks.
-        lean = replace(task, problem=Problem(Data(np.empty((0, 0))), task.folds))
-        token = session.token(data.token, task.folds.rows, task.folds.starts)
+        session, start = self._data.session, time.perf_counter()
+        rows, lean, token = self._rows(), self._lean(task), self._token(task)
 
         def submit(function: Any, number: int, *arguments: Any) -> Any:
             estimator = plans[number].estimator
@@ -112,33 +149,14 @@ class ClusterRefits:
         ]
         for number, futures in enumerate(work):
             outcomes = session.gather(futures)
-            joined = _joined(plans[number].estimator, outcomes, task)
-            joined.notes.append(
-                f"all rows were sent to every worker that took part ({data.n_bytes / 1e6:.1f} MB); "
-                f"local engine {engines[number]!r}"
-            )
-            joined.fit_time = (time.perf_counter() - start) / len(plans)
-            yield number, joined
-
-    def _rows(self) -> Any:
-        session = self._data.session
-        key = session.token(self._data.token)
-        rows = session.submit(assemble, self._data.chunks, key=key)
-        session.keep([rows])
-        return rows
-
-    def fit(self, plan: Plan, task: Task) -> Any:
-        """Fit a candidate to all rows on one worker."""
-        session = self._data.session
-        lean = replace(task, problem=Problem(Data(np.empty((0, 0))), task.folds))
-        key = session.token(self._data.token, plan.estimator)
-        future = session.submit(fit_all_rows, plan.estimator, self._rows(), lean, key=key)
-        session.keep([future])
-        return session.gather([future])[0]
+            outcome = joined(plans[number].estimator, outcomes, task)
+            outcome.notes.append(f"{self._note()}; local engine {engines[number]!r}")
+            outcome.fit_time = (time.perf_counter() - start) / len(plans)
+            yield number, outcome
 
 
-def _joined(estimator: Any, outcomes: list[Outcome], task: Task) -> Outcome:
-    """Outcomes of single folds as one."""
+def joined(estimator: Any, outcomes: list[Outcome], task: Task) -> Outcome:
+    """Outcomes of single folds, or of spans of them, as one."""
     if len(outcomes) == 1:
         return outcomes[0]
     results = [FoldResult({}, own.answers, own.classes) for own in outcomes]

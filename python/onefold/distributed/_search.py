@@ -19,10 +19,10 @@ from ..search._base import Params, with_params
 from ..search._evaluate import Evaluation, _score
 from ..search._keeper import Keeper
 from ..search._table import Table, tabulate
-from ._engines import ClusterEngine, choose_engine
+from ._engines import ClusterEngine, check_engine, choose_engine
 from ._session import Session
 from ._source import ChunkedData, load
-from ._validation import make_task
+from ._validation import check_options, make_task
 
 __all__ = ["GridSearchCV"]
 
@@ -32,7 +32,8 @@ class GridSearchCV(LocalGridSearchCV):
 
     `onefold.GridSearchCV` over the chunks of a cluster: the models of up to 16 candidates travel
     together, so the number of tasks hardly depends on the number of candidates. The chosen
-    candidate is fitted by sending one model through all chunks.
+    candidate is fitted on the cluster: one model visits all chunks, or the models of all chunks
+    are merged.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class GridSearchCV(LocalGridSearchCV):
     cv, engine, n_jobs, random_state
         As in `cross_validate` of this package.
     options : dict, optional
-        ``placement`` and ``order``, as in `cross_validate` of this package.
+        ``placement`` and others, as in `cross_validate` of this package.
     client : distributed.Client, optional
         The current client by default.
     libsvm : dict, optional
@@ -117,6 +118,8 @@ class GridSearchCV(LocalGridSearchCV):
         self : object
         """
         own: Any = self
+        check_engine(self.engine)
+        check_options(self.options or {})
         scorer, metric = own._get_scorers()
         with Session(self.client) as session:
             data = load(session, X, y, sample_weight, self.libsvm)

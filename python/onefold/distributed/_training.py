@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import reduce
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +33,7 @@ __all__ = [
     "Training",
     "Visit",
     "evaluate",
+    "merge",
     "subtree",
     "update",
 ]
@@ -62,6 +64,10 @@ class Training(ABC):
     @abstractmethod
     def learn(self, models: Models, rows: Chunk) -> Models:
         """New models that have also learnt some rows."""
+
+    @abstractmethod
+    def merge(self, models: Sequence[Models]) -> Models:
+        """New models of the rows that any of some models have learnt."""
 
     @abstractmethod
     def answer(self, models: Models, rows: Chunk) -> list[Any]:
@@ -126,6 +132,10 @@ class NativeTraining(Training):
             model.update((rows.X, rows.y, self.n_targets, rows.weights), None)
         return NativeModels(updated)
 
+    def merge(self, models: Sequence[Models]) -> Models:
+        """New models from the states of others."""
+        return reduce(NativeModels.merged, cast("Sequence[NativeModels]", models))
+
     def answer(self, models: Models, rows: Chunk) -> list[Any]:
         """The outputs of the native models."""
         return [model.evaluate(rows.X) for model in models]
@@ -179,6 +189,15 @@ class PythonTraining(Training):
             model.partial_fit(rows.X, *targets, **keywords, **weights)
         return updated
 
+    def merge(self, models: Sequence[Models]) -> Models:
+        """Copies of the first estimators that have learnt what the others have."""
+        first, *others = models
+        updated = tuple(copy_estimator(model) for model in first)
+        for other in others:
+            for model, own in zip(updated, other, strict=True):
+                model.merge(own)
+        return updated
+
     def answer(self, models: Models, rows: Chunk) -> list[Any]:
         """One list with the result of a test set for each estimator."""
         numbers = np.arange(len(rows))
@@ -195,6 +214,11 @@ def update(training: Training, models: Models | None, visits: list[Visit]) -> Mo
     for chunk, start, stop, key in visits:
         own = training.learn_in_order(own, chunk.cut(slice(start, stop)), key)
     return own
+
+
+def merge(training: Training, models: list[Models]) -> Models:
+    """The task that merges models of disjoint rows."""
+    return training.merge(models)
 
 
 def evaluate(training: Training, models: Models, chunk: Chunk, start: int, stop: int) -> Answer:

@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ._chunks import take
-from ._layout import Layout, Piece
-from ._session import Session
-from ._training import Answer, Training, evaluate, subtree, update
+from ._layout import Piece
+from ._schedule import Schedule
+from ._training import update
 
-__all__ = ["Found", "TreeOverChunks"]
+__all__ = ["TreeOverChunks"]
 
 MAX_ROWS_SENT = 64
 """Rows of leave-one-out up to which those of a node on the border of chunks are sent to one worker.
@@ -31,32 +29,12 @@ The native engine has closed forms for nodes of up to 12 rows, so these must not
 """
 
 
-@dataclass
-class Found:
-    """What came home: answers in pieces, and the rows they belong to."""
-
-    parts: list[list[Any]]
-    """Of each candidate the pieces."""
-    rows: NDArray[np.int64]
-    """The rows of all pieces."""
-    cost: dict[str, int]
-
-
-@dataclass
-class TreeOverChunks:
+@dataclass(kw_only=True)
+class TreeOverChunks(Schedule):
     """The tasks of one tree.
 
     Parameters
     ----------
-    session : Session
-    chunks : list of futures
-        Arranged by the layout.
-    places : list of tuple of str
-        The workers that have each chunk.
-    layout : Layout
-    training : Training
-    token : str
-        Names data, folds and candidates.
     order : {"fixed", "chunks", "random"}
         Rows are learnt exactly in the order of the leaves, chunk by chunk, or chunk by chunk with
         chunks and the rows of each in random order.
@@ -64,36 +42,13 @@ class TreeOverChunks:
         Of random orders.
     """
 
-    session: Session
-    chunks: list[Any]
-    places: list[tuple[str, ...]]
-    layout: Layout
-    training: Training
-    token: str
     order: str
     seed: int
-    _answers: list[tuple[Any, list[Piece]]] = field(default_factory=list)
-    _cost: dict[str, int] = field(default_factory=dict)
-    _place_of_model: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _place_of_model: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
 
-    def run(self) -> Found:
-        """Submit all tasks, and bring the answers home."""
-        self._cost = {"fits": 1, "rows_fed": 0, "rows_evaluated": 0, "copies": 0, "model_moves": 0}
-        before = self.session.n_tasks
+    def _submit_all(self) -> None:
+        self._cost |= {"fits": 1, "model_moves": 0}
         self._descend(None, 0, self.layout.n_leaves, depth=0)
-        self._cost["tasks"] = self.session.n_tasks - before
-        futures = [future for future, _ in self._answers]
-        answers: list[Answer] = self.session.gather(futures)
-        self.session.drop(futures)
-        for answer in answers:
-            for name, count in answer.cost.items():
-                self._cost[name] += count
-        pieces = [piece for _, own in self._answers for piece in own]
-        return Found(
-            parts=[list(own) for own in zip(*(answer.parts for answer in answers), strict=True)],
-            rows=np.concatenate([self.layout.rows_of(piece) for piece in pieces]),
-            cost=self._cost,
-        )
 
     def _descend(self, model: Any, first: int, last: int, depth: int) -> None:
         """Submit the tasks below a node, whose model has learnt all other leaves."""
@@ -102,9 +57,12 @@ class TreeOverChunks:
         if last - first == 1:
             for piece in pieces:
                 self._submit_leaf(model, piece, depth)
+                self._count_move(model, self.places[piece.chunk])
             return
         if len(pieces) == 1 or (last - first == end - begin <= MAX_ROWS_SENT):
-            self._submit_subtree(model, pieces, (first, last), depth)
+            leaves = (first, last)
+            near = self._submit_subtree(model, pieces, leaves, depth, self._key(*leaves))
+            self._count_move(model, near)
             return
         middle = first + (last - first + 1) // 2
         left = self._submit_updates(model, (middle, last), depth + 1)
@@ -157,60 +115,6 @@ class TreeOverChunks:
     def _are_together(self, one: int, other: int) -> bool:
         return self.places[one] == self.places[other] != ()
 
-    def _submit_leaf(self, model: Any, piece: Piece, depth: int) -> None:
-        chunk, start, stop = piece
-        future = self.session.submit(
-            evaluate,
-            self.training,
-            model,
-            self.chunks[chunk],
-            start,
-            stop,
-            key=self.session.token(self.token, piece),
-            near=self.places[chunk],
-            priority=depth + 1,
-        )
-        self._count_move(model, self.places[chunk])
-        self._keep(future, [piece])
-
-    def _submit_subtree(
-        self, model: Any, pieces: list[Piece], leaves: tuple[int, int], depth: int
-    ) -> None:
-        first, last = leaves
-        sizes = np.diff(self.layout.starts[first : last + 1])
-        largest = max(pieces, key=lambda piece: piece.stop - piece.start)
-        near = self.places[largest.chunk]
-        rows = [self._rows(piece, near) for piece in pieces]
-        future = self.session.submit(
-            subtree,
-            self.training,
-            model,
-            rows,
-            int(last - first) if (sizes == 1).all() else sizes.tolist(),
-            self._key(first, last),
-            key=self.session.token(self.token, leaves, pieces),
-            near=near,
-            priority=depth + 1,
-        )
-        self._count_move(model, near)
-        self._keep(future, pieces)
-
-    def _rows(self, piece: Piece, near: tuple[str, ...]) -> tuple[Any, int, int]:
-        """The chunk of a piece, or a copy of the piece where the chunk is elsewhere."""
-        chunk, start, stop = piece
-        if self.places[chunk] == near:
-            return self.chunks[chunk], start, stop
-        copied = self.session.submit(
-            take,
-            self.chunks[chunk],
-            start,
-            stop,
-            key=self.session.token(self.token, "take", piece),
-            near=self.places[chunk],
-            priority=1000,
-        )
-        return copied, 0, stop - start
-
     def _key(self, *node: int) -> tuple[int, ...] | None:
         """The key of a random order: the seed and the node, whichever worker it is."""
         return (self.seed, *node) if self.order == "random" else None
@@ -219,7 +123,3 @@ class TreeOverChunks:
         """Count a model that is needed on another worker than the one that has made it."""
         if model is not None and self._place_of_model[model.key] != near:
             self._cost["model_moves"] += 1
-
-    def _keep(self, future: Any, pieces: list[Piece]) -> None:
-        self.session.keep([future])
-        self._answers.append((future, pieces))

@@ -12,17 +12,22 @@ from .._result import CVResult
 from .._scoring import resolve_scoring
 from ..engines._base import Outcome
 from ..engines._options import one_of
+from ..engines._seeded import Seeded
 from ..engines._task import Data, Problem, Task
 from ..model_selection import usual_responses
-from ._engines import choose_engine
+from ._engines import check_engine, choose_engine
 from ._folds import folds_of_chunks
 from ._session import Session
 from ._source import ChunkedData, load
 
-__all__ = ["OPTIONS", "cross_val_score", "cross_validate", "make_task"]
+__all__ = ["OPTIONS", "check_options", "cross_val_score", "cross_validate", "make_task"]
 
-OPTIONS = {"placement": one_of("random", "given"), "order": one_of("random", "fixed")}
-"""How learners that depend on the order of rows are trained."""
+OPTIONS = {
+    "placement": one_of("random", "given"),
+    "order": one_of("random", "fixed"),
+    **Seeded.options,
+}
+"""Options of single engines."""
 
 
 def cross_validate(
@@ -49,7 +54,7 @@ def cross_validate(
     ----------
     estimator : estimator
         A native learner of `onefold.learners`, any estimator with ``partial_fit``, `Ridge` or
-        `LinearRegression`; for others see ``engine="refit"``.
+        `LinearRegression`; for others see ``engine``.
     X : dask array, dask data frame, list of delayed partitions, or list of paths
         Every block or partition of rows is a chunk; a delayed partition is X, ``(X, y)`` or
         ``(X, y, sample_weight)``. Paths are those of LIBSVM files that the workers can read.
@@ -61,11 +66,12 @@ def cross_validate(
         for every row; a splitter whose test sets are a partition.
     scoring : str, callable, list or dict, optional
         As in scikit-learn. A callable must be made by ``make_scorer``: it sees predictions only.
-    engine : {"auto", "tree", "virtual", "refit"}, default="auto"
-        ``"tree"``: TreeCV over the chunks. ``"virtual"``: sums of squares and products of every
-        chunk and fold, for `Ridge` and `LinearRegression`. ``"refit"``: all rows are sent to every
-        worker that fits a fold, for estimators that cannot do otherwise; never chosen by
-        ``"auto"``.
+    engine : {"auto", "merge", "virtual", "tree", "seeded", "refit"}, default="auto"
+        ``"merge"``: every row is learnt once, and models are merged, for learners whose models add
+        up, such as naive Bayes. ``"virtual"``: sums of squares and products of every chunk and
+        fold, for `Ridge` and `LinearRegression`. ``"tree"``: TreeCV over the chunks. ``"auto"`` is
+        the first of these that applies. ``"seeded"``, for `SVC` and `SVR`, and ``"refit"``, for any
+        estimator, send all rows to every worker that takes part, and are used on request only.
     sample_weight : dask array, array or list of delayed partitions, optional
         Weights of the rows in training.
     client : distributed.Client, optional
@@ -77,7 +83,8 @@ def cross_validate(
     libsvm : dict, optional
         Arguments of `onefold.load_libsvm` for every file, such as ``{"zero_based": True}``.
     **options
-        Of learners that depend on the order of rows. ``placement="random"`` (default) or
+        Of ``"seeded"``: ``seeding`` and ``memory_mb``, as in `onefold.cross_validate`. Of learners
+        that depend on the order of rows: ``placement="random"`` (default) or
         ``"given"``: which fold is at which leaf of the tree. ``order="random"`` (default): on the
         way to a leaf chunks are visited in random order, and the rows of each are learnt in random
         order; ``"fixed"``: exactly in the order of the leaves, with the bits of
@@ -87,8 +94,8 @@ def cross_validate(
     Returns
     -------
     result : onefold.CVResult
-        The cost counts also ``tasks`` and ``model_moves``, how often a model is needed on another
-        worker than the one that has trained it.
+        The cost counts also ``tasks``, and for TreeCV ``model_moves``: how often a model is needed
+        on another worker than the one that has trained it.
 
     Examples
     --------
@@ -101,8 +108,10 @@ def cross_validate(
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     result = cross_validate(GaussianNB(), da.from_array(X, (300, -1)), y, cv=10)
     >>> result.engine, round(result.mean, 4)
-    ('tree', 0.8131)
+    ('merge', 0.8131)
     """
+    check_engine(engine)
+    check_options(options)
     with Session(client) as session:
         data = load(session, X, y, sample_weight, libsvm)
         task = make_task(
@@ -153,7 +162,6 @@ def make_task(
     """Check the arguments, and put them into one task."""
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must have a fit method, got {estimator!r}")
-    check_options(options)
     task = Task(
         problem=Problem(Data(data.placeholder, data.y), folds_of_chunks(cv, data)),
         scorers=resolve_scoring(estimator, scoring),

@@ -1,0 +1,228 @@
+"""Merging over chunks: every row is learnt once where it is, and models are merged.
+
+Folds are put into *groups*: all folds that lie within one chunk are a group, and so is each fold
+that has rows in several chunks. Every group is learnt by a model of its own, of which the worker of
+each chunk trains a part. A binary tree of mergers adds up the models of all groups; on the way back
+from its root every group gets the model of all others. A fold of several chunks is then evaluated
+where its rows are, and the folds of one chunk are a subtree of the native engine, which starts from
+the model of all other chunks.
+
+For g groups there are at most 3g mergers and as many models that travel, and every row is fed once,
+and log2 of the number of folds of its chunk times more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._folds import Folds
+from ..engines._base import Candidate, Plan
+from ..engines._callback import why_not_one_pass
+from ..engines._tags import tags_of
+from ..engines._task import Task
+from ..learners._base import NativeEstimator
+from ._incremental import ClusterIncremental, why_not_partial_fit
+from ._layout import Layout
+from ._schedule import Found, Schedule
+from ._training import Training, merge, update
+
+__all__ = ["ClusterMerge", "MergeOverChunks", "group_folds"]
+
+MAX_MERGED_PER_TASK = 8
+"""Models of the parts of a group that one task merges."""
+
+
+def group_folds(
+    folds: Folds, offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The folds in the order of their groups, and the first fold of each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefold import Folds
+    >>> from onefold.distributed._merge import group_folds
+    >>> folds = Folds.from_labels(np.array([0, 1, 0, 2, 3, 3, 2, 1]), 4)
+    >>> order, starts = group_folds(folds, np.array([0, 3, 8]))
+    >>> order, starts  # fold 0 is in the first chunk, folds 2 and 3 are in the second
+    (array([0, 1, 2, 3]), array([0, 1, 2, 4]))
+    """
+    chunks = np.searchsorted(offsets, folds.rows, side="right") - 1
+    first, last = chunks[folds.starts[:-1]], chunks[folds.starts[1:] - 1]
+    is_cut = first != last
+    order = np.lexsort((is_cut, first))
+    first, is_cut = first[order], is_cut[order]
+    is_new = is_cut[1:] | is_cut[:-1] | (first[1:] != first[:-1])
+    starts = np.concatenate([[0], np.flatnonzero(is_new) + 1, [len(folds)]])
+    return order, starts
+
+
+@dataclass(kw_only=True)
+class MergeOverChunks(Schedule):
+    """The tasks of one tree of mergers.
+
+    Parameters
+    ----------
+    groups : array
+        The first leaf of each group, and the end of the last.
+    """
+
+    groups: NDArray[np.int64]
+
+    def _submit_all(self) -> None:
+        self._cost["merges"] = 0
+        sums: dict[tuple[int, int], Any] = {}
+        n_groups = len(self.groups) - 1
+        if n_groups > 1:
+            middle = _middle(0, n_groups)
+            self._add_up(sums, 0, middle)
+            self._add_up(sums, middle, n_groups)
+        self._descend(None, sums, 0, n_groups, depth=0)
+
+    def total(self) -> Any:
+        """The model of all rows."""
+        self._cost = {"fits": 0, "rows_fed": 0, "merges": 0}
+        return self._add_up({}, 0, len(self.groups) - 1)
+
+    def _add_up(self, sums: dict[tuple[int, int], Any], first: int, last: int) -> Any:
+        """The merger of the models of some groups, by halves, which are kept in ``sums``."""
+        if last - first == 1:
+            model = self._submit_group(first)
+        else:
+            middle = _middle(first, last)
+            halves = [self._add_up(sums, first, middle), self._add_up(sums, middle, last)]
+            model = self._submit_merge(halves)
+        sums[first, last] = model
+        return model
+
+    def _submit_group(self, number: int) -> Any:
+        """Train the model of a group, a part of it on each chunk."""
+        begin, end = self._positions(number)
+        visits = self.layout.visits(begin, end)
+        self._cost["rows_fed"] += end - begin
+        self._cost["fits"] += len(visits)
+        parts = [
+            self.session.submit(
+                update,
+                self.training,
+                None,
+                [(self.chunks[chunk], start, stop, None)],
+                key=self.session.token(self.token, "own", chunk, start, stop),
+                near=self.places[chunk],
+            )
+            for chunk, start, stop in visits
+        ]
+        while len(parts) > 1:
+            size = MAX_MERGED_PER_TASK
+            batches = [parts[at : at + size] for at in range(0, len(parts), size)]
+            parts = [self._submit_merge(batch) for batch in batches]
+        return parts[0]
+
+    def _submit_merge(self, models: Sequence[Any]) -> Any:
+        """Merge some models by one task."""
+        if len(models) == 1:
+            return models[0]
+        self._cost["merges"] += len(models) - 1
+        key = self.session.token(self.token, [model.key for model in models])
+        return self.session.submit(merge, self.training, list(models), key=key, priority=1)
+
+    def _descend(
+        self, others: Any, sums: dict[tuple[int, int], Any], first: int, last: int, depth: int
+    ) -> None:
+        """Submit the tasks of some groups, given the model of all other groups."""
+        if last - first == 1:
+            self._submit_answers(others, first, depth)
+            return
+        outside = [] if others is None else [others]
+        middle = _middle(first, last)
+        for own, sibling in (
+            ((first, middle), (middle, last)),
+            ((middle, last), (first, middle)),
+        ):
+            model = self._submit_merge([*outside, sums[sibling]])
+            self._descend(model, sums, *own, depth=depth + 1)
+
+    def _submit_answers(self, others: Any, number: int, depth: int) -> None:
+        first, last = self.groups[number : number + 2].tolist()
+        begin, end = self._positions(number)
+        if last - first > 1:
+            self._submit_subtree(others, self.layout.segments(begin, end), (first, last), depth)
+            return
+        for piece in self.layout.visits(begin, end):
+            self._submit_leaf(others, piece, depth)
+
+    def _positions(self, number: int) -> tuple[int, int]:
+        """The range of positions of a group."""
+        begin, end = self.layout.starts[self.groups[number : number + 2]].tolist()
+        return begin, end
+
+
+def _middle(first: int, last: int) -> int:
+    return first + (last - first + 1) // 2
+
+
+class ClusterMerge(ClusterIncremental):
+    """Mergers of models over the chunks of a cluster."""
+
+    name = "merge"
+    options: frozenset[str] = frozenset()
+
+    def plan(self, estimator: Any, task: Task) -> Plan | str:
+        """Native learners and estimators in Python whose models can be merged."""
+        learner = Candidate(estimator).learner
+        if learner is not None and learner._is_mergeable:
+            return Plan(estimator)
+        if learner is not None or not tags_of(estimator).mergeable:
+            return f"models of {type(estimator).__name__} cannot be merged"
+        reason = why_not_partial_fit(estimator, self._data)
+        return reason or Plan(estimator, why_not_one_pass(estimator, task.problem))
+
+    def _run(
+        self,
+        estimators: list[Any],
+        task: Task,
+        folds: Folds,
+        training: Training,
+        learner: NativeEstimator | None,
+    ) -> tuple[Found, list[str]]:
+        schedule = self._schedule(folds, training, learner)
+        found = schedule.run()
+        self._data.session.drop(schedule.chunks)
+        return found, []
+
+    def _schedule(
+        self, folds: Folds, training: Training, learner: NativeEstimator | None
+    ) -> MergeOverChunks:
+        data, session = self._data, self._data.session
+        order, groups = group_folds(folds, data.offsets)
+        layout = Layout.of(folds, data.offsets, order)
+        chunks = self._arranged(layout, learner)
+        return MergeOverChunks(
+            session,
+            chunks,
+            data.places(chunks),
+            layout,
+            training,
+            session.token("merge", data.token, training, layout.rows, layout.starts),
+            groups=groups,
+        )
+
+    def fit(self, plan: Plan, task: Task) -> Any:
+        """Fit a candidate to all rows: the merger of the models of all chunks."""
+        data = self._data
+        is_native = isinstance(plan.estimator, NativeEstimator)
+        if not is_native and not tags_of(plan.estimator).mergeable:
+            # Of scikit-learn's naive Bayes, the models of the native learner were merged.
+            return self._fit_by_visits(plan.estimator, task, seed=None)
+        training, learner = self._training([plan.estimator], task, native=is_native)
+        chunk_of_row = np.repeat(np.arange(len(data.chunks)), np.diff(data.offsets))
+        folds = Folds.from_labels(chunk_of_row, len(data.chunks))
+        schedule = self._schedule(folds, training, learner)
+        fitted = self._fitted(schedule.total(), learner)
+        data.session.drop(schedule.chunks)
+        return fitted
