@@ -11,9 +11,18 @@ import sys
 from ._chunks import ChunkError
 from ._search import GridSearchCV
 from ._session import register_sizes
+from ._simulation import ClusterCosts, Simulation, simulate
 from ._validation import cross_val_score, cross_validate
 
-__all__ = ["ChunkError", "GridSearchCV", "cross_val_score", "cross_validate"]
+__all__ = [
+    "ChunkError",
+    "ClusterCosts",
+    "GridSearchCV",
+    "Simulation",
+    "cross_val_score",
+    "cross_validate",
+    "simulate",
+]
 
 if "dask" in sys.modules:  # a worker, which measures what it holds
     register_sizes()

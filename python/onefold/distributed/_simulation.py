@@ -1,0 +1,497 @@
+"""How long cross-validation takes on a cluster of a given size, simulated from measured costs.
+
+The tasks are those of `TreeOverChunks` or `MergeOverChunks`, run with a session that records what
+is submitted.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from .._folds import Folds
+from ..engines._base import Candidate
+from ..engines._callback import class_keywords
+from ..engines._options import one_of
+from ._candidates import Orders
+from ._event_simulation import Rates, SimulatedTask, critical_path, run_events
+from ._layout import Layout
+from ._merge import MergeOverChunks, group_folds
+from ._schedule import Schedule
+from ._training import Answer
+from ._tree import TreeOverChunks
+
+__all__ = ["ClusterCosts", "Simulation", "recorded_tasks", "simulate"]
+
+MAX_UNITS = 2**22
+"""Units of rows that a layout is made of; larger data have several rows per unit."""
+
+MAX_COMPARISONS = 2**30
+"""Units × chunks, which is what a layout takes to be made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterCosts:
+    """What rows, models, tasks and messages cost, in seconds and bytes.
+
+    `of` measures those of an estimator. The defaults of tasks and messages were measured with Dask
+    on a machine with two cores (``benches/results/cluster.md``), to which 0.1 ms of network are
+    added for each message. Those of network and disk are typical of a data centre: 10 Gbit/s links,
+    disks of 1 GB/s, machines of 64 GB.
+
+    Parameters
+    ----------
+    update, evaluate : float
+        Seconds to learn and to evaluate one row.
+    model_bytes : float
+        Bytes of a model in a message.
+    shuffle : float, default=0
+        Seconds to fetch a row of a random order, besides learning it.
+    row_bytes : float, default=0
+        Bytes of a row, for the time of reading.
+    answer_bytes : float, default=8
+        Bytes of the answer for a row, which comes home.
+    submit, schedule, task : float
+        Seconds of the client, of the scheduler and of a worker for each task.
+    latency : float
+        Seconds of a message between scheduler and worker: of Dask, which collects messages for two
+        milliseconds, and of the network.
+    fetch : float
+        Seconds until another worker sends a model that it is asked for, besides those of its bytes.
+    bandwidth : float, default=1.25e9
+        Bytes per second of a machine's network link.
+    read_bandwidth : float, default=1e9
+        Bytes per second that a machine reads from disk.
+    memory_bytes : float, default=64e9
+        Memory of a machine.
+
+    Examples
+    --------
+    >>> from onefold.distributed import ClusterCosts
+    >>> costs = ClusterCosts(update=1e-6, evaluate=1e-6, model_bytes=8e3)
+    >>> costs.bandwidth
+    1250000000.0
+    """
+
+    update: float
+    evaluate: float
+    model_bytes: float
+    shuffle: float = 0.0
+    row_bytes: float = 0.0
+    answer_bytes: float = 8.0
+    submit: float = 0.15e-3
+    schedule: float = 0.85e-3
+    task: float = 1.6e-3
+    latency: float = 1.7e-3
+    fetch: float = 0.5e-3
+    bandwidth: float = 1.25e9
+    read_bandwidth: float = 1e9
+    memory_bytes: float = 64e9
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            is_divisor = name in ("bandwidth", "read_bandwidth", "memory_bytes")
+            if not (math.isfinite(value) and (value > 0 if is_divisor else value >= 0)):
+                kind = "positive" if is_divisor else "at least 0"
+                raise ValueError(f"{name} must be a finite number, {kind}, got {value!r}")
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any = None, **others: float) -> ClusterCosts:
+        """Measure an estimator on some rows, in one thread: twenty thousand or more are enough.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A native learner, or an estimator with ``partial_fit``.
+        X : array or CSR matrix
+        y : array, optional
+        **others : float
+            The parameters that are not measured.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from onefold.distributed import ClusterCosts
+        >>> from onefold.learners import GaussianNB
+        >>> costs = ClusterCosts.of(GaussianNB(), *load_digits(return_X_y=True))
+        >>> costs.row_bytes, costs.model_bytes > 2 * 10 * 64 * 8, costs.update > 0
+        (512.0, True, True)
+        """
+        model = clone(Candidate(estimator).learner or estimator)
+        if not hasattr(model, "partial_fit"):
+            raise TypeError(f"estimator must have partial_fit, got {estimator!r}")
+        targets = None if y is None else np.asarray(y)
+        keywords = class_keywords(model, targets)
+        n_rows = X.shape[0]
+        order = np.random.default_rng(0).permutation(n_rows)
+
+        def learn(rows: Any) -> None:
+            labels = () if targets is None else (targets[rows],)
+            model.partial_fit(X[rows], *labels, **keywords)
+
+        in_order = _seconds(lambda: learn(slice(None))) / n_rows
+        in_random_order = _seconds(lambda: learn(order)) / n_rows
+        answer = model.predict if hasattr(model, "predict") else model.score_samples
+        n_bytes = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
+        return cls(
+            update=in_order,
+            evaluate=_seconds(lambda: answer(X)) / n_rows,
+            model_bytes=float(len(pickle.dumps(model, protocol=5))),
+            shuffle=max(in_random_order - in_order, 0.0),
+            row_bytes=n_bytes / n_rows,
+            answer_bytes=float(np.asarray(answer(X[:1]))[0].nbytes),
+            **others,
+        )
+
+    @property
+    def rates(self) -> Rates:
+        """What the simulation of events needs."""
+        return Rates(
+            self.submit, self.schedule, self.task, self.latency, self.fetch, self.bandwidth
+        )
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated cross-validation on a cluster.
+
+    Attributes
+    ----------
+    n_rows, n_folds, n_chunks, n_workers : int
+    seconds : float
+        From the first task to the last answer at home, with rows in the memory of workers.
+    reading : float
+        Seconds to read the chunks before that.
+    critical_path : float
+        Seconds of the longest chain of tasks and messages, which no number of workers shortens.
+    work : float
+        Seconds of computing of all tasks: one core that has all rows in memory.
+    alone : float
+        Seconds of one core of one machine: reading and computing. Rows that exceed its memory are
+        read again, as `onefold.cross_validate` reads files.
+    n_tasks, n_transfers : int
+        Tasks of the tree, and models that travelled.
+    n_bytes : float
+        Bytes of models that travelled.
+    max_models : int
+        Models that existed at a time.
+    parts : dict
+        Where the time of the path that ended last went; adds up to `seconds`.
+    """
+
+    n_rows: int
+    n_folds: int
+    n_chunks: int
+    n_workers: int
+    seconds: float
+    reading: float
+    critical_path: float
+    work: float
+    alone: float
+    n_tasks: int
+    n_transfers: int
+    n_bytes: float
+    max_models: int
+    parts: dict[str, float] = field(repr=False)
+
+    @property
+    def speedup(self) -> float:
+        """How much faster than one core the cluster is; less than 1 if it does not pay."""
+        return self.alone / (self.seconds + self.reading)
+
+    @property
+    def limit(self) -> str:
+        """The part that takes longest."""
+        return max(self.parts, key=self.parts.__getitem__)
+
+
+def simulate(
+    costs: ClusterCosts,
+    *,
+    n_rows: int,
+    n_workers: int,
+    n_chunks: int | None = None,
+    cv: Any = "chunks",
+    engine: str = "tree",
+    depends_on_order: bool = True,
+    placement: str = "random",
+    order: str | None = None,
+    random_state: Any = 0,
+) -> Simulation:
+    """Simulate `cross_validate` of this package on a cluster of any size.
+
+    The tasks are those that the cluster would get. Workers have one thread each and an equal number
+    of consecutive chunks, tasks run where their chunk or their first model is, and nothing fails.
+    What the client does before and after the tasks (folds, metrics) is left out, and so is the time
+    to merge two models.
+
+    Parameters
+    ----------
+    costs : ClusterCosts
+    n_rows, n_workers : int
+    n_chunks : int, optional
+        One per worker by default.
+    cv : int, "chunks" or "loo", default="chunks"
+    engine : {"tree", "merge"}, default="tree"
+    depends_on_order : bool, default=True
+        Of the tree: whether the learner depends on the order of rows. If not, chunks of one worker
+        are visited together.
+    placement, order, random_state
+        Of the tree, as in `cross_validate` of this package.
+
+    Returns
+    -------
+    simulation : Simulation
+
+    Examples
+    --------
+    >>> from onefold.distributed import ClusterCosts, simulate
+    >>> costs = ClusterCosts(update=1e-6, evaluate=1e-6, model_bytes=8e3)
+    >>> found = simulate(costs, n_rows=64_000_000, n_workers=64)
+    >>> found.n_tasks, found.n_transfers <= 64 * 7
+    (448, True)
+    >>> found.work > 6 * 64, found.critical_path > 63, found.limit
+    (True, True, 'computing')
+    """
+    n_chunks = n_workers if n_chunks is None else n_chunks
+    for name, value in (("n_rows", n_rows), ("n_workers", n_workers), ("n_chunks", n_chunks)):
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    if n_rows < n_chunks or n_chunks < n_workers:
+        raise ValueError(
+            f"every worker must have a chunk and every chunk a row, got n_rows={n_rows}, "
+            f"n_chunks={n_chunks}, n_workers={n_workers}"
+        )
+    one_of("tree", "merge")("engine", engine)
+    one_of("random", "given")("placement", placement)
+    if order is not None:
+        one_of("random", "fixed")("order", order)
+    n_folds = _n_folds(cv, n_rows, n_chunks)
+    n_units = _n_units(n_rows, n_chunks, n_folds)
+    is_leave_one_out = n_folds == n_rows
+    folds = Folds.contiguous(n_units, n_units if is_leave_one_out else n_folds)
+    offsets = _even(n_units, n_chunks)
+    make: Callable[..., Schedule]
+    if engine == "merge":
+        leaves, groups = group_folds(folds, offsets)
+        layout, make = Layout.of(folds, offsets, leaves), partial(MergeOverChunks, groups=groups)
+    else:
+        seeds = check_random_state(random_state).randint(2**31 - 1, size=2).tolist()
+        orders = Orders(placement, order, *seeds)
+        layout = orders.layout(folds, offsets, depends_on_order=depends_on_order)
+        learning_order = orders.learning_order(folds, depends_on_order=depends_on_order)
+        make = partial(TreeOverChunks, order=learning_order, seed=orders.order_seed)
+    tasks = recorded_tasks(
+        make,
+        layout,
+        np.repeat(np.arange(n_workers), np.diff(_even(n_chunks, n_workers))).tolist(),
+        costs,
+        rows_per_unit=n_rows / n_units,
+        is_leave_one_out=is_leave_one_out,
+    )
+    line, work = run_events(tasks, n_workers, costs.rates), sum(task.seconds for task in tasks)
+    home = n_rows * costs.answer_bytes / costs.bandwidth
+    n_bytes = n_rows * costs.row_bytes
+    return Simulation(
+        n_rows=int(n_rows),
+        n_folds=n_folds,
+        n_chunks=int(n_chunks),
+        n_workers=int(n_workers),
+        seconds=line.seconds + home,
+        reading=n_bytes / n_workers / costs.read_bandwidth,
+        critical_path=critical_path(tasks, costs.rates) + costs.latency + home,
+        work=work,
+        alone=work + _readings(n_bytes, costs.memory_bytes) * n_bytes / costs.read_bandwidth,
+        n_tasks=len(tasks),
+        n_transfers=line.n_transfers,
+        n_bytes=line.n_bytes,
+        max_models=line.max_models,
+        parts=line.parts | {"answers": home},
+    )
+
+
+def recorded_tasks(
+    make: Callable[..., Schedule],
+    layout: Layout,
+    workers: Sequence[int],
+    costs: ClusterCosts,
+    *,
+    rows_per_unit: float = 1.0,
+    is_leave_one_out: bool = False,
+) -> list[SimulatedTask]:
+    """The tasks that a schedule submits for chunks on the given workers."""
+    session = _Recorder(costs, rows_per_unit, is_leave_one_out=is_leave_one_out)
+    places = [(str(worker),) for worker in workers]
+    make(
+        session=session, chunks=places, places=places, layout=layout, training=None, token=""
+    ).run()
+    return session.tasks
+
+
+@dataclass(frozen=True)
+class _Future:
+    number: int
+
+    @property
+    def key(self) -> int:
+        return self.number
+
+
+class _Recorder:
+    """Takes the place of a session: tasks are written down, and answers are empty."""
+
+    def __init__(
+        self, costs: ClusterCosts, rows_per_unit: float, *, is_leave_one_out: bool
+    ) -> None:
+        self._costs = costs
+        self._rows_per_unit = rows_per_unit
+        self._is_leave_one_out = is_leave_one_out
+        self.tasks: list[SimulatedTask] = []
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.tasks)
+
+    def token(self, *_parts: Any) -> str:
+        return ""
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        key: str,
+        near: Sequence[str] = (),
+        priority: int = 0,
+    ) -> _Future:
+        """Write down a task of the functions of `_training` and `_chunks.take`."""
+        describe = getattr(self, f"_{function.__name__}")
+        needs, seconds, n_bytes = describe(*arguments)
+        numbers = tuple(own.number for own in needs if isinstance(own, _Future))
+        worker = int(near[0]) if near else self.tasks[numbers[0]].worker
+        self.tasks.append(SimulatedTask(numbers, worker, priority, seconds, n_bytes))
+        return _Future(len(self.tasks) - 1)
+
+    def keep(self, futures: Sequence[Any]) -> None:
+        pass
+
+    def drop(self, futures: Sequence[Any]) -> None:
+        pass
+
+    def gather(self, futures: Sequence[Any]) -> list[Answer]:
+        return [Answer([]) for _ in futures]
+
+    def _update(
+        self, _training: Any, model: Any, visits: list[Any]
+    ) -> tuple[list[Any], float, float]:
+        fed = sum(stop - start for _, start, stop, _ in visits) * self._rows_per_unit
+        return [model], self._seconds(fed, visits[0][-1]), self._costs.model_bytes
+
+    def _merge(self, _training: Any, models: list[Any]) -> tuple[list[Any], float, float]:
+        return models, 0.0, self._costs.model_bytes
+
+    def _seconds(self, fed: float, key: Any) -> float:
+        """To learn rows, in random order if there is a key."""
+        return fed * (self._costs.update + (0.0 if key is None else self._costs.shuffle))
+
+    def _evaluate(
+        self, _training: Any, model: Any, _chunk: Any, start: int, stop: int
+    ) -> tuple[list[Any], float, float]:
+        rows = (stop - start) * self._rows_per_unit
+        return [model], rows * self._costs.evaluate, rows * self._costs.answer_bytes
+
+    def _subtree(
+        self, _training: Any, model: Any, pieces: list[Any], sizes: Any, key: Any
+    ) -> tuple[list[Any], float, float]:
+        units = sum(stop - start for _, start, stop in pieces)
+        rows = units * self._rows_per_unit
+        fed: float
+        if self._is_leave_one_out:
+            fed = rows_fed_by_single_rows(round(rows))
+        else:
+            own = [1] * sizes if isinstance(sizes, int) else sizes
+            fed = _rows_fed(np.concatenate([[0], np.cumsum(own)])) * self._rows_per_unit
+        seconds = self._seconds(fed, key) + rows * self._costs.evaluate
+        return [model, *(own[0] for own in pieces)], seconds, rows * self._costs.answer_bytes
+
+    def _take(self, _chunk: Any, start: int, stop: int) -> tuple[list[Any], float, float]:
+        return [], 0.0, (stop - start) * self._rows_per_unit * self._costs.row_bytes
+
+
+def rows_fed_by_single_rows(n_rows: int) -> int:
+    """Rows that Algorithm 1 feeds for leave-one-out: n⌈log2 n⌉ - 2^⌈log2 n⌉ + n.
+
+    Examples
+    --------
+    >>> from onefold.distributed._simulation import rows_fed_by_single_rows
+    >>> [rows_fed_by_single_rows(n) for n in (1, 2, 3, 4)]
+    [0, 2, 5, 8]
+    """
+    depth = max(n_rows - 1, 0).bit_length()
+    return n_rows * (depth + 1) - (1 << depth)
+
+
+def _rows_fed(starts: NDArray[np.int64]) -> int:
+    """Rows that Algorithm 1 feeds for folds that start at these rows."""
+    if len(starts) <= 2:
+        return 0
+    middle = len(starts) // 2
+    return int(
+        starts[-1] - starts[0] + _rows_fed(starts[: middle + 1]) + _rows_fed(starts[middle:])
+    )
+
+
+def _n_folds(cv: Any, n_rows: int, n_chunks: int) -> int:
+    if isinstance(cv, str) and cv in ("chunks", "loo"):
+        n_folds = n_chunks if cv == "chunks" else n_rows
+    elif isinstance(cv, (int, np.integer)) and 2 <= cv <= n_rows:
+        n_folds = int(cv)
+    else:
+        raise ValueError(f"cv must be 'chunks', 'loo' or a number from 2 to {n_rows}, got {cv!r}")
+    if n_folds < 2:
+        raise ValueError(f"cv={cv!r}: there must be two folds, got {n_folds}")
+    return n_folds
+
+
+def _n_units(n_rows: int, n_chunks: int, n_folds: int) -> int:
+    """As few units as have the borders of chunks and of folds where they are.
+
+    Only leave-one-out has folds of one unit, which the tree treats in a way of their own.
+    """
+    most = max(min(MAX_UNITS, MAX_COMPARISONS // n_chunks), 2 * n_chunks)
+    if n_folds == n_rows:
+        return min(n_rows, most)
+    if 2 * n_folds > most:
+        raise ValueError(f"cv={n_folds}: at most {most // 2} folds of {n_chunks} chunks, or 'loo'")
+    return min(2 * math.lcm(n_chunks, n_folds), most)
+
+
+def _even(n: int, n_parts: int) -> NDArray[np.int64]:
+    """Where n things are cut into parts of equal size."""
+    return np.arange(n_parts + 1, dtype=np.int64) * n // n_parts
+
+
+def _readings(n_bytes: float, memory_bytes: float) -> float:
+    """How often TreeCV reads rows on disk, in blocks of half of the memory."""
+    if n_bytes <= memory_bytes:
+        return 1.0
+    return 1 + math.ceil(math.log2(2 * n_bytes / memory_bytes)) / 2
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """The best of three."""
+    best = math.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
