@@ -203,8 +203,9 @@ def test_costs_of_an_estimator_are_measured(estimator, n_values, kind):
     assert min(found.update, found.evaluate) > 0
     assert found.shuffle >= 0
     assert 8 * n_values <= found.model_bytes <= 8 * n_values + 3000
-    assert found.row_bytes == 64 * 8 if kind is np.asarray else found.row_bytes < 64 * 12
-    assert found.answer_bytes == 8
+    rows = 64 * 8 if kind is np.asarray else 12 * np.count_nonzero(X) / len(X)
+    assert rows <= found.row_bytes <= rows + 16
+    assert found.answer_bytes >= 8
     assert (found.latency, found.bandwidth) == (0.5, 1.25e9)
     with pytest.raises(TypeError, match="estimator must have partial_fit, got Ridge"):
         ClusterCosts.of(Ridge(), X, y)

@@ -9,9 +9,10 @@ that has the next rows, never the rows to the model. Needs ``pip install onefold
 import sys
 
 from ._chunks import ChunkError
+from ._cluster_costs import ClusterCosts
 from ._search import GridSearchCV
 from ._session import register_sizes
-from ._simulation import ClusterCosts, Simulation, simulate
+from ._simulation import Simulation, simulate
 from ._validation import cross_val_score, cross_validate
 
 __all__ = [

@@ -7,8 +7,6 @@ is submitted.
 from __future__ import annotations
 
 import math
-import pickle
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,149 +14,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from .._folds import Folds
-from ..engines._base import Candidate
-from ..engines._callback import class_keywords
 from ..engines._options import one_of
 from ._candidates import Orders
-from ._event_simulation import Rates, SimulatedTask, critical_path, run_events
+from ._cluster_costs import ClusterCosts
+from ._event_simulation import SimulatedTask, critical_path, run_events
 from ._layout import Layout
 from ._merge import MergeOverChunks, group_folds
 from ._schedule import Schedule
 from ._training import Answer
 from ._tree import TreeOverChunks
 
-__all__ = ["ClusterCosts", "Simulation", "recorded_tasks", "simulate"]
+__all__ = ["Simulation", "recorded_tasks", "simulate"]
 
 MAX_UNITS = 2**22
 """Units of rows that a layout is made of; larger data have several rows per unit."""
 
 MAX_COMPARISONS = 2**30
 """Units × chunks, which is what a layout takes to be made."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterCosts:
-    """What rows, models, tasks and messages cost, in seconds and bytes.
-
-    `of` measures those of an estimator. The defaults of tasks and messages were measured with Dask
-    on a machine with two cores (``benches/results/cluster.md``), to which 0.1 ms of network are
-    added for each message. Those of network and disk are typical of a data centre: 10 Gbit/s links,
-    disks of 1 GB/s, machines of 64 GB.
-
-    Parameters
-    ----------
-    update, evaluate : float
-        Seconds to learn and to evaluate one row.
-    model_bytes : float
-        Bytes of a model in a message.
-    shuffle : float, default=0
-        Seconds to fetch a row of a random order, besides learning it.
-    row_bytes : float, default=0
-        Bytes of a row, for the time of reading.
-    answer_bytes : float, default=8
-        Bytes of the answer for a row, which comes home.
-    submit, schedule, task : float
-        Seconds of the client, of the scheduler and of a worker for each task.
-    latency : float
-        Seconds of a message between scheduler and worker: of Dask, which collects messages for two
-        milliseconds, and of the network.
-    fetch : float
-        Seconds until another worker sends a model that it is asked for, besides those of its bytes.
-    bandwidth : float, default=1.25e9
-        Bytes per second of a machine's network link.
-    read_bandwidth : float, default=1e9
-        Bytes per second that a machine reads from disk.
-    memory_bytes : float, default=64e9
-        Memory of a machine.
-
-    Examples
-    --------
-    >>> from onefold.distributed import ClusterCosts
-    >>> costs = ClusterCosts(update=1e-6, evaluate=1e-6, model_bytes=8e3)
-    >>> costs.bandwidth
-    1250000000.0
-    """
-
-    update: float
-    evaluate: float
-    model_bytes: float
-    shuffle: float = 0.0
-    row_bytes: float = 0.0
-    answer_bytes: float = 8.0
-    submit: float = 0.15e-3
-    schedule: float = 0.85e-3
-    task: float = 1.6e-3
-    latency: float = 1.7e-3
-    fetch: float = 0.5e-3
-    bandwidth: float = 1.25e9
-    read_bandwidth: float = 1e9
-    memory_bytes: float = 64e9
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            is_divisor = name in ("bandwidth", "read_bandwidth", "memory_bytes")
-            if not (math.isfinite(value) and (value > 0 if is_divisor else value >= 0)):
-                kind = "positive" if is_divisor else "at least 0"
-                raise ValueError(f"{name} must be a finite number, {kind}, got {value!r}")
-
-    @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any = None, **others: float) -> ClusterCosts:
-        """Measure an estimator on some rows, in one thread: twenty thousand or more are enough.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A native learner, or an estimator with ``partial_fit``.
-        X : array or CSR matrix
-        y : array, optional
-        **others : float
-            The parameters that are not measured.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from onefold.distributed import ClusterCosts
-        >>> from onefold.learners import GaussianNB
-        >>> costs = ClusterCosts.of(GaussianNB(), *load_digits(return_X_y=True))
-        >>> costs.row_bytes, costs.model_bytes > 2 * 10 * 64 * 8, costs.update > 0
-        (512.0, True, True)
-        """
-        model = clone(Candidate(estimator).learner or estimator)
-        if not hasattr(model, "partial_fit"):
-            raise TypeError(f"estimator must have partial_fit, got {estimator!r}")
-        targets = None if y is None else np.asarray(y)
-        keywords = class_keywords(model, targets)
-        n_rows = X.shape[0]
-        order = np.random.default_rng(0).permutation(n_rows)
-
-        def learn(rows: Any) -> None:
-            labels = () if targets is None else (targets[rows],)
-            model.partial_fit(X[rows], *labels, **keywords)
-
-        in_order = _seconds(lambda: learn(slice(None))) / n_rows
-        in_random_order = _seconds(lambda: learn(order)) / n_rows
-        answer = model.predict if hasattr(model, "predict") else model.score_samples
-        n_bytes = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes
-        return cls(
-            update=in_order,
-            evaluate=_seconds(lambda: answer(X)) / n_rows,
-            model_bytes=float(len(pickle.dumps(model, protocol=5))),
-            shuffle=max(in_random_order - in_order, 0.0),
-            row_bytes=n_bytes / n_rows,
-            answer_bytes=float(np.asarray(answer(X[:1]))[0].nbytes),
-            **others,
-        )
-
-    @property
-    def rates(self) -> Rates:
-        """What the simulation of events needs."""
-        return Rates(
-            self.submit, self.schedule, self.task, self.latency, self.fetch, self.bandwidth
-        )
 
 
 @dataclass(frozen=True)
@@ -485,13 +360,3 @@ def _readings(n_bytes: float, memory_bytes: float) -> float:
     if n_bytes <= memory_bytes:
         return 1.0
     return 1 + math.ceil(math.log2(2 * n_bytes / memory_bytes)) / 2
-
-
-def _seconds(work: Callable[[], Any]) -> float:
-    """The best of three."""
-    best = math.inf
-    for _ in range(3):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
