@@ -321,15 +321,59 @@ def test_leave_one_out_of_chunks_that_differ_warns(client):
         (("rows", "labels"), {"depth": 3}, "there is no argument 'depth'"),
         (("rows", "labels"), {"libsvm": {}}, "libsvm= is for lists of LIBSVM files"),
         (("rows", "labels"), {"scoring": lambda e, X, y: 0.0}, "a function as scoring"),
+        (("rows", "labels"), {"n_jobs": -1}, "n_jobs must be a number of threads.*got -1"),
+        (("rows", "labels"), {"n_jobs": "all"}, "n_jobs must be a number of threads.*got 'all'"),
+        (("rows", "labels"), {"cv": 701}, "cv=701: the number of folds must be from 2 to"),
+        (("rows", "column"), {}, "y='column' names a column"),
+        (("unknown", Y), {}, "y must be chunked as X is.*got a ndarray"),
+        (("unknown", "halves"), {}, "y has 2 chunks, X has 6"),
+        (("frame", "word"), {}, "the column 'words' holds .*must hold numbers"),
+        (("frame", "absent"), {}, "y='absent' is none of the columns"),
         (("rows", "labels"), {"client": "tcp://"}, "client must be a distributed.Client"),
     ],
 )
 def test_wrong_calls_name_the_argument(client, rows, labels, arguments, options, message):
-    named = {"rows": rows, "labels": labels, "short": labels[:650]}
-    given = [named[own] if isinstance(own, str) else own for own in arguments]
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(word=Y, words="some")
+    named = {
+        "rows": rows,
+        "labels": labels,
+        "short": labels[:650],
+        "halves": da.from_array(Y, 350),
+        "unknown": rows[rows[:, 0] > -100],
+        "frame": dd.from_pandas(frame, npartitions=3),
+    }
+    given = [named.get(own, own) if isinstance(own, str) else own for own in arguments]
     with pytest.raises((ValueError, TypeError), match=message):
         cross_validate(learners.Pegasos(), *given, **options)
     assert not tasks_left(client)
+
+
+def test_unknown_sizes_and_empty_partitions(client, rows, labels):
+    expected = cross_validate(learners.Pegasos(), rows, labels, cv="chunks", **GIVEN)
+    every = rows[:, 0] > -100
+    for known, targets in [(rows[every], labels[every]), (rows, labels[every])]:
+        found = cross_validate(learners.Pegasos(), known, targets, cv="chunks", **GIVEN)
+        np.testing.assert_array_equal(found.decision_values, expected.decision_values)
+    frame = pd.DataFrame(X).add_prefix("x").assign(number=np.arange(N_ROWS), target=Y)
+    chunked = dd.from_pandas(frame, npartitions=7)
+    some = chunked[(chunked["number"] < 200) | (chunked["number"] >= 300)].drop(columns="number")
+    found = cross_validate(learners.Pegasos(), some, "target", cv=5, **GIVEN)
+    kept = np.r_[:200, 300:N_ROWS]
+    local = onefold.cross_validate(
+        learners.Pegasos(), X[kept], Y[kept], cv=found.folds, engine="tree", **GIVEN
+    )
+    np.testing.assert_array_equal(found.decision_values, local.decision_values)
+    with pytest.raises(ValueError, match="X has no rows: all of its 7 chunks are empty"):
+        cross_validate(learners.Pegasos(), chunked[chunked["number"] < 0], "target")
+
+
+def test_without_a_client(monkeypatch):
+    def no_client():
+        raise ValueError("No clients found")
+
+    monkeypatch.setattr("distributed.get_client", no_client)
+    with pytest.raises(ValueError, match="client is None, and there is no current client"):
+        cross_validate(learners.Pegasos(), da.from_array(X, (100, -1)), Y)
 
 
 def test_bad_parameters_are_errors_before_there_are_tasks(client, rows, labels):

@@ -137,7 +137,7 @@ def arrange(
         csr: Any = chunk.X.tocsr()
         X = type(csr)((csr.data, csr.indices, csr.indptr), shape=(csr.shape[0], n_features))
     if X.shape[1] != n_features:
-        raise ChunkError(f"a chunk has {X.shape[1]} features, the first one has {n_features}")
+        raise ChunkError(f"a chunk has {X.shape[1]} features, others have {n_features}")
     if learner is not None:
         X = to_rows(X)
         _core.check_rows(X, 1)  # in one thread: joblib has warnings for workers

@@ -22,7 +22,7 @@ from ..search._table import Table, tabulate
 from ._engines import ClusterEngine, check_engine, choose_engine
 from ._session import Session
 from ._source import ChunkedData, load
-from ._validation import check_options, make_task
+from ._validation import check_n_jobs, check_options, make_task
 
 __all__ = ["GridSearchCV"]
 
@@ -120,6 +120,7 @@ class GridSearchCV(LocalGridSearchCV):
         own: Any = self
         check_engine(self.engine)
         check_options(self.options or {})
+        check_n_jobs(self.n_jobs)
         scorer, metric = own._get_scorers()
         with Session(self.client) as session:
             data = load(session, X, y, sample_weight, self.libsvm)

@@ -76,17 +76,19 @@ def load(
     session.keep(chunks)
     asked = [session.submit(describe, chunk, key=session.token(chunk.key)) for chunk in chunks]
     found = _described(session, asked, tasks.names)
-    sizes = np.array([own.n_rows for own in found])
-    if not sizes.all():
-        raise ChunkError(f"{tasks.names[int(sizes.argmin())]} has no rows")
-    widths = [own.n_features for own in found]
+    # A selection of rows often leaves partitions without any.
+    kept = [number for number, own in enumerate(found) if own.n_rows]
+    if not kept:
+        raise ValueError(f"X has no rows: all of its {len(found)} chunks are empty")
+    session.drop([chunk for chunk, own in zip(chunks, found, strict=True) if not own.n_rows])
+    found = [found[number] for number in kept]
     return ChunkedData(
         session=session,
-        chunks=chunks,
+        chunks=[chunks[number] for number in kept],
         token=tasks.token,
-        offsets=np.concatenate([[0], np.cumsum(sizes)]),
-        n_features=max(widths),
-        y=_targets(found, tasks.names),
+        offsets=np.cumsum([0, *(own.n_rows for own in found)]),
+        n_features=max(own.n_features for own in found),
+        y=_targets(found, [tasks.names[number] for number in kept]),
         n_bytes=sum(own.n_bytes for own in found),
         has_weights=found[0].has_weights,
     )
@@ -125,6 +127,8 @@ def _tasks(
             raise ValueError("y and sample_weight must be None: LIBSVM files have the labels")
         return _files(session, [os.fspath(path) for path in X], libsvm or {})
     kind = _kind(X)
+    if isinstance(y, str) and kind != "frame":
+        raise TypeError(f"y={y!r} names a column, and X is {_named(X)}, no data frame")
     if kind == "array":
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, got shape {X.shape}")
@@ -136,7 +140,9 @@ def _tasks(
         if isinstance(y, str):
             if y not in X.columns:
                 raise ValueError(f"y={y!r} is none of the columns {list(X.columns)}")
+            _check_columns(X, target=y)
             return _delayed(session, read_columns, [(part, y) for part in parts], (X, y))
+        _check_columns(X)
     elif isinstance(X, (list, tuple)) and X and all(map(_is_delayed, X)):
         sizes, parts = None, list(X)
     else:
@@ -177,7 +183,8 @@ def _aligned(values: Any, parts: list[Any], sizes: Any, name: str) -> list[Any]:
         return [None] * len(parts)
     kind = _kind(values)
     if kind == "array":
-        if sizes is not None and not np.isnan(sizes).any() and values.chunks[0] != sizes:
+        is_known = sizes is not None and not np.isnan([*sizes, *values.chunks[0]]).any()
+        if is_known and values.chunks[0] != sizes:
             if values.shape[0] != sum(sizes):
                 raise ValueError(f"{name} has {values.shape[0]} entries for {sum(sizes)} rows of X")
             values = values.rechunk({0: sizes})
@@ -186,19 +193,27 @@ def _aligned(values: Any, parts: list[Any], sizes: Any, name: str) -> list[Any]:
         own = values.to_delayed()
     elif isinstance(values, (list, tuple)) and values and all(map(_is_delayed, values)):
         own = list(values)
-    elif sizes is not None and not np.isnan(sizes).any():
+    elif sizes is not None and not np.isnan(sizes).any() and np.ndim(values):
         array = np.asarray(values)
         if len(array) != sum(sizes):
             raise ValueError(f"{name} has {len(array)} entries for {sum(sizes)} rows of X")
         own = np.split(array, np.cumsum(sizes)[:-1])
     else:
         raise TypeError(
-            f"{name} must be chunked as X is: a dask array or series, or delayed partitions, got "
-            f"{_named(values)}"
+            f"{name} must be chunked as X is: a dask array or series, or delayed partitions; or an "
+            f"array, where the chunks of X have known sizes; got {_named(values)}"
         )
     if len(own) != len(parts):
         raise ValueError(f"{name} has {len(own)} chunks, X has {len(parts)}")
     return own
+
+
+def _check_columns(frame: Any, target: str | None = None) -> None:
+    """Raise an error for a column that is no number; what objects are, the workers find out."""
+    is_numeric_dtype = import_dask("pandas.api.types").is_numeric_dtype
+    for name, dtype in frame.dtypes.items():
+        if name != target and not (is_numeric_dtype(dtype) or dtype.name == "object"):
+            raise TypeError(f"X: the column {name!r} holds {dtype}, and must hold numbers")
 
 
 def _stamp(path: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,14 @@ from ._folds import folds_of_chunks
 from ._session import Session
 from ._source import ChunkedData, load
 
-__all__ = ["OPTIONS", "check_options", "cross_val_score", "cross_validate", "make_task"]
+__all__ = [
+    "OPTIONS",
+    "check_n_jobs",
+    "check_options",
+    "cross_val_score",
+    "cross_validate",
+    "make_task",
+]
 
 OPTIONS = {
     "placement": one_of("random", "given"),
@@ -112,6 +120,7 @@ def cross_validate(
     """
     check_engine(engine)
     check_options(options)
+    check_n_jobs(n_jobs)
     with Session(client) as session:
         data = load(session, X, y, sample_weight, libsvm)
         task = make_task(
@@ -172,6 +181,12 @@ def make_task(
     if task.why_not_scored is not None:
         raise ValueError(f"scoring={scoring!r}: {task.why_not_scored}")
     return task
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise an error unless it is a number of threads, which workers may have as many of or not."""
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs < 1:
+        raise ValueError(f"n_jobs must be a number of threads of a task, 1 or more, got {n_jobs!r}")
 
 
 def check_options(options: dict[str, Any]) -> None:
