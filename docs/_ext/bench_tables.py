@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from line_breaks import joined
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -45,7 +46,7 @@ class Figure:
     @property
     def label(self) -> str:
         """The title in HTML."""
-        return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(self.title))
+        return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(joined(self.title)))
 
     @property
     def falls_short(self) -> bool:

@@ -9,7 +9,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 NAME = re.compile(
-    r'(<span class="pre">)((?:src|tests|benches|python|docs|examples)/[\w./:-]+)(</span>)'
+    r'(<span class="pre">)'
+    r"((?:src|tests|benches|python|docs|examples)/[\w./:-]+|(?:sklearn|onefold)(?:\.\w+)+)(</span>)"
 )
 WITHIN_NUMBER = re.compile(r"(?<=\d) (?=\d{3}(?!\d)|[×±%]|(?:s|ms|MB|GB)\b)|(?<=[×±≤≥]) (?=\d)")
 """A space within 581 012 × 54, 0.46 ± 0.04, 50 MB or ≤ 20."""
@@ -18,14 +19,21 @@ VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw, nodes.
 
 
 def with_breaks(body: str) -> str:
-    """The page with a possible break after each part of a path.
+    """The page with a possible break after each part of a path or of a name in Python.
 
     Examples
     --------
     >>> with_breaks('<span class="pre">src/tree/mod.rs</span>')
     '<span class="pre">src/<wbr>tree/<wbr>mod.rs</span>'
+    >>> with_breaks('<span class="pre">onefold.svm.SVC</span>')
+    '<span class="pre">onefold.<wbr>svm.<wbr>SVC</span>'
     """
-    return NAME.sub(lambda own: own[1] + re.sub(r"(/|::|_)", r"\1<wbr>", own[2]) + own[3], body)
+
+    def broken(own: re.Match[str]) -> str:
+        ends = r"(/|::|_)" if "/" in own[2] else r"(\.)"
+        return own[1] + re.sub(ends, r"\1<wbr>", own[2]) + own[3]
+
+    return NAME.sub(broken, body)
 
 
 def joined(text: str) -> str:
