@@ -37,6 +37,8 @@ def to_mathml(formula: str, *, as_block: bool) -> str:
     --------
     >>> "msub" in to_mathml(r"\hat f_s", as_block=False)
     True
+    >>> to_mathml(r"\log n", as_block=False)
+    '<math><mi>log</mi><mspace width="0.1667em"></mspace><mo>\u2061</mo><mi>n</mi></math>'
     """
     found = tex2mathml(formula, as_block=as_block).replace(NAMESPACE, "")
     root = ElementTree.fromstring(HTML_ENTITY.sub(lambda own: unescape(own[0]), found))

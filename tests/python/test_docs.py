@@ -192,6 +192,15 @@ def test_addresses_that_a_page_loads_are_found(extensions):
     ]
 
 
+@pytest.mark.parametrize("name", ["line_breaks", "mathml", "offline"])
+def test_examples_of_the_extensions(name, extensions):
+    if name != "offline":
+        pytest.importorskip("sphinx", reason="needs the packages that `make docs` installs")
+    found = doctest.testmod(extensions(name))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
 @of_the_newest
 def test_the_survey_of_engines_says_what_the_registry_does(extensions):
     survey = extensions("engine_survey")
