@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.preprocessing import scale
 
 import onefold
-from onefold.cli._libsvm_folds import class_order, glibc_rand, libsvm_folds
+from onefold.cli._libsvm_folds import class_order, glibc_rand, libsvm_order
 
 __all__ = ["run"]
 
@@ -57,12 +57,14 @@ def test_rand_is_that_of_glibc(seed):
 
 def test_folds_are_a_stratified_partition():
     y = np.repeat([2.0, 5.0, 7.0], [40, 25, 11])
-    folds = libsvm_folds(y, 5)
+    order, folds = libsvm_order(y, 5)
+    assert sorted(order) == list(range(len(y)))
+    assert (np.diff(folds) >= 0).all()
     for label, count in zip([2, 5, 7], [40, 25, 11], strict=True):
-        sizes = np.bincount(folds[y == label], minlength=5)
+        sizes = np.bincount(folds[y[order] == label], minlength=5)
         assert sizes.sum() == count
         assert sizes.max() - sizes.min() <= 1
-    assert len(np.unique(libsvm_folds(y, 1000))) == len(y), "leave-one-out"
+    assert libsvm_order(y, 1000)[1].tolist() == list(range(len(y))), "leave-one-out"
 
 
 def test_classes_are_in_the_order_of_their_rows():
@@ -106,6 +108,28 @@ def test_regression_equals_svm_train_to_the_tolerance(tmp_path, run, options):
     found, expected = re.findall(number, printed.out), re.findall(number, theirs)
     np.testing.assert_allclose(list(map(float, found)), list(map(float, expected)), rtol=1e-4)
     assert re.sub(number, "", printed.out) == re.sub(number, "", theirs), "the same words"
+
+
+@needs_glibc
+@pytest.mark.parametrize(
+    "options",
+    ["-e 0.5", "-t 3 -g 1 -e 0.5", "-s 1 -n 0.2 -e 0.5", "-s 2 -e 0.5", "-w2 3 -e 1 -h 0"],
+)
+@pytest.mark.parametrize("n_folds", [3, 178])
+def test_refits_have_the_digits_of_svm_train_at_any_tolerance(tmp_path, run, options, n_folds):
+    X, y = shuffled_wine()
+    given = [*options.split(), "-v", n_folds, "--engine", "refit"]
+    printed = run("svm", *given, "--libsvm-folds", "-q", wine_libsvm(tmp_path))
+    assert printed.out == peer(y, X, f"{options} -v {n_folds}")
+
+
+@needs_glibc
+@pytest.mark.parametrize("options", ["-s 3 -c 10 -e 0.5", "-s 4 -c 10 -e 0.5"])
+def test_refits_of_a_regression_have_the_digits_of_svm_train(tmp_path, run, options):
+    X, y = load_diabetes(return_X_y=True)
+    given = [*options.split(), "-v", 4, "--engine", "refit"]
+    printed = run("svm", *given, "--libsvm-folds", "-q", diabetes_csv(tmp_path))
+    assert printed.out == peer(y, X, f"{options} -v 4")
 
 
 @needs_glibc

@@ -179,6 +179,8 @@ def _evaluate(
         if point.log2g is not None:
             candidate["gamma"] = [2.0**point.log2g]
         grid.append(candidate)
+    has_limit = arguments.m is not None and problem.engine != "refit"
+    options = {"memory_mb": arguments.m} if has_limit else None
     search = GridSearchCV(
         problem.estimator(),
         grid,
@@ -186,8 +188,8 @@ def _evaluate(
         scoring="neg_mean_squared_error" if problem.is_regression else "accuracy",
         refit=False,
         keep=None,
-        engine=arguments.engine,
-        options=None if arguments.m is None else {"memory_mb": arguments.m},
+        engine=problem.engine,
+        options=options,
         n_jobs=arguments.jobs,
         progress=console.progress,
         error_score="raise",

@@ -31,7 +31,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["class_order", "glibc_rand", "libsvm_folds"]
+__all__ = ["class_order", "glibc_rand", "libsvm_order"]
 
 RAND_MAX = 2**31 - 1
 
@@ -84,10 +84,13 @@ def class_order(y: NDArray[np.float64]) -> NDArray[np.float64]:
     return ordered[::-1] if ordered.tolist() == [-1, 1] else ordered
 
 
-def libsvm_folds(
+def libsvm_order(
     y: NDArray[np.float64], n_folds: int, *, stratified: bool = True, seed: int = 1
-) -> NDArray[np.intp]:
-    """The fold in which ``svm-train -v`` holds out each row.
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows in the order in which ``svm-train -v`` trains on them, and their folds.
+
+    The training set of a fold is all other rows in this order. The steps of LIBSVM's solver depend
+    on it, within the tolerance.
 
     Parameters
     ----------
@@ -101,31 +104,43 @@ def libsvm_folds(
 
     Returns
     -------
+    order : array of shape (n_samples,)
+        Rows of the first fold, then those of the second.
     folds : array of shape (n_samples,)
+        The fold in which each of them is held out, in the same order.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from onefold.cli._libsvm_folds import libsvm_folds
-    >>> libsvm_folds(np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0]), 3)
-    array([...])
+    >>> from onefold.cli._libsvm_folds import libsvm_order
+    >>> order, folds = libsvm_order(np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0]), 3)
+    >>> sorted(order.tolist()), folds
+    ([0, 1, 2, 3, 4, 5], array([0, 0, 1, 1, 2, 2]))
     """
     n_rows = len(y)
     n_folds = min(n_folds, n_rows)
     numbers = glibc_rand(seed)
-    folds = np.empty(n_rows, dtype=np.intp)
     if not stratified or n_folds == n_rows:
         parts = [np.arange(n_rows)]
     else:
         # LIBSVM's libraries read labels as whole numbers here.
         labels = y.astype(np.int64).astype(np.float64)
         parts = [np.flatnonzero(labels == label) for label in class_order(labels)]
-    for part in parts:
-        order = part.tolist()
-        count = len(order)
-        for i, number in enumerate(islice(numbers, count)):
-            j = i + number % (count - i)
-            order[i], order[j] = order[j], order[i]
-        for fold in range(n_folds):
-            folds[order[fold * count // n_folds : (fold + 1) * count // n_folds]] = fold
-    return folds
+    shuffled = [_shuffled(part.tolist(), numbers) for part in parts]
+    rows = [
+        np.concatenate(
+            [own[i * len(own) // n_folds : (i + 1) * len(own) // n_folds] for own in shuffled]
+        )
+        for i in range(n_folds)
+    ]
+    folds = np.repeat(np.arange(n_folds), [len(own) for own in rows])
+    return np.concatenate(rows).astype(np.intp), folds
+
+
+def _shuffled(rows: list[int], numbers: Iterator[int]) -> list[int]:
+    """Shuffle in place, as LIBSVM does."""
+    count = len(rows)
+    for i, number in enumerate(islice(numbers, count)):
+        j = i + number % (count - i)
+        rows[i], rows[j] = rows[j], rows[i]
+    return rows

@@ -21,7 +21,8 @@ examples:
 
 Only cross-validation: -v is needed. svm-train itself writes model files. Types 0 and 3
 share one kernel matrix among all folds; types 1, 2 and 4 are refitted by scikit-learn's
-LIBSVM. --libsvm-folds reproduces the folds of svm-train on systems with the GNU C library.
+LIBSVM. --libsvm-folds reproduces the folds of svm-train on systems with the GNU C library;
+with --engine refit every digit is that of svm-train, however large the tolerance -e.
 """
 
 
@@ -82,11 +83,9 @@ def _held_out(
         "cv": problem.folds(arguments.v),
         "n_jobs": arguments.jobs,
         "progress": console.progress,
-        "engine": arguments.engine,
+        "engine": problem.engine,
     }
-    if arguments.s in (1, 2, 4):
-        options["engine"] = "refit"
-    elif arguments.m is not None and arguments.engine != "refit":
+    if arguments.m is not None and problem.engine != "refit":
         options["memory_mb"] = arguments.m
     if arguments.s == 2:
         # A one-class machine has no score, so only its predictions are asked for.

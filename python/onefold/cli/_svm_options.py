@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from ..svm import SVC, SVR
 from ._console import UsageError
 from ._files import Rows, format_of, load_rows, targets_for
-from ._libsvm_folds import class_order, libsvm_folds
+from ._libsvm_folds import class_order, libsvm_order
 from ._options import add_output_options
 
 __all__ = ["SvmProblem", "add_svm_options", "join_values", "load_problem"]
@@ -23,6 +23,7 @@ __all__ = ["SvmProblem", "add_svm_options", "join_values", "load_problem"]
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 _REGRESSION = (3, 4)
 _ONE_CLASS = 2
+_SIGMOID, _PRECOMPUTED = 3, 4
 
 _LETTERS = ("s", "t", "d", "g", "r", "c", "n", "p", "m", "e", "h", "b", "v")
 _WORDS = ("log2c", "log2g", "v", "out", "png")
@@ -129,7 +130,7 @@ def add_svm_options(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("auto", "seeded", "refit"),
         default="auto",
-        help="refit trains every fold from zero",
+        help="refit is scikit-learn's LIBSVM, fold by fold",
     )
     more.add_argument("--help", action="help", help="show this message")
     add_output_options(parser)
@@ -158,17 +159,38 @@ class SvmProblem:
         # Read with indices as they are in the file: column 0 has no feature there.
         has_zeroth = rows.format == "libsvm"
         self.n_features = int(rows.X.shape[1]) - int(has_zeroth)
-        if options.t == 4:
+        if options.t == _PRECOMPUTED:
             self.X = _kernel_matrix(rows.X[:, 1:] if has_zeroth else rows.X, rows.path)
-        self.labels: NDArray[np.float64] | None = None
+        self._libsvm_folds: NDArray[np.intp] | None = None
+        if options.libsvm_folds:
+            targets = self._order_as_libsvm(targets)
         self.targets = targets
         self.y: NDArray[Any] = targets
+        self.labels: NDArray[np.float64] | None = None
         if self.is_classification:
             self.labels = class_order(targets)
             if len(self.labels) < 2:
                 raise ValueError(f"{rows.path}: all rows have the label {self.labels[0]:g}")
             by_label = np.argsort(self.labels)
             self.y = by_label[np.searchsorted(self.labels[by_label], targets)]
+
+    def _order_as_libsvm(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Draw the folds of svm-train, and put the rows into the order in which it trains."""
+        order, self._libsvm_folds = libsvm_order(
+            targets, self.options.v, stratified=self.is_classification
+        )
+        self.X = self.X[order][:, order] if self.options.t == _PRECOMPUTED else self.X[order]
+        ordered: NDArray[np.float64] = targets[order]
+        return ordered
+
+    @property
+    def engine(self) -> str:
+        """How the folds are computed; ``"refit"`` is LIBSVM itself."""
+        if self.options.s in (1, 2, 4):
+            return "refit"
+        is_open = self.options.engine == "auto" and self.options.libsvm_folds
+        # The problem of a sigmoid kernel may have several solutions, one for each path of a solver.
+        return "refit" if is_open and self.options.t == _SIGMOID else str(self.options.engine)
 
     def estimator(self, *, C: float | None = None, gamma: float | None = None) -> Any:
         """The estimator that the options describe."""
@@ -184,14 +206,17 @@ class SvmProblem:
             "shrinking": bool(given.shrinking),
         }
         C = given.c if C is None else C
+        refits = self.engine == "refit"
         if given.s == 0:
-            return SVC(C=C, class_weight=self._class_weight(), **common)
+            classifier = theirs.SVC if refits else SVC
+            return classifier(C=C, class_weight=self._class_weight(), **common)
         if given.s == 1:
             return theirs.NuSVC(nu=given.n, **common)
         if given.s == _ONE_CLASS:
             return theirs.OneClassSVM(nu=given.n, **common)
         if given.s == 3:
-            return SVR(C=C, epsilon=given.p, **common)
+            regressor = theirs.SVR if refits else SVR
+            return regressor(C=C, epsilon=given.p, **common)
         return theirs.NuSVR(C=C, nu=given.n, **common)
 
     def _class_weight(self) -> dict[int, float] | None:
@@ -214,8 +239,8 @@ class SvmProblem:
         n_rows = len(self.y)
         if n_folds >= n_rows:
             return "loo"
-        if self.options.libsvm_folds:
-            return libsvm_folds(self.targets, n_folds, stratified=self.is_classification)
+        if self._libsvm_folds is not None:
+            return self._libsvm_folds
         if not self.is_classification:
             return KFold(n_folds, shuffle=True, random_state=self.options.seed)
         largest = int(np.bincount(self.y.astype(np.intp)).max())
