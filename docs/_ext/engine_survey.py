@@ -69,17 +69,44 @@ OWN_VERSIONS = {
 }
 """What has the engines inside a meta-estimator or a search of scikit-learn."""
 
-REASONS = {
-    "NuSVC": "its dual has a second equality, which the solver of `seeded` does not know",
-    "NuSVR": "its dual has a second equality, which the solver of `seeded` does not know",
-    "OneClassSVM": "the solver of `seeded` is for classes and regression",
-    "RadiusNeighborsClassifier": "`neighbours` is for a number of neighbours, not a radius",
-    "RadiusNeighborsRegressor": "`neighbours` is for a number of neighbours, not a radius",
-    "MultiTaskElasticNet": "its penalty couples the targets; `path` solves each by itself",
-    "MultiTaskLasso": "its penalty couples the targets; `path` solves each by itself",
+NAMES_BY_REASON = {
+    "its dual has a second equality, which the solver of `seeded` does not know": "NuSVC NuSVR",
+    "the solver of `seeded` is for classes and regression": "OneClassSVM",
+    "`neighbours` is for a number of neighbours, not a radius": (
+        "RadiusNeighborsClassifier RadiusNeighborsRegressor"
+    ),
+    "its penalty couples the targets; `path` solves each by itself": (
+        "MultiTaskElasticNet MultiTaskLasso"
+    ),
+    "its penalties are estimated from every training set": (
+        "ARDRegression BayesianRidge LassoLarsIC"
+    ),
+    "its loss is not smooth": "QuantileRegressor",
+    "its scale is estimated together with its coefficients": "HuberRegressor",
+    "it selects one feature after the other": "Lars OrthogonalMatchingPursuit",
+    "it follows the path of the lasso; `path` has the same optimum for `Lasso`": "LassoLars",
+    "it fits random subsets of the rows": "EllipticEnvelope MinCovDet TheilSenRegressor",
+    "its components are found by iterations for every training set": (
+        "CCA PLSCanonical PLSRegression BayesianGaussianMixture GaussianMixture"
+    ),
+    "its clusters are found by iterations for every training set": (
+        "AffinityPropagation BisectingKMeans KMeans MeanShift"
+    ),
+    "its posterior is approximated by iterations for every training set": (
+        "GaussianProcessClassifier"
+    ),
+    "its predictions follow from all pairs of training rows, by iterations": (
+        "LabelPropagation LabelSpreading"
+    ),
+    "its fit takes next to no time": "DummyClassifier DummyRegressor",
+    "its fit takes next to no time, its scores do": "KernelDensity",
+    "no engine leaves rows out of a step function": "IsotonicRegression",
 }
+REASONS = {name: reason for reason, names in NAMES_BY_REASON.items() for name in names.split()}
 
 REASONS_BY_MODULE = {
+    "sklearn.covariance": "no engine leaves rows out of a covariance matrix",
+    "sklearn.decomposition": "no engine leaves rows out of a decomposition",
     "sklearn.ensemble": "no engine leaves rows out of an ensemble",
     "sklearn.tree": "no engine leaves rows out of a decision tree",
 }
@@ -185,7 +212,7 @@ def _why_refit(estimator: Any) -> str:
         return REASONS[name]
     if name.endswith("CV"):
         return "its `fit` is a search of its own"
-    if {"estimator", "estimators"} & set(estimator.get_params(deep=False)):
+    if {"estimator", "estimators", "regressor"} & set(estimator.get_params(deep=False)):
         return "the estimators inside are fitted by their own `fit`"
     return REASONS_BY_MODULE.get(_module(estimator), "no `partial_fit`, and no closed form here")
 

@@ -12,8 +12,10 @@ NAME = re.compile(
     r'(<span class="pre">)'
     r"((?:src|tests|benches|python|docs|examples)/[\w./:-]+|(?:sklearn|onefold)(?:\.\w+)+)(</span>)"
 )
-WITHIN_NUMBER = re.compile(r"(?<=\d) (?=\d{3}(?!\d)|[×±%]|(?:s|ms|MB|GB)\b)|(?<=[×±≤≥]) (?=\d)")
-"""A space within 581 012 × 54, 0.46 ± 0.04, 50 MB or ≤ 20."""
+WITHIN_NUMBER = re.compile(
+    r"(?<=\d) (?=\d{3}(?!\d)|[±%]|(?:s|ms|MB|GB)\b)|(?<=[±≤≥]) (?=\d)|(?<=\w) (?=×)|(?<=×) (?=\w)"
+)
+"""A space within 581 012 × 54, p × p, 0.46 ± 0.04, 50 MB or ≤ 20."""
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw, nodes.comment)
 
