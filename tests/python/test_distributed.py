@@ -2,7 +2,6 @@
 
 import math
 import pickle
-from collections import Counter
 
 import dask
 import dask.array as da
@@ -11,7 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from cluster_cases import local_cluster, tasks_left, transfers
+from cluster_cases import (
+    counted_models,
+    local_cluster,
+    moved_since,
+    no_stealing,
+    tasks_left,
+    transfers,
+)
 from sklearn.datasets import load_diabetes, load_digits, make_classification
 from sklearn.linear_model import LinearRegression, Ridge, SGDClassifier
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
@@ -263,15 +269,26 @@ def test_models_travel_and_rows_do_not(client):
     """Per worker chunks of 1 MB and models of 8 kB: at most k·log2(k) models, no chunk."""
     n_chunks, n_features = 16, 1000
     blocks = [dask.delayed(_generated)(number, n_features) for number in range(n_chunks)]
-    before = Counter({kind: count for kind, (count, _) in transfers(client).items()})
-    result = cross_validate(learners.Perceptron(), blocks, cv="chunks", order="random")
-    found = transfers(client)
-    moved = {kind: count - before[kind] for kind, (count, _) in found.items()}
-    assert not any(moved.get(f"onefold_{kind}") for kind in ("arrange", "read_rows", "take"))
-    assert moved["onefold_update"] <= n_chunks * math.log2(n_chunks)
-    assert moved["onefold_update"] <= result.cost["model_moves"]
-    count, n_bytes = found["onefold_update"]
-    assert n_bytes <= 1.2 * count * 8 * (n_features + 1)
+    before = transfers(client)
+    with no_stealing(client):
+        result = cross_validate(learners.Perceptron(), blocks, cv="chunks", order="random")
+    moved = moved_since(before, client)
+    # Of all that workers have sent each other, there are only models.
+    assert set(moved) <= {"onefold_update"}
+    count, n_bytes = moved["onefold_update"]
+    assert count <= result.cost["model_moves"] <= n_chunks * math.log2(n_chunks)
+    model_bytes = 8 * (n_features + 1)
+    assert n_bytes <= 1.2 * n_chunks * math.log2(n_chunks) * model_bytes
+
+
+def test_few_models_live_at_a_time(client):
+    n_chunks, n_workers = 64, 4
+    blocks = [dask.delayed(_generated)(number, 20) for number in range(n_chunks)]
+    with counted_models(client) as counts:
+        cross_validate(learners.Perceptron(), blocks, cv="chunks", order="random")
+        max_held, n_made = counts()
+    assert n_made > 4 * n_chunks
+    assert max_held <= 2 * n_workers * math.log2(n_chunks)
 
 
 def _generated(number, n_features):
@@ -282,10 +299,24 @@ def _generated(number, n_features):
 def test_leave_one_out_is_hundreds_of_tasks_and_sends_few_rows(client):
     digits, y = load_digits(return_X_y=True)
     rows = da.from_array(digits, (250, -1))
-    before = transfers(client).get("onefold_arrange", (0, 0))
-    result = cross_validate(learners.Pegasos(1e-2), rows, y, cv="loo")
+    before = transfers(client)
+    with no_stealing(client):
+        result = cross_validate(learners.Pegasos(1e-2), rows, y, cv="loo")
     assert result.cost["tasks"] < 200 < len(result.folds)
-    assert transfers(client).get("onefold_arrange", (0, 0)) == before
+    moved = moved_since(before, client)
+    assert set(moved) <= {"onefold_update", "onefold_take"}
+    # On each border of two chunks at most 64 rows of 65 numbers.
+    assert moved.get("onefold_take", (0, 0))[1] <= 7 * 64 * 65 * 8
+
+
+def test_the_number_of_tasks_depends_on_chunks_and_hardly_on_rows(client):
+    def n_tasks(n_rows):
+        random = np.random.default_rng(0)
+        parts = da.from_array(random.normal(size=(n_rows, 3)), (n_rows // 8, -1))
+        labels = random.integers(2, size=n_rows)
+        return cross_validate(learners.Pegasos(), parts, labels, cv="loo").cost["tasks"]
+
+    assert n_tasks(160_000) <= n_tasks(10_000) + 8 * 3 * math.log2(16)
 
 
 def test_leave_one_out_of_chunks_that_differ_warns(client):
