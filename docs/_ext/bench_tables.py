@@ -58,9 +58,9 @@ def figures(directory: Path = RESULTS) -> Iterator[Figure]:
     """Every line of every table with the columns figure, bound, measured, holds and from."""
     for path in sorted(directory.glob("*.md")):
         in_table, context = False, ""
-        lines = path.read_text(encoding="utf-8").splitlines()
-        heading = lines[0].removeprefix("# ").partition(":")[0]
-        for line in lines:
+        first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+        heading = first.removeprefix("# ").partition(":")[0]
+        for line in rest.splitlines():
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
             if cells[:4] == ["figure", "bound", "measured", "holds"]:
                 in_table = True
