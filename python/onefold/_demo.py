@@ -17,6 +17,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import scale
 
 from ._result import CVResult
+from ._text import counted
 from .learners import BernoulliNB, Pegasos
 from .model_selection import cross_validate
 from .svm import SVC
@@ -71,7 +72,7 @@ def demo(
     found : list of dict
         What was measured, one entry per estimator.
     """
-    print("One estimator, two ways: an engine of onefold, and one fit per fold.\n")
+    print("One estimator, two ways: an engine of onefold, and one fit per fold. One thread each.\n")
     X, y = load_diabetes(return_X_y=True)
     squares = {"scoring": "neg_mean_squared_error"}
     found = [_exact("Ridge, the diabetes set", Ridge(0.1), X, y, cv="loo", **squares)]
@@ -136,7 +137,7 @@ def _exact(title: str, estimator: Any, X: Any, y: Any, **options: Any) -> dict[s
     refit, refit_seconds = _timed(estimator, X, y, engine="refit", **options)
     _title(title, engine, X)
     for name, result in ((engine.engine, engine), ("refit", refit)):
-        print(f"  {name:<10} {_score(result):<14} {result.cost['fits']:>20} fits")
+        print(f"  {name:<10} {_score(result):<14} {counted(result.cost['fits'], 'fit'):>25}")
     gap = float(np.abs(np.asarray(engine.predictions) - np.asarray(refit.predictions)).max())
     print(f"  the same predictions: the largest difference is {gap:.1g}\n")
     return _entry(title, engine, refit, (seconds, refit_seconds))
@@ -167,7 +168,7 @@ def _large(n_rows: int, progress: bool) -> dict[str, Any]:
     start = time.perf_counter()
     estimator.fit(X, y)
     one_fit = time.perf_counter() - start
-    tree, seconds = _timed(estimator, X, y, cv="loo", n_jobs=-1, progress=progress)
+    tree, seconds = _timed(estimator, X, y, cv="loo", progress=progress)
     _title("Pegasos, generated", tree, X)
     _line("tree", tree, seconds)
     words = f"{n_rows:,} rows learnt".replace(",", " ")
@@ -190,18 +191,17 @@ def _large(n_rows: int, progress: bool) -> dict[str, Any]:
 
 
 def _write_report(path: str | os.PathLike[str]) -> None:
-    """Write the report page of a cross-validation, where this version has one."""
+    """Write the report page of a cross-validation."""
     X, y = load_breast_cancer(return_X_y=True)
     result: Any = cross_validate(SVC(), scale(X), y, cv=10, scoring=["accuracy", "roc_auc"])
-    if hasattr(result, "to_html"):
-        result.to_html(path)
-        print(f"A report page: {Path(path).resolve()}\n")
+    result.to_html(path)
+    print(f"A report page: {Path(path).resolve()}\n")
 
 
 def _next_steps() -> None:
     print("Where to go next")
     print("  onefold inspect FILE              rows, labels and ranges of a file of yours")
-    print("  onefold cv ridge FILE -k loo      cross-validate on it; onefold cv --list: learners")
+    print("  onefold cv ridge FILE             cross-validate on it; onefold cv --list: learners")
     print("  onefold svm -v 10 FILE            as svm-train -v; onefold grid as grid.py")
     print("  onefold bench                     onefold and scikit-learn in one run")
     print("  onefold.cross_validate(estimator, X, y)   in Python; the README has more")

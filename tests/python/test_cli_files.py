@@ -151,7 +151,7 @@ def test_values_of_a_grid(text, values):
         ([], "--grid NAME=VALUES is needed"),
         (["--grid", "alpha"], "expected name=value, got 'alpha'"),
         (["--grid", "beta=1"], "Ridge has no parameter 'beta'"),
-        (["--grid", "alpha=log:1:x:3"], "--grid alpha: expected log:FROM:TO:COUNT"),
+        (["--grid", "alpha=log:1:x:3"], "--grid alpha: log takes FROM, TO, COUNT"),
         (["--grid", "alpha=log:1:2:0"], "--grid alpha: there are no values"),
         (["--grid", "alpha=1", "--config", "{toml}"], "unknown key 'colour'"),
         (["--grid", "alpha=1", "--rule", "worst"], "invalid choice: 'worst'"),
@@ -246,7 +246,7 @@ def test_inspect_notes_what_matters(tmp_path, run):
     same.write_text("1 1:1\n1 1:nan\n")
     printed = run("inspect", same)
     assert "all rows have the same label" in printed.out
-    assert "1 values are not finite" in printed.out
+    assert "values that are not finite: 1" in printed.out
 
 
 def test_inspect_a_regression(tmp_path, run):

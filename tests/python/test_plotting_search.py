@@ -334,3 +334,28 @@ def test_a_saved_search_is_plotted_alike(svc):
     again = onefold.SearchResult.from_json(svc.to_json())
     for kind in ("heatmap", "validation_curve", "comparison"):
         assert labels_of(again.plot(kind)) == labels_of(svc.plot(kind))
+
+
+def test_scores_are_written_into_wide_cells_only():
+    grid = {"n_neighbors": list(range(1, 12)), "weights": ["uniform", "distance"]}
+    X, y = load_iris(return_X_y=True)
+    wide = onefold.GridSearchCV(KNeighborsClassifier(), grid, cv=3).fit(X, y).result_
+    assert not wide.plot("heatmap").texts
+    grid["n_neighbors"] = grid["n_neighbors"][:10]
+    narrow = onefold.GridSearchCV(KNeighborsClassifier(), grid, cv=3).fit(X, y).result_
+    assert len(narrow.plot("heatmap").texts) == 20
+
+
+def test_axes_have_the_name_of_a_single_metric():
+    options = {"cv": 3, "scoring": "neg_mean_squared_error"}
+    search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, **options).fit(*DIABETES)
+    assert search.result_.plot("validation_curve").get_ylabel() == "neg_mean_squared_error"
+    assert search.result_.plot("scores").get_ylabel() == "neg_mean_squared_error"
+
+
+def test_long_names_of_classes_are_shortened():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["a class with a very long name", "versicolor", "virginica"])[y]
+    result = onefold.cross_validate(KNeighborsClassifier(), X, names, cv=3)
+    written = [own.get_text() for own in result.plot("confusion_matrix").get_yticklabels()]
+    assert written == ["a class with a very…", "versicolor", "virginica"]

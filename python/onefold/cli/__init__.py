@@ -30,9 +30,9 @@ _COMMANDS = (_cv, _svm, _grid, _select, _convert, _inspect, _demo_command, _benc
 
 _EXAMPLES = """\
 examples:
-  onefold demo                                   what it does, in half a minute
+  onefold demo                                   what it does, in some seconds
   onefold inspect heart_scale                    rows, features, labels, ranges
-  onefold cv ridge diabetes.csv -k loo           leave-one-out for one factorisation
+  onefold cv ridge diabetes.csv                  k-fold for one factorisation
   onefold svm -c 10 -g 0.1 -v 10 heart_scale     as svm-train -v
   onefold grid heart_scale --fine                as grid.py, then finer around the best
   onefold select svc heart_scale --grid C=log:0.1:100:4 --grid gamma=0.01,0.1
@@ -78,12 +78,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     1
     """
     given = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     _print_any_character()
     parser = make_parser()
     if argv is None:
         _completion.complete(parser)
     try:
-        arguments = parser.parse_args(_svm.join_values(given))
+        arguments, unknown = parser.parse_known_args(_svm.join_values(given))
+        if unknown:
+            parser.refuse(arguments.command, unknown)
     except SystemExit as stopped:
         return int(stopped.code or 0)
     console = Console(is_json=arguments.json, is_quiet=arguments.quiet)
@@ -117,10 +120,17 @@ def _report(name: str, error: Exception, debug: bool) -> None:
     if debug:
         traceback.print_exception(error)
         return
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(_words(error).split()) or type(error).__name__
     is_plain = isinstance(error, UsageError | ValueError | OSError | ImportError)
     prefix = "" if is_plain else f"{type(error).__name__}: "
     print(f"{name}: error: {prefix}{text}", file=sys.stderr)
+
+
+def _words(error: Exception) -> str:
+    """The message, of an error of the system as ``file: what is wrong``."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return str(error)
 
 
 @contextmanager
@@ -140,6 +150,13 @@ def _warnings_in_one_line(name: str, console: Console) -> Iterator[None]:
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         warnings.showwarning = show
         yield
+
+
+def _open_closed_streams() -> None:
+    """Replace streams that the caller has closed: nothing is printed then."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 -- open until the end
 
 
 def _print_any_character() -> None:

@@ -29,6 +29,7 @@ from ._options import (
     add_output_options,
     check_folds,
     fold_count,
+    job_count,
     make_cv,
     params_of,
     suggest,
@@ -95,7 +96,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--jobs",
         "-j",
-        type=int,
+        type=job_count,
         default=1,
         metavar="N",
         help="threads or processes of both (default: 1)",

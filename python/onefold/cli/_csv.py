@@ -5,8 +5,10 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import io
 import lzma
 import re
+import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,9 +47,20 @@ def load_csv(path: str, target: str | None = None, groups: str | None = None) ->
         Name or number of the column with the groups of the rows, which is no feature.
     """
     delimiter = "\t" if ".tsv" in Path(path).name.lower() else ","
-    head = _first_line(path, delimiter)
+    with _open(path) as file:
+        return _from_file(file, path, delimiter, target, groups)
+
+
+def _from_file(
+    file: TextIO, path: str, delimiter: str, target: str | None, groups: str | None
+) -> CsvTable:
+    head = _first_line(path, file, delimiter)
     if len(head) < 2:
-        raise ValueError(f"{path}: a CSV file needs a target and one feature or more, got {head}")
+        separator = "tabs" if delimiter == "\t" else "commas"
+        raise ValueError(
+            f"{path}: a target and one feature or more are needed, separated by {separator}, got "
+            f"{' '.join(head)!r}"
+        )
     has_names = _has_names(head, [target or "-1", *([groups] if groups else [])])
     names = [cell.strip() for cell in head] if has_names else None
     y_column = _column(target, names, len(head), "--target") if target else len(head) - 1
@@ -62,22 +75,20 @@ def load_csv(path: str, target: str | None = None, groups: str | None = None) ->
         "comments": None,
         "encoding": "utf-8",
     }
-    with _open(path) as file:
-        X = _numbers(path, file, features, int(has_names), options)
+    X = _numbers(path, file, features, int(has_names), options)
     if not len(X):
         raise ValueError(f"{path}: the file has no rows")
     return CsvTable(
         X=X,
-        y=_texts(path, y_column, options),
+        y=_texts(path, file, y_column, options),
         names=None if names is None else [names[i] for i in features],
-        groups=None if group_column is None else _texts(path, group_column, options),
+        groups=None if group_column is None else _texts(path, file, group_column, options),
     )
 
 
-def _first_line(path: str, delimiter: str) -> list[str]:
+def _first_line(path: str, file: TextIO, delimiter: str) -> list[str]:
     try:
-        with _open(path) as file:
-            return next(csv.reader(file, delimiter=delimiter), [])
+        return next(csv.reader(file, delimiter=delimiter), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not a CSV file: {error}") from error
 
@@ -103,8 +114,14 @@ def save_csv(path: str, X: Any, y: NDArray[Any], names: list[str] | None = None)
 
 
 def _open(path: str, mode: str = "rt") -> TextIO:
-    opener = _OPENERS.get(Path(path).suffix.lower(), open)
-    file: TextIO = opener(path, mode, encoding="utf-8", newline="")
+    """Open a file that can be read several times; a byte-order mark is skipped."""
+    if path == "-":
+        return io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig"), newline="")
+    suffix = Path(path).suffix.lower()
+    if suffix == ".zst":
+        raise UsageError(f"{path}: CSV files may be plain, gz, bz2 or xz, not zst")
+    encoding = "utf-8" if "w" in mode else "utf-8-sig"
+    file: TextIO = _OPENERS.get(suffix, open)(path, mode, encoding=encoding, newline="")
     return file
 
 
@@ -130,6 +147,7 @@ def _numbers(
     path: str, file: TextIO, columns: list[int], n_skipped: int, options: dict[str, Any]
 ) -> NDArray[np.float64]:
     try:
+        file.seek(0)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "loadtxt: input contained no data")
             return np.loadtxt(file, usecols=columns, ndmin=2, **options)
@@ -151,11 +169,11 @@ def _located(message: str, n_skipped: int) -> str:
     return f"line {line}, column {column}: {what}; features must be numbers"
 
 
-def _texts(path: str, column: int, options: dict[str, Any]) -> NDArray[Any]:
+def _texts(path: str, file: TextIO, column: int, options: dict[str, Any]) -> NDArray[Any]:
     """A column as numbers if all of it are numbers, otherwise as text."""
     try:
-        with _open(path) as file:
-            texts: NDArray[Any] = np.loadtxt(file, usecols=[column], dtype=str, ndmin=1, **options)
+        file.seek(0)
+        texts: NDArray[Any] = np.loadtxt(file, usecols=[column], dtype=str, ndmin=1, **options)
     except ValueError as error:
         raise ValueError(f"{path}, {_located(str(error), options['skiprows'])}") from error
     try:

@@ -14,6 +14,7 @@ from ._options import (
     add_fold_options,
     add_learner_options,
     add_output_options,
+    check_outputs,
     metrics,
     params_of,
     suggest,
@@ -25,7 +26,8 @@ __all__ = ["add_parser"]
 
 _EXAMPLES = """\
 examples:
-  onefold cv ridge diabetes.csv --target progression -k loo -p alpha=0.1
+  onefold cv ridge diabetes.csv --target progression -p alpha=0.1
+  onefold cv ridge diabetes.csv -k loo --scoring neg_mean_squared_error
   onefold cv svc heart_scale -k 10 -p C=10 -p gamma=0.1 --scale standard
   onefold cv logistic a9a.xz --scoring accuracy,roc_auc --jobs -1 --json
   onefold cv pegasos big.d -k 100 -p alpha=1e-6 --stream --memory-mb 500
@@ -74,6 +76,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         return
     if arguments.learner is None or arguments.file is None:
         raise UsageError("LEARNER and FILE are needed")
+    check_outputs(arguments, "report", "predictions", "save")
     scoring = metrics(arguments.scoring)
     estimator = make_estimator(arguments.learner, params_of(arguments.param))
     problem = load_problem(arguments, estimator, arguments.file, console)

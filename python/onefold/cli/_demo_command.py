@@ -8,9 +8,8 @@ from contextlib import redirect_stdout
 from typing import Any
 
 from .._demo import REPORT, demo
-from .._result import CVResult
 from ._console import Console
-from ._options import add_output_options, whole_number
+from ._options import add_output_options, check_outputs, whole_number
 
 __all__ = ["add_parser"]
 
@@ -51,8 +50,9 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """Run the command."""
-    has_report = hasattr(CVResult, "to_html") and not arguments.no_report
-    report = arguments.report if has_report else None
+    if not arguments.no_report:
+        check_outputs(arguments, "report")
+    report = None if arguments.no_report else arguments.report
     if not console.is_json:
         demo(arguments.rows, report=report, progress=console.progress)
         return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,7 +84,7 @@ def load_rows(
     Parameters
     ----------
     path : str
-        ``-`` reads LIBSVM text from standard input.
+        ``-`` is standard input.
     format : str, optional
         One of `FORMATS`; by default `format_of` the path.
     target : str, optional
@@ -111,6 +113,8 @@ def load_rows(
     kind = format or ("libsvm" if path == "-" else format_of(path))
     if path != "-" and not Path(path).exists():
         raise FileNotFoundError(f"{path}: no such file")
+    if kind == "directory" and path == "-":
+        raise UsageError("- is standard input, which is no directory")
     if kind != "csv" and groups is not None:
         raise UsageError(f"--groups names a column of a CSV file, and {path} is {kind}")
     if kind not in ("csv", "npz") and target is not None:
@@ -121,6 +125,7 @@ def load_rows(
     elif kind == "npz":
         rows = _from_npz(path, "y" if target is None else target)
     elif kind == "directory":
+        _check_directory(path)
         X, y = open_libsvm(path)[:2]
         rows = Rows(X, y, path, kind)
     else:
@@ -134,10 +139,19 @@ def load_rows(
     return rows
 
 
+def _check_directory(path: str) -> None:
+    """Raise an error if a directory was not made by ``onefold convert``."""
+    if not Path(path, "meta.json").exists():
+        raise ValueError(f"{path} is not a directory of onefold convert: it has no meta.json")
+
+
 def _from_npz(path: str, target: str) -> Rows:
     """Arrays ``X``, or the parts of a CSR matrix as `save_npz` writes them, and targets."""
+    source: Any = io.BytesIO(sys.stdin.buffer.read()) if path == "-" else path
+    if not zipfile.is_zipfile(source):
+        raise ValueError(f"{path} is not an npz file")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with np.load(source, allow_pickle=False) as archive:
             arrays = dict(archive)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} is not an npz file of plain arrays: {error}") from error

@@ -13,6 +13,7 @@ import numpy as np
 from .._text import counted
 from ..search import GridSearchCV
 from ._console import Console, UsageError
+from ._options import check_outputs
 from ._svm_options import SvmProblem, add_svm_options, load_problem
 
 __all__ = ["Point", "add_parser", "log2_range"]
@@ -86,6 +87,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     ranges = [log2_range("-log2c", arguments.log2c), log2_range("-log2g", arguments.log2g)]
     if ranges == [None, None]:
         raise UsageError("-log2c and -log2g are both null: there is nothing to search")
+    check_outputs(arguments, "out", "png")
     if arguments.png:
         _need_matplotlib()
     console.is_quiet |= arguments.q

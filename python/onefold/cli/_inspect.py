@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._text import counted
 from ..libsvm import iter_libsvm
 from ._console import Console, UsageError, is_sparse
 from ._files import format_of, load_rows
@@ -207,11 +208,11 @@ def _show(
 
 
 def _low(summary: Summary) -> float:
-    return float(np.nanmin(summary.low)) if summary.low.size else float("nan")
+    return float(np.nanmin(summary.low)) if np.isfinite(summary.low).any() else float("nan")
 
 
 def _high(summary: Summary) -> float:
-    return float(np.nanmax(summary.high)) if summary.high.size else float("nan")
+    return float(np.nanmax(summary.high)) if np.isfinite(summary.high).any() else float("nan")
 
 
 def _label(own: Any) -> str:
@@ -230,7 +231,7 @@ def _remarks(summary: Summary) -> list[str]:
     """What a user should know before cross-validating."""
     remarks = []
     if summary.n_bad:
-        remarks.append(f"{summary.n_bad} values are not finite; most learners refuse them")
+        remarks.append(f"values that are not finite: {summary.n_bad}; most learners refuse them")
     if summary.is_sorted:
         remarks.append("rows are sorted by label, so folds must be shuffled (the default of cv)")
     widths = summary.high - summary.low
@@ -242,7 +243,8 @@ def _remarks(summary: Summary) -> list[str]:
         if len(summary.labels) == 1:
             remarks.append("all rows have the same label")
         elif rarest < 10:
-            remarks.append(f"the rarest label has {rarest} rows: fewer than 10 folds can hold it")
+            rows = counted(rarest, "row")
+            remarks.append(f"the rarest label has {rows}: fewer than 10 folds can hold it")
     return remarks
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import glob
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,7 +32,9 @@ __all__ = [
     "add_learner_options",
     "add_output_options",
     "check_folds",
+    "check_outputs",
     "fold_count",
+    "job_count",
     "make_cv",
     "metrics",
     "params_of",
@@ -51,16 +56,54 @@ class Parser(argparse.ArgumentParser):
         """Print one line and exit with 2."""
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
+    def refuse(self, command: str, unknown: list[str]) -> NoReturn:
+        """Exit with an error about arguments that a command does not know."""
+        own: Parser = self.commands()[command]
+        options = [option for option in own._option_string_actions if len(option) > 2]
+        near = difflib.get_close_matches(unknown[0].partition("=")[0], options, n=2)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        own.error(f"unknown arguments: {' '.join(unknown)}{hint}")
 
-def suggest(action: argparse.Action, words: Iterable[str]) -> None:
-    """Let shells complete an argument by some words, or by files."""
+    def commands(self) -> dict[str, Any]:
+        """The parsers of the commands."""
+        found: dict[str, Any] = {}
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found |= action.choices
+        return found
+
+
+def check_outputs(arguments: argparse.Namespace, *names: str) -> None:
+    """Raise an error for files that cannot be written, before any work is done."""
+    for name in names:
+        given = getattr(arguments, name)
+        if given is None:
+            continue
+        path = Path(given)
+        folder = path.parent
+        if path.is_dir():
+            raise UsageError(f"--{name}: {given} is a directory")
+        if not folder.is_dir():
+            raise UsageError(f"--{name}: there is no directory {folder}")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise UsageError(f"--{name}: {given} cannot be written")
+
+
+def suggest(action: argparse.Action, words: Iterable[str], *, with_files: bool = False) -> None:
+    """Let shells complete an argument by some words, and by files if asked to."""
     suggestions = list(words)
 
     def completer(prefix: str, **_: Any) -> list[str]:
         before, comma, last = prefix.rpartition(",")
-        return [before + comma + own for own in suggestions if own.startswith(last)]
+        found = [before + comma + own for own in suggestions if own.startswith(last)]
+        return found + (_files(prefix) if with_files else [])
 
     setattr(action, "completer", completer)  # noqa: B010 -- argcomplete reads it, argparse has none
+
+
+def _files(prefix: str) -> list[str]:
+    """Files and directories whose path starts so."""
+    return [own + "/" * Path(own).is_dir() for own in sorted(glob.glob(glob.escape(prefix) + "*"))]
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +153,7 @@ def add_learner_options(parser: argparse.ArgumentParser) -> None:
 def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> None:
     """Add folds, metrics, jobs and seed."""
     group = parser.add_argument_group("cross-validation")
-    group.add_argument(
+    folds = group.add_argument(
         "-k",
         "--folds",
         type=fold_count,
@@ -118,6 +161,7 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
         metavar="K|loo",
         help=f"number of folds, or loo for leave-one-out (default: {default})",
     )
+    suggest(folds, ["5", "10", "loo"])
     group.add_argument(
         "--repeats",
         type=whole_number,
@@ -148,7 +192,7 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
     group.add_argument(
         "--jobs",
         "-j",
-        type=int,
+        type=job_count,
         default=1,
         metavar="N",
         help="threads or processes, -1 for all cores (default: 1); the result does "
@@ -179,6 +223,19 @@ def fold_count(text: str) -> int | str:
         number = 0
     if number < 2:
         raise argparse.ArgumentTypeError(f"expected 2 or more folds, or loo, got {text!r}")
+    return number
+
+
+def job_count(text: str) -> int:
+    """Read a number of jobs, where negative numbers count from all cores."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number == 0:
+        raise argparse.ArgumentTypeError(
+            f"expected a number of jobs, or -1 for all cores, got {text!r}"
+        )
     return number
 
 

@@ -16,19 +16,22 @@ from sklearn.base import is_classifier
 
 from .._scoring import UNNAMED
 from .._text import counted, describe
+from ..engines import ENGINES
 from ..search import GridSearchCV, RandomizedSearchCV, nested_cross_validate
 from ._console import Console, UsageError
-from ._learners import last_step, literal, make_estimator, split_setting
+from ._learners import LEARNERS, SCALERS, last_step, literal, make_estimator, split_setting
 from ._options import (
     add_file_options,
     add_fold_options,
     add_learner_options,
     add_output_options,
+    check_outputs,
     fold_count,
     make_cv,
     metrics,
     params_of,
     positive_number,
+    suggest,
     whole_number,
 )
 from ._problem import Problem, add_memory_options, load_problem
@@ -62,6 +65,8 @@ a TOML file (options on the command line take precedence):
 MAX_ROWS_SHOWN = 15
 """Candidates in the table, the best first."""
 
+RULES = ("best", "one_se")
+
 _CONFIG_KEYS = (
     *("learner", "file", "folds", "scoring", "scale", "rule", "engine", "params", "grid"),
     *("target", "seed", "jobs"),
@@ -76,12 +81,13 @@ def add_parser(commands: Any) -> None:
         description="Choose parameters by cross-validation; candidates share their work.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument(
+    words = parser.add_argument(
         "words",
         nargs="*",
         metavar="[LEARNER] FILE",
         help="LEARNER and FILE; either may be in the TOML file",
     )
+    suggest(words, LEARNERS, with_files=True)
     parser.add_argument("--config", metavar="FILE.toml", help="read the search from a TOML file")
     search = parser.add_argument_group("the search")
     search.add_argument(
@@ -99,7 +105,7 @@ def add_parser(commands: Any) -> None:
     )
     search.add_argument(
         "--rule",
-        choices=("best", "one_se"),
+        choices=RULES,
         default=None,
         help="the best, or the simplest within one standard error of it",
     )
@@ -139,6 +145,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     """Run the command."""
     config = _read_config(arguments.config) if arguments.config else {}
     learner, path = _learner_and_file(arguments.words, config)
+    check_outputs(arguments, "report", "save", "model")
     _apply(config, arguments)
     scoring = metrics(arguments.scoring)
     settings = dict(config.get("params", {})) | params_of(arguments.param)
@@ -236,11 +243,16 @@ def read_values(name: str, text: str) -> list[Any]:
             return list(ast.literal_eval(f"[{text}]"))
         except (ValueError, SyntaxError):
             return [literal(own.strip()) for own in text.split(",")]
-    return _series(name, kind, rest.split(":"))
+    return _series(f"--grid {name}", kind, rest.split(":"))
 
 
-def _series(name: str, kind: str, numbers: list[Any]) -> list[Any]:
+def _series(where: str, kind: str, numbers: list[Any]) -> list[Any]:
+    shape = "FROM, TO[, STEP]" if kind == "int" else "FROM, TO, COUNT"
     try:
+        if not (2 if kind == "int" else 3) <= len(numbers) <= 3:
+            raise ValueError(f"got {counted(len(numbers), 'number')}")
+        if kind == "log" and not min(float(own) for own in numbers[:2]) > 0:
+            raise ValueError("both ends must be positive")
         if kind == "int":
             first, last, step = (int(own) for own in [*numbers, 1][:3])
             values: list[Any] = list(range(first, last + 1, step))
@@ -249,10 +261,11 @@ def _series(name: str, kind: str, numbers: list[Any]) -> list[Any]:
             space = np.geomspace if kind == "log" else np.linspace
             values = space(low, high, count).tolist()
             values[-1:] = [high] if values else []
-    except (ValueError, IndexError, TypeError) as error:
-        raise UsageError(f"--grid {name}: expected {kind}:FROM:TO:COUNT ({error})") from error
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{where}: {kind} takes {shape}: {error}") from error
     if not values:
-        raise UsageError(f"--grid {name}: there are no values in {kind}:{numbers}")
+        given = ", ".join(map(str, numbers))
+        raise UsageError(f"{where}: there are no values in {kind} {given}")
     return values
 
 
@@ -262,7 +275,7 @@ def _config_values(name: str, given: Any) -> list[Any]:
         [(kind, numbers)] = given.items() if len(given) == 1 else [("", None)]
         if kind not in ("log", "lin", "int") or not isinstance(numbers, list):
             raise UsageError(f"[grid] {name}: expected a list or {{log = [from, to, count]}}")
-        return _series(name, kind, numbers)
+        return _series(f"[grid] {name}", kind, numbers)
     values = given if isinstance(given, list) else [given]
     if not values:
         raise UsageError(f"[grid] {name}: the list is empty")
@@ -278,10 +291,31 @@ def _read_config(path: str) -> dict[str, Any]:
     for key in config:
         if key not in _CONFIG_KEYS:
             raise UsageError(f"{path}: unknown key {key!r}; known are {', '.join(_CONFIG_KEYS)}")
-    for key in ("params", "grid"):
-        if not isinstance(config.get(key, {}), dict):
-            raise UsageError(f"{path}: {key} must be a table")
+    for key, given in config.items():
+        expected = _expected(key, given)
+        if expected:
+            raise UsageError(f"{path}: {key} must be {expected}, got {given!r}")
     return config
+
+
+def _expected(key: str, given: Any) -> str:
+    """What a key of a TOML file must be, if it is something else."""
+    words = {
+        "scale": tuple(SCALERS),
+        "rule": RULES,
+        "engine": ("auto", *(own.name for own in ENGINES)),
+    }
+    if key in words:
+        return "" if given in words[key] else f"one of {', '.join(words[key])}"
+    if key in ("params", "grid"):
+        return "" if isinstance(given, dict) else "a table"
+    if key in ("seed", "jobs"):
+        return "" if type(given) is int and (given or key == "seed") else "a whole number"
+    if key == "scoring":
+        names = given if isinstance(given, list) else [given]
+        return "" if all(isinstance(own, str) for own in names) else "a name or a list of names"
+    is_fine = isinstance(given, str) or (key in ("folds", "target") and isinstance(given, int))
+    return "" if is_fine else "text"
 
 
 def _learner_and_file(words: list[str], config: dict[str, Any]) -> tuple[str, str]:
@@ -309,10 +343,10 @@ def _apply(config: dict[str, Any], arguments: argparse.Namespace) -> None:
         arguments.scoring = given if isinstance(given, list) else [str(given)]
     for key, default in {"scale": None, "target": None, "rule": None, "engine": "auto"}.items():
         if getattr(arguments, key) == default and key in config:
-            setattr(arguments, key, config[key])
+            setattr(arguments, key, str(config[key]))
     for key, number in {"seed": 0, "jobs": 1}.items():
         if getattr(arguments, key) == number and key in config:
-            setattr(arguments, key, int(config[key]))
+            setattr(arguments, key, config[key])
 
 
 def _show(
@@ -361,7 +395,7 @@ def _show(
         console.line("the best score of several is optimistic; --nested 5 estimates the search")
     console.line("cost: " + ", ".join(f"{n} {c}" for n, c in result.cost.items() if c))
     for note in [*result.notes, *notes]:
-        console.line(f"note: {note}")
+        console.line(f"note: {note.replace(prefix, '')}")
 
 
 def _title_of(key: str, metric: str) -> str:

@@ -16,7 +16,7 @@ from ..svm import SVC, SVR
 from ._console import UsageError
 from ._files import Rows, format_of, load_rows, targets_for
 from ._libsvm_folds import class_order, libsvm_order
-from ._options import add_output_options
+from ._options import add_output_options, job_count
 
 __all__ = ["SvmProblem", "add_svm_options", "join_values", "load_problem"]
 
@@ -125,7 +125,9 @@ def add_svm_options(parser: argparse.ArgumentParser) -> None:
         help="the folds of svm-train itself (glibc's rand()), for the same accuracy",
     )
     more.add_argument("--seed", type=int, default=0, help="of the shuffle of rows (default: 0)")
-    more.add_argument("--jobs", "-j", type=int, default=1, metavar="N", help="threads (default: 1)")
+    more.add_argument(
+        "--jobs", "-j", type=job_count, default=1, metavar="N", help="threads (default: 1)"
+    )
     more.add_argument(
         "--engine",
         choices=("auto", "seeded", "refit"),

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from .._text import describe
 from ..search._rules import one_standard_error, order_of
 from ..stats._standard_error import StandardError
-from ._held_out import choose_metric
-from ._style import are_numbers
+from ._held_out import choose_metric, metric_label
+from ._style import are_numbers, shortened
 
 if TYPE_CHECKING:
     from ..search import SearchResult
@@ -60,7 +60,7 @@ def text_of(value: Any) -> str:
         is_whole = float(value).is_integer() and abs(value) < 1e6
         return str(int(value)) if is_whole else f"{value:.4g}"
     text = " ".join(str(value).split())
-    return text if len(text) <= 30 else f"{text[:29]}…"
+    return shortened(text, 30)
 
 
 def short_name(name: str) -> str:
@@ -73,6 +73,8 @@ class Candidates:
     """The scores of a search by one metric."""
 
     metric: str
+    label: str
+    """What to call the metric at an axis."""
     means: Floats
     errors: Floats
     """Standard errors; NaN where the metric is not defined on every test set."""
@@ -93,10 +95,12 @@ class Candidates:
         if np.isnan(means).all():
             raise ValueError(f"metric={name!r}: no candidate has a score")
         scores = result.scores(name)
+        kept = None if result.best is None else result.results.get(result.best)
         error = StandardError.of(result.folds)
         is_paired = name not in result.table.pooled and len(result.folds) > 1
         return cls(
             metric=name,
+            label=metric_label(kept, name),
             means=means,
             errors=np.asarray(error(scores)) if is_paired else np.full(len(means), np.nan),
             best=int(np.nanargmax(means)),
@@ -152,5 +156,5 @@ def labels_of(params: list[dict[str, Any]], width: int = 44) -> list[str]:
     for own in params:
         known = [(s, own[name]) for s, name in zip(shorts, telling, strict=True) if name in own]
         text = ", ".join(f"{short}={text_of(value)}" for short, value in known) or describe(own)
-        found.append(text if len(text) <= width else f"{text[: width - 1]}…")
+        found.append(shortened(text, width))
     return found

@@ -19,8 +19,8 @@ __all__ = ["draw_heatmap", "why_no_heatmap"]
 
 Floats = NDArray[np.float64]
 
-MAX_WRITTEN = 100
-"""Cells up to which the scores are written into them."""
+MAX_COLUMNS_WRITTEN, MAX_ROWS_WRITTEN = 10, 16
+"""Columns and rows up to which the scores are written into the cells."""
 
 
 def why_no_heatmap(result: SearchResult) -> str | None:
@@ -102,7 +102,7 @@ def _cells(
     image = ax.imshow(cells, origin="lower", aspect="auto", cmap=cmap)
     figure = ax.get_figure()
     assert figure is not None
-    figure.colorbar(image, ax=ax, label=own.metric)
+    figure.colorbar(image, ax=ax, label=own.label)
     x_texts, y_texts = texts
     for texts_, set_ticks, is_x in (
         (x_texts, ax.set_xticks, True),
@@ -117,7 +117,7 @@ def _cells(
             rotation=45 if is_long else 0,
             ha="right" if is_long or not is_x else "center",
         )
-    if cells.size <= MAX_WRITTEN:
+    if len(x_texts) <= MAX_COLUMNS_WRITTEN and len(y_texts) <= MAX_ROWS_WRITTEN:
         for (row, column), value in np.ndenumerate(cells):
             if np.isnan(value):
                 continue
@@ -138,6 +138,6 @@ def _points(ax: Axes, own: Candidates, at: tuple[Floats, Floats], cmap: str) -> 
     points = ax.scatter(*at, c=own.means, cmap=cmap, s=36, edgecolors="white", linewidths=0.5)
     figure = ax.get_figure()
     assert figure is not None
-    figure.colorbar(points, ax=ax, label=own.metric)
+    figure.colorbar(points, ax=ax, label=own.label)
     set_scale(ax, "x", at[0])
     set_scale(ax, "y", at[1])

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._losses import shaped_like
+from ..report._call import metric_names
 
 if TYPE_CHECKING:
     from .._result import CVResult
@@ -19,6 +20,7 @@ __all__ = [
     "binary",
     "check_fold",
     "choose_metric",
+    "metric_label",
     "rows_of",
     "why_no_classes",
     "why_no_probabilities",
@@ -107,6 +109,11 @@ def rows_of(result: CVResult) -> tuple[NDArray[Any], NDArray[Any]]:
     predictions = np.asarray(result._answers["predict"])
     targets = np.asarray(result.targets)[result._rows]
     return shaped_like(predictions, targets), predictions
+
+
+def metric_label(result: Any, name: str) -> str:
+    """What to write at an axis: the name of scikit-learn's metric, where it is known."""
+    return metric_names(getattr(result, "settings", None) or {}).get(name, name)
 
 
 def choose_metric(names: list[str], metric: str | None) -> str:

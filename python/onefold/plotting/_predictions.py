@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay, PredictionErrorDisplay
 
 from ._held_out import check_fold, rows_of
-from ._style import BLACK, COLOURS, grouped, legend_above
+from ._style import BLACK, COLOURS, grouped, legend_above, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,11 +37,13 @@ def draw_confusion_matrix(
     targets, predictions = (own[where] for own in rows_of(result))
     labels = np.unique(np.concatenate([np.unique(targets), np.asarray(result.classes)]))
     is_small = len(labels) <= MAX_WRITTEN
-    longest = max(len(str(own)) for own in labels.tolist())
+    names = [shortened(str(own)) for own in labels.tolist()]
+    longest = max(map(len, names))
     ConfusionMatrixDisplay.from_predictions(
         targets,
         predictions,
         labels=labels,
+        display_labels=names,
         normalize=normalize,
         include_values=is_small,
         values_format=None if normalize is None else ".2f",
@@ -55,8 +57,9 @@ def draw_confusion_matrix(
         step = -(-len(labels) // 20)
         shown = np.arange(0, len(labels), step)
         ax.set(xticks=shown, yticks=shown)
-        ax.set_xticklabels(labels[shown], rotation="vertical" if longest > 2 else "horizontal")
-        ax.set_yticklabels(labels[shown])
+        written = [names[i] for i in shown]
+        ax.set_xticklabels(written, rotation="vertical" if longest > 2 else "horizontal")
+        ax.set_yticklabels(written)
     if fold is not None:
         ax.set_title(f"fold {fold}")
     return ax

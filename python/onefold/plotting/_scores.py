@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from .._folds import Folds
 from .._text import counted
 from ..stats._interval import check_level
-from ._held_out import choose_metric
+from ._held_out import choose_metric, metric_label
 from ._style import BLACK, BLUE, GREY, LIGHT, VERMILLION, as_percent, grouped, legend_above
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def draw_scores(
     known = scores[~np.isnan(scores)]
     is_many = len(scores) > MAX_POINTS
     if is_many:
-        _counts(ax, known, name)
+        _counts(ax, known, metric_label(result, name))
     else:
         _points(ax, result, name)
     pooled, is_alike = result._pooled.get(name, np.nan), False
@@ -71,7 +71,7 @@ def draw_scores(
                 color=VERMILLION,
                 alpha=0.18,
                 linewidth=0,
-                label=f"± {reach:.2g}, {what}",
+                label=f"± {float(f'{reach:.2g}'):g}, {what}",
             )
     if np.isfinite(pooled) and not is_alike:
         line(pooled, color=BLACK, linewidth=1.2, linestyle=":", label=f"pooled {pooled:.4g}")
@@ -115,10 +115,10 @@ def _points(ax: Axes, result: CVResult, name: str) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.set_xlim(-0.6, len(scores) - 0.4)
     ax.set_xlabel("fold" if isinstance(result.folds, Folds) else "split")
-    ax.set_ylabel(name)
+    ax.set_ylabel(metric_label(result, name))
 
 
-def _counts(ax: Axes, scores: Floats, name: str) -> None:
+def _counts(ax: Axes, scores: Floats, metric: str) -> None:
     """The number of folds by score."""
     values, counts = np.unique(scores, return_counts=True)
     if len(values) <= MAX_VALUES:
@@ -134,5 +134,5 @@ def _counts(ax: Axes, scores: Floats, name: str) -> None:
             ax.set_xticks(values)
     else:
         ax.hist(scores, bins="auto" if len(scores) < 5_000 else 60, color=BLUE, alpha=0.7)
-    ax.set_xlabel(name)
+    ax.set_xlabel(metric)
     ax.set_ylabel(f"number of folds, of {grouped(len(scores))}")

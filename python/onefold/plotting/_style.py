@@ -35,6 +35,7 @@ __all__ = [
     "new_axes",
     "scale_of",
     "set_scale",
+    "shortened",
 ]
 
 Floats = NDArray[np.float64]
@@ -173,6 +174,18 @@ def as_percent(level: float) -> str:
     ('95 %', '99.9 %')
     """
     return f"{100 * level:g} %"
+
+
+def shortened(text: str, length: int = 20) -> str:
+    """A text of a limited length.
+
+    Examples
+    --------
+    >>> from onefold.plotting._style import shortened
+    >>> shortened("versicolor"), shortened("a class with a long name", 10)
+    ('versicolor', 'a class w…')
+    """
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def grouped(number: int) -> str:

@@ -91,7 +91,7 @@ def draw_validation_curve(
     else:
         ax.set_xticks(range(len(ticks)), ticks, rotation=30 if max(map(len, ticks)) > 8 else 0)
     ax.set_xlabel(name)
-    ax.set_ylabel(own.metric)
+    ax.set_ylabel(own.label)
     legend_above(ax)
     return ax
 
