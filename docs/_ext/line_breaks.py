@@ -16,7 +16,9 @@ WITHIN_NUMBER = re.compile(
     r"(?<=\d) (?=\d{3}(?!\d)|[±%]|(?:s|ms|MB|GB)\b)|(?<=[±≤≥]) (?=\d)|(?<=\w) (?=×)|(?<=×) (?=\w)"
 )
 """A space within 581 012 × 54, p × p, 0.46 ± 0.04, 50 MB or ≤ 20."""
-NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
+EXPONENT_SIGN = re.compile(r"(?<=\de)-(?=\d)")
+"""The minus of 1e-8."""
+NO_BREAK_SPACE, WORD_JOINER = "\N{NO-BREAK SPACE}", "\N{WORD JOINER}"
 VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw, nodes.comment)
 
 
@@ -46,7 +48,8 @@ def joined(text: str) -> str:
     >>> joined("covtype (581 012 × 54), 10 folds: 0.2 s").split(" ")
     ['covtype', '(581\xa0012\xa0×\xa054),', '10', 'folds:', '0.2\xa0s']
     """
-    return WITHIN_NUMBER.sub(NO_BREAK_SPACE, text)
+    text = WITHIN_NUMBER.sub(NO_BREAK_SPACE, text)
+    return EXPONENT_SIGN.sub(f"{WORD_JOINER}-{WORD_JOINER}", text)
 
 
 def _change_page(

@@ -231,6 +231,7 @@ PUBLIC = (
 
 def test_the_reference_has_every_public_class_and_function():
     listed = re.findall(r"^   ([\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.M)
+    assert len(listed) == len(set(listed))
     documented = set()
     for path in listed:
         module, _, name = f"onefold.{path}".rpartition(".")
