@@ -12,10 +12,18 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from cluster_cases import SlowBernoulliNB, local_cluster, read_slowly, tasks_left, transfers
+from cluster_cases import (
+    SlowBernoulliNB,
+    SlowCentroid,
+    local_cluster,
+    read_slowly,
+    tasks_left,
+    transfers,
+)
 from distributed import Client
 from sklearn.datasets import make_classification
 from sklearn.naive_bayes import BernoulliNB
+from sklearn.svm import SVC
 
 import onefold
 from onefold import learners
@@ -48,6 +56,27 @@ def run_during(action, after):
     return thread
 
 
+class Repeated(threading.Thread):
+    """Runs an action again and again until it is stopped."""
+
+    def __init__(self, action):
+        super().__init__()
+        self._action = action
+        self._stopped = threading.Event()
+
+    def run(self):
+        while not self._stopped.wait(0.05):
+            self._action()
+
+    def stop(self):
+        self._stopped.set()
+        self.join()
+
+
+def answers_of(result):
+    return result.decision_values if result.probabilities is None else result.probabilities
+
+
 def has_task(client, kind):
     """Whether workers have done some task of a kind."""
     return client.run_on_scheduler(
@@ -62,37 +91,117 @@ def check(result, expected):
     np.testing.assert_allclose(result.probabilities, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["onefold_read_rows", "onefold_update", "onefold_evaluate"])
-def test_a_killed_worker_changes_nothing(client, expected, kind):
-    client.wait_for_workers(2)
-    victim = next(iter(client.run(os.getpid).values()))
+PHASES = [
+    ("onefold_read_rows", SlowBernoulliNB(), CV),
+    ("onefold_arrange", SlowBernoulliNB(), CV),
+    ("onefold_update", SlowBernoulliNB(), CV),
+    ("onefold_evaluate", SlowBernoulliNB(), CV),
+    ("onefold_subtree", SlowBernoulliNB(), 16),
+    ("onefold_merge", SlowCentroid(), CV),
+]
 
-    def kill():
-        # In the phase of these tasks, but not before it has begun.
-        deadline = time.monotonic() + 20
-        while not has_task(client, kind) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        os.kill(victim, signal.SIGKILL)
 
-    thread = run_during(kill, after=0.1)
-    result = cross_validate(SlowBernoulliNB(), slow_parts(), cv=CV)
-    thread.join()
-    check(result, expected)
-    assert victim not in client.run(os.getpid).values()
+class Killer:
+    """Kills a worker as soon as there are tasks of a kind, and waits until it is missed."""
+
+    def __init__(self, client, kind):
+        client.wait_for_workers(2)
+        self._client = client
+        self._kind = kind
+        self._address, self._pid = next(iter(client.run(os.getpid).items()))
+        self._thread = run_during(self._kill, after=0.1)
+
+    def _kill(self):
+        wait_until(lambda: has_task(self._client, self._kind))
+        os.kill(self._pid, signal.SIGKILL)
+
+    def finish(self):
+        """Wait until the scheduler knows that the worker is gone."""
+        self._thread.join()
+        wait_until(lambda: self._address not in self._client.nthreads())
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("kind", "estimator", "cv"), PHASES, ids=[own[0] for own in PHASES])
+def test_a_killed_worker_changes_nothing(client, kind, estimator, cv):
+    killer = Killer(client, kind)
+    result = cross_validate(estimator, slow_parts(), cv=cv)
+    killer.finish()
+    local = onefold.cross_validate(estimator, X, Y, cv=result.folds, engine=result.engine)
+    np.testing.assert_allclose(answers_of(result), answers_of(local), rtol=1e-12)
+    assert not tasks_left(client)
+
+
+def test_a_worker_that_dies_while_support_vector_machines_are_solved(client):
+    machine = SVC(decision_function_shape="ovo")
+    killer = Killer(client, "onefold_assemble")
+    result = cross_validate(machine, slow_parts(), cv=CV, engine="seeded")
+    killer.finish()
+    local = onefold.cross_validate(machine, X, Y, cv=result.folds)
+    np.testing.assert_allclose(result.decision_values, local.decision_values, atol=2e-2)
     assert not tasks_left(client)
 
 
 def test_a_worker_that_retires_and_one_that_comes(client, expected):
     client.wait_for_workers(2)
-    cluster = client.cluster
-    cluster.scale(3)
-    thread = run_during(lambda: client.retire_workers([min(client.nthreads())]), after=1.5)
+    cluster, [leaves, *_] = client.cluster, sorted(client.nthreads())
+    known = set(client.nthreads())
+
+    def change():
+        cluster.scale(3)
+        client.wait_for_workers(3)
+        client.retire_workers([leaves])
+
+    thread = run_during(change, after=0.5)
     result = cross_validate(SlowBernoulliNB(), slow_parts(), cv=CV)
     thread.join()
     check(result, expected)
+    assert leaves not in client.nthreads()
+    assert set(client.nthreads()) - known
     cluster.scale(2)
     client.wait_for_workers(2)
     assert not tasks_left(client)
+
+
+def test_chunks_and_models_on_disk_change_nothing():
+    """Workers may hold 2 MB of 8 MB of chunks, and spill the rest by the sizes they are told."""
+    limits = {"target": 0.002, "spill": False, "pause": False, "terminate": False}
+    random = np.random.default_rng(0)
+    rows, labels = random.normal(size=(4000, 250)), random.integers(2, size=4000)
+    names = {f"distributed.worker.memory.{name}": value for name, value in limits.items()}
+    with dask.config.set(names), local_cluster(2, memory_limit="1GB") as client:
+        parts = [dask.delayed(np.array)(rows[at : at + 250]) for at in range(0, 4000, 250)]
+        targets = [dask.delayed(np.array)(labels[at : at + 250]) for at in range(0, 4000, 250)]
+        n_spilled = []
+
+        def look():
+            on_disk = client.run(lambda dask_worker: len(dask_worker.data.disk))
+            n_spilled.append(sum(on_disk.values()))
+
+        observer = Repeated(look)
+        observer.start()
+        result = cross_validate(
+            learners.Pegasos(1e-2), parts, targets, cv="chunks", placement="given", order="fixed"
+        )
+        observer.stop()
+        assert not tasks_left(client)
+    local = onefold.cross_validate(
+        learners.Pegasos(1e-2),
+        rows,
+        labels,
+        cv=result.folds,
+        engine="tree",
+        placement="given",
+        order="fixed",
+    )
+    np.testing.assert_array_equal(result.decision_values, local.decision_values)
+    assert max(n_spilled) > 0
 
 
 def test_an_interrupted_call_leaves_no_tasks(client, expected):
@@ -209,9 +318,12 @@ def test_a_scheduler_and_three_workers_with_addresses_of_their_own(network):
             result = cross_validate(learner, rows, Y, cv="chunks", client=client, **options)
             local = onefold.cross_validate(learner, X, Y, cv=result.folds, engine="tree", **options)
             np.testing.assert_array_equal(result.decision_values, local.decision_values)
+            # Eight folds, so at most 8·log2(8) models of 11 numbers, and nothing else.
             moved = transfers(client)
-            assert "onefold_arrange" not in moved
-            assert moved["onefold_update"][0] <= 8 * 3
+            assert set(moved) == {"onefold_update"}
+            count, n_bytes = moved["onefold_update"]
+            assert count <= 8 * 3
+            assert n_bytes <= count * (8 * 11 + 512)
             assert not tasks_left(client)
     finally:
         for process in processes:
