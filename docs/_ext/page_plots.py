@@ -2,20 +2,20 @@
 
 A Python block that is followed by an image of ``_build/plots/`` must leave the axes in ``ax``;
 their figure becomes that image. So pictures are those of the code above them, in the version that
-is documented.
+is documented. Files that the code writes are put beside the built pages.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
-PAGES = ("plots.md",)
+PAGES = ("plots.md", "reports.md")
 FOLDER = "_build/plots"
 
 BLOCK = re.compile(
@@ -33,10 +33,11 @@ def draw(app: Sphinx) -> None:
 
     source = Path(app.srcdir)
     (source / FOLDER).mkdir(parents=True, exist_ok=True)
+    Path(app.outdir).mkdir(parents=True, exist_ok=True)
     for page in PAGES:
         namespace: dict[str, Any] = {}
         for block in BLOCK.finditer((source / page).read_text(encoding="utf-8")):
-            with redirect_stdout(io.StringIO()):
+            with chdir(app.outdir), redirect_stdout(io.StringIO()):
                 exec(compile(block["code"], page, "exec"), namespace)
             if block["image"]:
                 namespace["ax"].figure.savefig(source / block["image"], dpi=110)
