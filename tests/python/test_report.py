@@ -471,3 +471,19 @@ def test_charts_leave_out_what_is_not_finite():
     chart = Chart("a", "b", x=(0, 1), y=(0, 1))
     chart.points([(0.5, float("nan")), (0.5, 0.5)])
     assert chart.text().count("<circle") == 1
+
+
+@pytest.mark.parametrize(
+    ("estimator", "title", "label"),
+    [
+        (make_pipeline(StandardScaler(), Ridge()), "Pipeline of StandardScaler and Ridge", "r2"),
+        (Ridge(), "Ridge", "r2"),
+    ],
+)
+def test_pipelines_and_default_metrics_have_names(estimator, title, label):
+    X, y = load_diabetes(return_X_y=True)
+    result = onefold.cross_validate(estimator, X, y, cv=3)
+    lines = result.to_markdown().splitlines()
+    assert lines[0] == f"# {title}"
+    assert lines[4].startswith(f"**{label} 0.")
+    assert "scoring=" not in result.to_markdown(), "the call has none"

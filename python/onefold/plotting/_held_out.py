@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._losses import shaped_like
-from ..report._call import metric_names
+from ..report._call import metric_labels
 
 if TYPE_CHECKING:
     from .._result import CVResult
@@ -113,7 +113,7 @@ def rows_of(result: CVResult) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def metric_label(result: Any, name: str) -> str:
     """What to write at an axis: the name of scikit-learn's metric, where it is known."""
-    return metric_names(getattr(result, "settings", None) or {}).get(name, name)
+    return metric_labels(getattr(result, "settings", None) or {}).get(name, name)
 
 
 def choose_metric(names: list[str], metric: str | None) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .._result import CVResult
     from ..search._result import SearchResult
 
-__all__ = ["call_of_result", "call_of_search", "metric_names"]
+__all__ = ["call_of_result", "call_of_search", "metric_labels"]
 
 MAX_LISTED = 20
 """Values of a parameter that are written out."""
@@ -122,6 +122,13 @@ def metric_names(settings: dict[str, Any]) -> dict[str, str]:
     known = _scorer_names()
     scoring = settings.get("scoring", {})
     return {name: known[text] for name, text in scoring.items() if text in known}
+
+
+def metric_labels(settings: dict[str, Any]) -> dict[str, str]:
+    """What to call metrics for people, where it is known: also the default of an estimator."""
+    default = settings.get("default_metric")
+    is_default = settings.get("scoring", {}).get("score", "").endswith(".score")
+    return metric_names(settings) | ({"score": default} if default and is_default else {})
 
 
 def _scoring(settings: dict[str, Any]) -> str | None:

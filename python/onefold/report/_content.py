@@ -13,7 +13,7 @@ from .._losses import shaped_like
 from .._text import counted, describe, describe_folds, name_of
 from ..stats._standard_error import StandardError
 from . import checks
-from ._call import call_of_result, call_of_search, metric_names
+from ._call import call_of_result, call_of_search, metric_labels
 from ._check import Check
 from ._cost import cost_rows
 from ._figures import Figure, result_figures, search_figures
@@ -117,7 +117,7 @@ def _of_result(result: CVResult) -> Content:
     settings = getattr(result, "settings", None) or {}
     labels = _labels(result, settings)
     return Content(
-        title=result.estimator_name,
+        title=settings.get("name", result.estimator_name),
         subtitle=f"Cross-validation, {describe_folds(result.folds)}, engine {result.engine!r}",
         headlines=_headlines(result, labels),
         meanings=_meanings(result),
@@ -138,7 +138,7 @@ def _labels(result: CVResult, settings: dict[str, Any]) -> dict[str, str]:
     if "score" in labels:  # the name of a metric that has none
         text = settings.get("scoring", {}).get("score", "")
         own = text if text.endswith(".score") else "score"
-        labels["score"] = metric_names(settings).get("score", own)
+        labels["score"] = metric_labels(settings).get("score", own)
     return labels
 
 
@@ -270,7 +270,7 @@ def _of_search(search: SearchResult) -> Content:
     chosen = _chosen(search, label)
     found = None if result is None else _of_result(result)
     engines = ", ".join(repr(name) for name in dict.fromkeys(search.engines))
-    title = "Search" if result is None else f"Search of {result.estimator_name}"
+    title = "Search" if found is None else f"Search: {found.title}"
     own_figures = search_figures(search, label)
     rows = [("candidates", _finished(search)), ("chosen by", label)]
     if search.best is not None:

@@ -33,7 +33,7 @@ def markdown(result: CVResult | SearchResult) -> str:
     <BLANKLINE>
     Cross-validation, 5 folds of 150 samples, engine 'merge'
     <BLANKLINE>
-    **GaussianNB.score 0.953 ± 0.013** (pooled 0.9533)
+    **accuracy 0.953 ± 0.013** (pooled 0.9533)
     ...
     """
     content = content_of(result)

@@ -102,5 +102,6 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
   h2 { break-after: avoid; }
   pre { white-space: pre-wrap; }
   details::details-content { content-visibility: visible; }
+  @supports selector(details::details-content) { summary { display: none; } }
 }
 """
