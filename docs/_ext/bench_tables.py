@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from line_breaks import joined
@@ -139,7 +139,29 @@ class BenchTable(SphinxDirective):
         return self.parse_text_to_nodes(PARTS[self.arguments[0]]())
 
 
+class BenchResults(SphinxDirective):
+    """``{bench-results}``: every file of results, folded, but those that are on other pages."""
+
+    option_spec: ClassVar = {"elsewhere": str.split}
+
+    def run(self) -> list[nodes.Node]:
+        """Write one dropdown per file."""
+        paths = [own for own in RESULTS.glob("*.md") if own.stem not in self.options["elsewhere"]]
+        headings = {path: path.read_text(encoding="utf-8").partition("\n")[0] for path in paths}
+        parts = []
+        for path, heading in sorted(headings.items(), key=lambda own: own[1].lower()):
+            self.env.note_dependency(path)
+            title = heading.removeprefix("# ").partition(":")[0]
+            parts.append(
+                f":::{{dropdown}} {title}\n"
+                f"```{{include}} ../benches/results/{path.name}\n"
+                ":heading-offset: 1\n:start-line: 1\n:relative-images:\n```\n:::\n"
+            )
+        return self.parse_text_to_nodes("\n".join(parts), allow_section_headings=True)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Add the directive."""
+    """Add the directives."""
+    app.add_directive("bench-results", BenchResults)
     app.add_directive("bench-table", BenchTable)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
