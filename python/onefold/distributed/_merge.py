@@ -7,8 +7,9 @@ from its root every group gets the model of all others. A fold of several chunks
 where its rows are, and the folds of one chunk are a subtree of the native engine, which starts from
 the model of all other chunks.
 
-For g groups there are at most 3g mergers and as many models that travel, and every row is fed once,
-and log2 of the number of folds of its chunk times more.
+For g groups there are at most 3g mergers and as many models that travel, and about 2g models are
+held at a time, on all workers together. Every row is fed once, and log2 of the number of folds of
+its chunk times more.
 """
 
 from __future__ import annotations

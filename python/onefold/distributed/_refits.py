@@ -1,8 +1,10 @@
 """Estimators that need all rows at a time: folds are tasks, and every worker gets the rows.
 
-This is what TreeCV avoids: all chunks are sent to each worker that fits a fold. A candidate that a
-local engine other than ``"refit"`` serves, such as `SVC` or `LogisticRegression`, is one task with
-all its folds.
+This is what TreeCV avoids: all chunks are sent to each worker that fits a fold. It is what
+scikit-learn does with joblib's backend for Dask, but that takes rows from the caller's memory, and
+scatters them; here they are joined on a worker, from which the others fetch them, and a task that
+is lost is computed again. A candidate that a local engine other than ``"refit"`` serves, such as
+`LogisticRegression`, is one task with all its folds.
 """
 
 from __future__ import annotations
