@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import binom, chi2_contingency, f_oneway, kstest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -209,14 +210,35 @@ def test_of4_asks_kept_models_and_reads_notes():
             few, rows, targets, cv=3, engine="refit", return_estimator=True
         )
     assert found(result, "OF4").verdict == "problem"
+    saved = onefold.CVResult.from_json(result.to_json())
+    assert "estimator" not in saved
+    assert found(saved, "OF4").verdict == "problem"
+    assert "3 of 3 fold models stopped at max_iter=3" in found(saved, "OF4").sentence
     unknown = result.copy()
     del unknown["estimator"]
+    unknown.notes = []
     assert found(unknown, "OF4").verdict == "not applicable"
     unknown.notes = ["not converged: the gap is 1, above tol=0.001"]
     assert found(unknown, "OF4").verdict == "problem"
     solved = onefold.cross_validate(LogisticRegression(), rows, targets, cv=3)
     assert solved.engine == "newton"
     assert found(solved, "OF4").verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        HistGradientBoostingClassifier(max_iter=3),
+        SGDClassifier(tol=None, max_iter=3),
+        LogisticRegression(max_iter=1000),
+    ],
+)
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_of4_knows_models_that_take_all_iterations(estimator, is_kept):
+    result = onefold.cross_validate(
+        estimator, *IRIS, cv=3, engine="refit", return_estimator=is_kept
+    )
+    assert found(result, "OF4").verdict in ("ok", "not applicable")
 
 
 def test_of5_counts_classes():

@@ -24,6 +24,7 @@ from .._scoring import RESPONSES, HeldOut
 from .._warnings import warn
 from ._base import Candidate, EngineBase, FoldHook, Outcome, Plan, fit_keywords
 from ._fold_scorer import FoldResult, FoldScorer, Joined, join_folds
+from ._iterations import Iterations, iterations_of
 from ._native import ORDER, NativePlan, learner_of, run_native
 from ._options import Check
 from ._task import Task
@@ -109,6 +110,10 @@ def _outcome(estimator: Any, task: Task, fitted: list[_Fitted]) -> Outcome:
     failures = [fold.failure for fold in fitted if fold.failure is not None]
     tests = [fold.test for fold in fitted]
     joined = Joined() if failures else join_folds(tests, estimator, task)
+    iterations = Iterations()
+    for fold in fitted:
+        iterations.add_counts(*fold.iterations)
+    unsolved = [f"not converged: {iterations.text}"] if iterations.n_reached else []
     return Outcome(
         answers=joined.answers,
         classes=joined.classes,
@@ -123,7 +128,7 @@ def _outcome(estimator: Any, task: Task, fitted: list[_Fitted]) -> Outcome:
         train_scores=[fold.train_scores for fold in fitted] if task.return_train_score else None,
         estimators=[fold.estimator for fold in fitted] if task.return_estimator else None,
         failures=failures,
-        notes=joined.notes,
+        notes=[*joined.notes, *unsolved],
         is_observed=True,
     )
 
@@ -155,6 +160,8 @@ class _Fitted:
     train_scores: dict[str, float] = field(default_factory=dict)
     estimator: Any = None
     failure: str | None = None
+    iterations: tuple[int, int] = (0, 0)
+    """Those of the model, and their limit."""
 
 
 def _fit_fold(
@@ -186,6 +193,7 @@ def _fit_fold(
         found.failure = format_exc()
         return found
     found.fit_time = time.perf_counter() - start
+    found.iterations = iterations_of(estimator)
     start = time.perf_counter()
     found.test = scorer.evaluate(estimator, X_test, y_test, test)
     found.score_time = time.perf_counter() - start

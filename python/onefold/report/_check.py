@@ -59,7 +59,7 @@ ABOUT: dict[str, About] = {
     ),
     "OF4": About(
         "Convergence",
-        "What the engine reports of its tolerance; of refits, whether a kept model has reached "
+        "What the engine reports of its tolerance; of refits, whether a model has reached "
         "max_iter. No test is involved.",
         "Scale the features, increase max_iter or the regularisation, or relax tol.",
     ),

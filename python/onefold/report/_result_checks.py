@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
-from sklearn.pipeline import Pipeline
 
 from .._folds import Folds, partitions
-from .._text import counted
+from ..engines._iterations import Iterations
 from ..stats._interval import interval, why_not_independent
 from ._check import LEVEL, Check
 from ._dummy import dummy_losses
@@ -199,13 +198,13 @@ def _converged(result: CVResult) -> Check:
 
 def convergence(engine: str, notes: list[str], result: CVResult | None) -> Check:
     """OF4 of a result, or of a whole search by its notes."""
-    for note in notes:
-        if "not converged" in note:
-            return Check("OF4", "problem", f"{note[0].upper()}{note[1:]}.")
     if result is not None and "estimator" in result:
         found = _reached_max_iter(result["estimator"])
         if found is not None:
             return found
+    for note in notes:
+        if "not converged" in note:
+            return Check("OF4", "problem", f"{note[0].upper()}{note[1:]}.")
     for note in notes:
         solved = re.search(r"relative gradient of (\S+) \(tol=(\S+)\)", note)
         if solved is not None:
@@ -227,28 +226,24 @@ def convergence(engine: str, notes: list[str], result: CVResult | None) -> Check
         return Check("OF4", "ok", "Every fold was solved to the tolerance of the estimator.")
     if engine == "tree":
         return _not("OF4", "Training is a single pass over the rows.")
-    return _not("OF4", "The fits do not say; return_estimator=True keeps them to be asked.")
+    return _not(
+        "OF4",
+        "No fit is known to have stopped early; return_estimator=True keeps all.",
+    )
 
 
 def _reached_max_iter(models: Any) -> Check | None:
     """Whether fitted models have used up their iterations, None if they do not count them."""
-    n_asked = n_reached = 0
-    limit = 0
+    found = Iterations()
     step = max(1, len(models) // MAX_MODELS)
     for model in models[::step] if isinstance(models, (list, tuple)) else list(models)[::step]:
-        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-        n_iter, max_iter = getattr(last, "n_iter_", None), getattr(last, "max_iter", None)
-        if n_iter is None or not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
-            continue
-        n_asked += 1
-        limit = int(max_iter)
-        n_reached += bool(np.max(n_iter) >= max_iter)
-    if n_asked == 0:
+        found.add(model)
+    if found.n_models == 0:
         return None
-    values = {"n_reached": n_reached, "n_models": n_asked, "max_iter": limit}
-    if n_reached:
-        finding = f"{n_reached} of {counted(n_asked, 'fold model')} stopped at max_iter={limit}."
-        return Check("OF4", "problem", finding, values)
+    n_asked, limit = found.n_models, found.max_iter
+    values = {"n_reached": found.n_reached, "n_models": n_asked, "max_iter": limit}
+    if found.n_reached:
+        return Check("OF4", "problem", f"{found.text}.", values)
     return Check("OF4", "ok", f"All {n_asked} fold models stopped before max_iter={limit}.", values)
 
 
