@@ -32,7 +32,7 @@ test-python: $(VENV)/built
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-oldest: $(VENV)/built $(OLDEST)/tools ## Run the Python tests with the oldest versions allowed
-	PYTHONPATH=python $(OLDEST)/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal
+	PYTHONPATH="$(CURDIR)/python" $(OLDEST)/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/built ## Formatting, clippy, cargo doc, ruff, mypy, stubtest, benches compile
 	cargo fmt --check
