@@ -8,6 +8,7 @@ is documented. Files that the code writes are put beside the built pages.
 from __future__ import annotations
 
 import io
+import os
 import re
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
@@ -28,6 +29,7 @@ def draw(app: Sphinx) -> None:
     """Run the blocks of all pages, and save what they draw."""
     import matplotlib
 
+    os.environ["ONEFOLD_DOCS"] = "."  # a report beside the pages links to them
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

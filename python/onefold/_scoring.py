@@ -368,7 +368,10 @@ def sign_of(scorer: Scorer) -> int:
 
 
 def _right(prediction: Any, y: Any) -> NDArray[np.bool_] | None:
-    return np.asarray(prediction == y) if y.ndim == 1 else None
+    """Whether labels are right; None for what scikit-learn must judge: several labels, numbers."""
+    if y.ndim != 1 or (prediction.dtype.kind == "f" and (prediction != np.rint(prediction)).any()):
+        return None
+    return np.asarray(prediction == y)
 
 
 _MEAN_METRICS: dict[Any, Callable[[Any, Any], NDArray[Any] | None]] = {

@@ -239,6 +239,7 @@ def test_list(run):
         (["cv", "ridge", "{csv}", "--stream"], 2, "--stream is for LIBSVM text"),
         (["cv", "ridge", "{csv}", "--nonsense"], 2, "unknown arguments: --nonsense"),
         (["cv", "svc", "{csv}", "-k", "200"], 1, "the largest class"),
+        (["cv", "ridge", "{csv}", "--scoring", "accuracy"], 1, "multiclass and continuous targets"),
         (["nonsense"], 2, "invalid choice: 'nonsense'"),
         ([], 2, "COMMAND"),
     ],

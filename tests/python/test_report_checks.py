@@ -388,6 +388,11 @@ def test_the_address_of_a_check_is_that_of_the_documentation(monkeypatch):
     assert Check("OF2", "ok", "").url == "https://example.org/doc/checks.html#of2"
 
 
+def test_the_address_of_the_documentation_may_be_given(monkeypatch):
+    monkeypatch.setenv("ONEFOLD_DOCS", ".")
+    assert Check("OF2", "ok", "").url == "./checks.html#of2"
+
+
 def test_the_documentation_has_one_section_per_check():
     page = Path(__file__, "../../../docs/checks.md").resolve()
     if not page.exists():

@@ -134,7 +134,8 @@ class Problem(_Memo):
         if not lacks.any():
             return None
         fold = int(lacks.any(axis=1).argmax())
-        return f"the training set of fold {fold} lacks the class {classes[lacks[fold].argmax()]!r}"
+        missing = np.asarray(classes)[lacks[fold]].tolist()
+        return f"the training set of fold {fold} lacks the class {missing[0]!r}"
 
     def _class_counts(self, with_weight: bool) -> NDArray[np.intp]:
         codes, classes = self.data.classes

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
 __all__ = ["ABOUT", "BY_URGENCY", "LEVEL", "About", "Check", "documentation"]
+
+ADDRESS = "ONEFOLD_DOCS"
+"""The environment variable with the address of the documentation."""
 
 LEVEL = 0.01
 """The level of every test: how often it raises a false alarm where there is nothing to find."""
@@ -111,7 +115,9 @@ ABOUT: dict[str, About] = {
 
 
 def documentation() -> str | None:
-    """The address of the documentation, as the metadata of the package has it, or None."""
+    """The address of the documentation: `ADDRESS` or that in the metadata of the package."""
+    if os.environ.get(ADDRESS):
+        return os.environ[ADDRESS]
     try:
         found: Any = metadata("onefold").get_all("Project-URL") or []
     except PackageNotFoundError:
