@@ -16,8 +16,8 @@ from cluster_cases import (
 )
 from sklearn.base import is_regressor
 from sklearn.datasets import load_diabetes, make_classification
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -142,6 +142,20 @@ def test_every_row_is_learnt_once_where_chunks_are_folds(client):
     assert result.cost["merges"] == 3 * (n_chunks - 1) - 3
     assert result.cost["tasks"] == 2 * n_chunks + result.cost["merges"]
     assert not tasks_left(client)
+
+
+def test_sums_of_chunks_are_merged_on_the_workers(client):
+    rows, y = load_diabetes(return_X_y=True)
+    before = transfers(client)
+    with no_stealing(client):
+        chunks, cv = da.from_array(rows, (22, -1)), KFold(4, shuffle=True, random_state=0)
+        result = cross_validate(Ridge(), chunks, y, cv=cv)
+    local = onefold.cross_validate(Ridge(), rows, y, cv=result.folds)
+    np.testing.assert_allclose(result.predictions, local.predictions, rtol=1e-9)
+    # 21 chunks are summed up and predicted; 21 sums are merged to 3, and these to 1.
+    assert result.cost["tasks"] == 21 + 21 + 3 + 1
+    sums = {"onefold_moments_of_folds", "onefold_merge_moments"}
+    assert set(moved_since(before, client)) <= sums
 
 
 def test_groups_are_folds_of_one_chunk_or_folds_that_are_cut():

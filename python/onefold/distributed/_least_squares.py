@@ -1,10 +1,11 @@
 """Least squares from sums: each chunk is read once for its sums and once for the predictions.
 
-Every chunk sends home the moments of its part of each fold: the number of rows, their means, and
-the sums of squares and products about the means. Moments of disjoint rows are merged exactly as in
-Chan, Golub and LeVeque (1983), without subtraction, so those of each training set are mergers of
-prefixes and suffixes. k coefficient vectors go out, predictions come home. Leave-one-out is one
-fit to all rows, and a closed form on each chunk.
+Every worker computes the moments of its part of each fold: the number of rows, their means, and the
+sums of squares and products about the means. Moments of disjoint rows are merged exactly as in
+Chan, Golub and LeVeque (1983), without subtraction. A tree of tasks merges those of all chunks, so
+that k of them come home; those of each training set are mergers of prefixes and suffixes. k
+coefficient vectors go out, predictions come home. Leave-one-out is one fit to all rows, and a
+closed form on each chunk.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .._folds import Folds
 from ..engines._base import Outcome, Plan
 from ..engines._task import Task
 from ._chunks import Chunk
+from ._session import merge_results
 from ._source import ChunkedData
 
 __all__ = ["ClusterLeastSquares", "Moments"]
@@ -91,6 +93,15 @@ def moments_of_folds(chunk: Chunk, labels: NDArray[np.int64]) -> dict[int, Momen
         )
         for fold in np.unique(labels)
     }
+
+
+def merge_moments(parts: list[dict[int, Moments]]) -> dict[int, Moments]:
+    """The task that merges the moments of several chunks, fold by fold."""
+    found: dict[int, Moments] = {}
+    for part in parts:
+        for fold, own in part.items():
+            found[fold] = found[fold].merged(own) if fold in found else own
+    return found
 
 
 def predict_folds(
@@ -173,7 +184,7 @@ class ClusterLeastSquares:
         data, session, folds = self._data, self._data.session, task.folds
         if not isinstance(folds, Folds):
             raise ValueError("cv must hold out every sample exactly once on a cluster")
-        start = time.perf_counter()
+        start, before = time.perf_counter(), session.n_tasks
         alphas = [_alpha(own) for own in estimators]
         is_loo = len(folds) == data.n_samples
         labels = np.zeros(data.n_samples, np.int64) if is_loo else folds.labels
@@ -187,7 +198,7 @@ class ClusterLeastSquares:
         session.drop(parts)
         seconds = time.perf_counter() - start
         cost = {"fits": 1, "rows_fed": data.n_samples, "rows_evaluated": data.n_samples}
-        cost["tasks"] = 2 * len(data.chunks)
+        cost["tasks"] = session.n_tasks - before
         none = dict.fromkeys(cost, 0)
         is_single = np.ndim(data.y) == 1
         return [
@@ -200,7 +211,7 @@ class ClusterLeastSquares:
         ]
 
     def _moments(self, labels: NDArray[np.int64], n_folds: int) -> list[Moments]:
-        """The moments of every fold, merged in the order of the chunks."""
+        """The moments of every fold, merged on the workers."""
         data, session = self._data, self._data.session
         parts = [
             session.submit(
@@ -208,15 +219,11 @@ class ClusterLeastSquares:
             )
             for chunk, own, near in self._by_chunk(labels)
         ]
-        session.keep(parts)
-        width = data.n_features + (1 if np.ndim(data.y) == 1 else data.y.shape[1])
-        nothing = Moments(0.0, np.zeros(width), np.zeros((width, width)))
-        merged = [nothing] * n_folds
-        for part in session.gather(parts):
-            for fold, own in part.items():
-                merged[fold] = merged[fold].merged(own)
-        session.drop(parts)
-        return merged
+        total = merge_results(session, merge_moments, futures=parts, token=data.token)
+        session.keep([total])
+        [found] = session.gather([total])
+        session.drop([total])
+        return [found[fold] for fold in range(n_folds)]
 
     def _by_chunk(self, labels: NDArray[np.int64]) -> Iterator[tuple[Any, Any, tuple[str, ...]]]:
         data = self._data

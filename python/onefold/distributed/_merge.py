@@ -30,12 +30,10 @@ from ..learners._base import NativeEstimator
 from ._incremental import ClusterIncremental, why_not_partial_fit
 from ._layout import Layout
 from ._schedule import Found, Schedule
+from ._session import merge_results
 from ._training import Training, merge, update
 
 __all__ = ["ClusterMerge", "MergeOverChunks", "group_folds"]
-
-MAX_MERGED_PER_TASK = 8
-"""Models of the parts of a group that one task merges."""
 
 
 def group_folds(
@@ -118,19 +116,12 @@ class MergeOverChunks(Schedule):
             )
             for chunk, start, stop in visits
         ]
-        while len(parts) > 1:
-            size = MAX_MERGED_PER_TASK
-            batches = [parts[at : at + size] for at in range(0, len(parts), size)]
-            parts = [self._submit_merge(batch) for batch in batches]
-        return parts[0]
+        return self._submit_merge(parts)
 
     def _submit_merge(self, models: Sequence[Any]) -> Any:
-        """Merge some models by one task."""
-        if len(models) == 1:
-            return models[0]
+        """Merge some models, a few per task."""
         self._cost["merges"] += len(models) - 1
-        key = self.session.token(self.token, [model.key for model in models])
-        return self.session.submit(merge, self.training, list(models), key=key, priority=1)
+        return merge_results(self.session, merge, self.training, futures=models, token=self.token)
 
     def _descend(
         self, others: Any, sums: dict[tuple[int, int], Any], first: int, last: int, depth: int

@@ -11,7 +11,10 @@ from weakref import WeakSet
 from ._chunks import Chunk
 from ._models import NativeModels
 
-__all__ = ["Session", "import_dask", "register_sizes"]
+__all__ = ["Session", "import_dask", "merge_results", "register_sizes"]
+
+MAX_MERGED = 8
+"""Results that one task of a reduction merges."""
 
 
 def import_dask(name: str = "distributed") -> Any:
@@ -118,3 +121,29 @@ class Session:
         self._kept.clear()
         for future in list(self._submitted):
             future.release()
+
+
+def merge_results(
+    session: Session,
+    function: Callable[..., Any],
+    *arguments: Any,
+    futures: Sequence[Any],
+    token: str,
+) -> Any:
+    """Merge results where they are, by a tree of tasks ``function(*arguments, list)``."""
+    own = list(futures)
+    while len(own) > 1:
+        batches = [own[at : at + MAX_MERGED] for at in range(0, len(own), MAX_MERGED)]
+        own = [
+            batch[0]
+            if len(batch) == 1
+            else session.submit(
+                function,
+                *arguments,
+                batch,
+                key=session.token(token, [future.key for future in batch]),
+                priority=1,
+            )
+            for batch in batches
+        ]
+    return own[0]
