@@ -100,7 +100,8 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem; }
   .about { display: none; }
   .figures { grid-template-columns: 1fr 1fr; }
   h2 { break-after: avoid; }
-  pre { white-space: pre-wrap; }
+  pre { white-space: pre-wrap; break-inside: avoid; }
+  footer { margin-top: .5rem; }
   details::details-content { content-visibility: visible; }
   @supports selector(details::details-content) { summary { display: none; } }
 }
