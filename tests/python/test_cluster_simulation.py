@@ -160,15 +160,16 @@ def test_random_orders_cost_their_shuffle_and_leave_one_out_does_not():
 
 
 def test_rows_that_exceed_the_memory_of_one_machine_are_read_again():
-    def alone(memory_bytes):
+    def alone(memory_bytes, engine="tree"):
         own = costs(update=0.0, evaluate=0.0, row_bytes=1e6, memory_bytes=memory_bytes)
-        found = simulate(own, n_rows=1000, n_workers=10)
+        found = simulate(own, n_rows=1000, n_workers=10, engine=engine)
         assert found.reading == pytest.approx(0.1)
         return found.alone
 
     assert alone(1e9) == pytest.approx(1.0)
     assert alone(0.5e9) == pytest.approx(2.0)
     assert alone(0.125e9) == pytest.approx(3.0)
+    assert alone(0.125e9, "merge") == pytest.approx(2.0)
 
 
 def test_data_of_any_size_are_simulated_in_units():
@@ -199,7 +200,7 @@ def test_rows_fed_are_those_of_the_recursion():
 )
 def test_costs_of_an_estimator_are_measured(estimator, n_values, kind):
     X, y = load_digits(return_X_y=True)
-    found = ClusterCosts.of(estimator, kind(X), y, latency=0.5)
+    found = ClusterCosts.of(estimator, kind(X), y, n_chunks=3, latency=0.5)
     assert min(found.update, found.evaluate) > 0
     assert found.shuffle >= 0
     assert 8 * n_values <= found.model_bytes <= 8 * n_values + 3000
@@ -209,6 +210,8 @@ def test_costs_of_an_estimator_are_measured(estimator, n_values, kind):
     assert (found.latency, found.bandwidth) == (0.5, 1.25e9)
     with pytest.raises(TypeError, match="estimator must have partial_fit, got Ridge"):
         ClusterCosts.of(Ridge(), X, y)
+    with pytest.raises(ValueError, match="n_chunks must be from 1 to 1797, got 0"):
+        ClusterCosts.of(estimator, kind(X), y, n_chunks=0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ._candidates import ClusterTree
 from ._chunks import arrange, read_rows
 from ._event_simulation import Rates
 from ._source import ChunkedData
-from ._training import Models, evaluate, update
+from ._training import Models, Visit, evaluate, update
 from ._validation import make_task
 
 __all__ = ["ClusterCosts"]
@@ -87,8 +88,10 @@ class ClusterCosts:
                 raise ValueError(f"{name} must be a finite number, {kind}, got {value!r}")
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any = None, **others: float) -> ClusterCosts:
-        """Measure what a worker does, in one thread, on as many rows as a chunk has.
+    def of(
+        cls, estimator: Any, X: Any, y: Any = None, *, n_chunks: int = 1, **others: float
+    ) -> ClusterCosts:
+        """Measure what a worker does, in one thread.
 
         Parameters
         ----------
@@ -96,6 +99,9 @@ class ClusterCosts:
             A native learner, or an estimator with ``partial_fit``.
         X : array or CSR matrix
         y : array, optional
+        n_chunks : int, default=1
+            Chunks that the rows are cut into, which are visited in turn. Rows that a processor's
+            cache holds cost less than those of a worker with more.
         **others : float
             The parameters that are not measured.
 
@@ -127,18 +133,25 @@ class ClusterCosts:
             raise TypeError(f"estimator must have partial_fit, got {estimator!r}")
         training, learner = engine._training([estimator], task, native=True)
         chunk = arrange(chunk, n_features, learner, None)
-        models: Models = update(training, None, [(chunk, 0, n_rows, None)])
+        if not 1 <= n_chunks <= n_rows:
+            raise ValueError(f"n_chunks must be from 1 to {n_rows}, got {n_chunks!r}")
+        starts = [n_rows * number // n_chunks for number in range(n_chunks + 1)]
+
+        def visits(key: tuple[int, ...] | None) -> list[Visit]:
+            return [(chunk, start, stop, key) for start, stop in pairwise(starts)]
+
+        models: Models = update(training, None, visits(None))
 
         def seconds(function: Callable[..., Any], *arguments: Any) -> float:
             best = _best_of_three(lambda: function(training, models, *arguments))
             return best / float(n_rows)
 
-        in_order = seconds(update, [(chunk, 0, n_rows, None)])
+        in_order = seconds(update, visits(None))
         return cls(
             update=in_order,
             evaluate=seconds(evaluate, chunk, 0, n_rows),
             model_bytes=float(len(pickle.dumps(models, protocol=5))),
-            shuffle=max(seconds(update, [(chunk, 0, n_rows, (0,))]) - in_order, 0.0),
+            shuffle=max(seconds(update, visits((0,))) - in_order, 0.0),
             row_bytes=chunk.nbytes / n_rows,
             answer_bytes=len(pickle.dumps(training.answer(models, chunk))) / n_rows,
             **others,

@@ -186,7 +186,8 @@ def simulate(
         reading=n_bytes / n_workers / costs.read_bandwidth,
         critical_path=critical_path(tasks, costs.rates) + costs.latency + home,
         work=work,
-        alone=work + _readings(n_bytes, costs.memory_bytes) * n_bytes / costs.read_bandwidth,
+        alone=work
+        + _readings(engine, n_bytes / costs.memory_bytes) * n_bytes / costs.read_bandwidth,
         n_tasks=len(tasks),
         n_transfers=line.n_transfers,
         n_bytes=line.n_bytes,
@@ -355,8 +356,11 @@ def _even(n: int, n_parts: int) -> NDArray[np.int64]:
     return np.arange(n_parts + 1, dtype=np.int64) * n // n_parts
 
 
-def _readings(n_bytes: float, memory_bytes: float) -> float:
-    """How often TreeCV reads rows on disk, in blocks of half of the memory."""
-    if n_bytes <= memory_bytes:
+def _readings(engine: str, share: float) -> float:
+    """How often rows are read that are some share of the memory: files of `onefold.cross_validate`.
+
+    The tree reads blocks of half of the memory.
+    """
+    if share <= 1:
         return 1.0
-    return 1 + math.ceil(math.log2(2 * n_bytes / memory_bytes)) / 2
+    return 2.0 if engine == "merge" else 1 + math.ceil(math.log2(2 * share)) / 2
