@@ -72,10 +72,10 @@ class ClusterCosts:
     row_bytes: float = 0.0
     answer_bytes: float = 8.0
     submit: float = 0.15e-3
-    schedule: float = 0.85e-3
-    task: float = 1.6e-3
+    schedule: float = 0.8e-3
+    task: float = 1.5e-3
     latency: float = 1.7e-3
-    fetch: float = 0.5e-3
+    fetch: float = 0.3e-3
     bandwidth: float = 1.25e9
     read_bandwidth: float = 1e9
     memory_bytes: float = 64e9
