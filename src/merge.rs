@@ -134,9 +134,9 @@ impl Merge {
         data.targets.check_samples(folds.n_samples())?;
         let learner = CandidateSet::of(candidates)?;
         let rows = folds.rows(0..folds.len());
-        let cut = |block_rows| StoredBlocks::even_starts(rows.len(), block_rows);
-        let (_, starts) = streaming.cut(data, rows, monitor, cut)?;
-        let source = StoredBlocks::new(*data, rows, starts, streaming, monitor)?;
+        let source = StoredBlocks::new(*data, rows, streaming, monitor, |block_rows| {
+            StoredBlocks::even_starts(rows.len(), block_rows)
+        })?;
         let cost_model = source.cost_model(&*learner)?;
         let rows = (&data.targets, &source as &dyn RowSource);
         let found = run(&*learner, rows, &cost_model, folds, None, None, monitor)?;

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,8 +28,8 @@ FILE_OPTIONS = ("memory_mb", "temp_dir")
 DEFAULT_SHARE = 0.25
 """The share of the machine's memory that rows may take by default."""
 
-MEMORY_PER_TEXT_BYTE = 2.0
-"""Bytes in memory per byte of LIBSVM text, at most, for indices of two digits or more."""
+MEMORY_PER_TEXT_BYTE = 6.0
+"""Bytes in memory per byte of LIBSVM text, at most: rows of a label only. Values take 3 or less."""
 
 COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst"})
 
@@ -63,6 +65,7 @@ class FileRows:
         self.ndim = 2
         self.streaming = (memory_bytes, temp_dir)
         self._arrays = arrays
+        self._stamps = {name: _stamp(place[0]) for name, place in arrays.items()}
         if "indptr" in arrays:
             self.core = _core.StoredRows.csr(
                 arrays["indptr"], arrays["indices"], arrays["values"], shape
@@ -79,6 +82,8 @@ class FileRows:
     def blocks(self, rows_per_block: int | None = None) -> Iterator[tuple[slice, Any]]:
         """Rows in their order: slices of their numbers, and arrays or CSR matrices.
 
+        A block is valid until the next one is read.
+
         Parameters
         ----------
         rows_per_block : int, optional
@@ -91,28 +96,58 @@ class FileRows:
             )
             share = BLOCK_SHARE * self.streaming[0]
             rows_per_block = max(1, int(share / max(1.0, n_bytes / max(1, n_rows))))
-        for start in range(0, n_rows, rows_per_block):
-            part = slice(start, min(n_rows, start + rows_per_block))
-            yield part, self._read(part)
+        with ExitStack() as stack:
+            readers = {
+                name: stack.enter_context(_ArrayReader(*place, self._stamps[name]))
+                for name, place in self._arrays.items()
+            }
+            for start in range(0, n_rows, rows_per_block):
+                part = slice(start, min(n_rows, start + rows_per_block))
+                yield part, self._read(readers, part)
 
-    def _read(self, part: slice) -> Any:
+    def _read(self, readers: dict[str, _ArrayReader], part: slice) -> Any:
         n_rows, width = part.stop - part.start, self.shape[1]
-        if "indptr" not in self._arrays:
-            values = self._elements("values", part.start * width, part.stop * width)
+        if "indptr" not in readers:
+            values = readers["values"].read(part.start * width, part.stop * width)
             return values.astype(np.float64, copy=False).reshape(n_rows, width)
-        ends = self._elements("indptr", part.start, part.stop + 1)
+        ends = readers["indptr"].read(part.start, part.stop + 1)
         first, last = int(ends[0]), int(ends[-1])
-        indices = self._elements("indices", first, last)
-        values = self._elements("values", first, last).astype(np.float64, copy=False)
+        indices = readers["indices"].read(first, last)
+        values = readers["values"].read(first, last).astype(np.float64, copy=False)
         starts = (ends - first).astype(indices.dtype)
         return sp.csr_matrix((values, indices, starts), (n_rows, width))
 
-    def _elements(self, name: str, start: int, stop: int) -> NDArray[Any]:
-        path, offset, dtype, _ = self._arrays[name]
-        at = offset + start * np.dtype(dtype).itemsize
-        found = np.fromfile(path, dtype=dtype, count=stop - start, offset=at)
-        if len(found) < stop - start:
-            raise OSError(f"{path}: it changed while it was read: it is shorter than before")
+
+class _ArrayReader:
+    """Reads ranges of an array on disk into memory that is used again for the next range."""
+
+    def __init__(
+        self, path: str, offset: int, dtype: str, length: int, stamp: tuple[int, int]
+    ) -> None:
+        self._path, self._offset, self._stamp = path, offset, stamp
+        self._buffer: NDArray[Any] = np.empty(0, dtype)
+
+    def __enter__(self) -> _ArrayReader:
+        self._file = open(self._path, "rb", buffering=0)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Elements that are valid until the next call."""
+        if len(self._buffer) < stop - start:
+            self._buffer = np.empty(stop - start, self._buffer.dtype)
+        found = self._buffer[: stop - start]
+        rest = found.data.cast("B")
+        self._file.seek(self._offset + start * found.itemsize)
+        while rest:
+            n_read = self._file.readinto(rest)
+            if not n_read:
+                break
+            rest = rest[n_read:]
+        if rest or _stamp(self._file.fileno()) != self._stamp:
+            raise OSError(f"{self._path}: it changed while it was read")
         return found
 
 
@@ -145,24 +180,32 @@ def opened(
         isinstance(X, list | tuple) and bool(X) and all(_is_path(own) for own in X)
     )
     is_mapped = isinstance(X, np.memmap) and "memory_mb" in options
+    if is_mapped and not _has_rows_of_file(X):
+        X = np.asarray(X)  # they are in memory
     if not is_file and not is_mapped:
         yield X, y, options
         return
     memory_bytes = _memory_bytes(options.get("memory_mb"))
-    temp_dir = os.fsdecode(options.get("temp_dir") or tempfile.gettempdir())
-    if not os.path.isdir(temp_dir):
+    temp_dir = options.get("temp_dir") or tempfile.gettempdir()
+    if not isinstance(temp_dir, str | os.PathLike) or not os.path.isdir(temp_dir):
         raise ValueError(f"temp_dir must be a directory, got {temp_dir!r}")
+    temp_dir = os.fspath(temp_dir)
     rest = {name: own for name, own in options.items() if name not in FILE_OPTIONS}
     with ExitStack() as stack:
         if is_mapped:
-            rows: Any = _of_memmap(X, memory_bytes, temp_dir)
+            is_on_disk = isinstance(X, np.memmap)
+            rows: Any = _of_memmap(X, memory_bytes, temp_dir) if is_on_disk else X
             labels = None
         else:
             paths = [Path(own) for own in (X if isinstance(X, list | tuple) else [X])]
             rows, labels = _open(paths, memory_bytes, temp_dir, stack, progress)
         targets = labels if y is None else y
-        if targets is not None and len(targets) != rows.shape[0]:
-            raise ValueError(f"y has {len(targets)} entries for {rows.shape[0]} rows of the file")
+        n_rows = rows.shape[0]
+        if n_rows == 0:
+            raise ValueError(f"X: there are no rows in {_names(X)}")
+        if targets is not None and (np.ndim(targets) == 0 or len(targets) != n_rows):
+            n_targets = len(targets) if np.ndim(targets) else "no"
+            raise ValueError(f"y has {n_targets} entries for {n_rows} rows of the file")
         yield rows, targets, rest
 
 
@@ -188,12 +231,22 @@ def _is_path(X: Any) -> bool:
     return isinstance(X, str | os.PathLike)
 
 
+def _names(X: Any) -> str:
+    paths = X if isinstance(X, list | tuple) else [getattr(X, "filename", X)]
+    return ", ".join(repr(os.fsdecode(path)) for path in paths)
+
+
+def _has_rows_of_file(X: Any) -> bool:
+    """Whether the rows of a mapped array are those of its file: not changed copies."""
+    return X._mmap is not None and X.filename is not None and X.mode != "c"
+
+
 def _memory_bytes(memory_mb: Any) -> int:
     if memory_mb is None:
         return int(DEFAULT_SHARE * _physical_bytes())
-    if not isinstance(memory_mb, Real) or not float(memory_mb) > 0:
+    if not isinstance(memory_mb, Real) or not 0 < float(memory_mb) < math.inf:
         raise ValueError(f"memory_mb must be a positive number, got {memory_mb!r}")
-    return int(float(memory_mb) * 1e6)
+    return min(int(float(memory_mb) * 1e6), sys.maxsize)
 
 
 def _physical_bytes() -> float:
@@ -211,7 +264,12 @@ def _open(
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"X: there is no file {str(path)!r}")
+    for path in paths[: len(paths) if len(paths) > 1 else 0]:
+        if path.is_dir() or path.suffix == ".npy":
+            raise ValueError(f"X: of several files each must be LIBSVM text, got {str(path)!r}")
     if len(paths) == 1 and paths[0].is_dir():
+        if not (paths[0] / "meta.json").exists():
+            raise ValueError(f"X: {str(paths[0])!r} is not a directory made by convert_libsvm")
         return _of_directory(paths[0], memory_bytes, temp_dir)
     if len(paths) == 1 and paths[0].suffix == ".npy":
         return _of_npy(paths[0], memory_bytes, temp_dir), None
@@ -243,8 +301,9 @@ def _text_bytes(paths: list[Path]) -> float:
     return float(sum(sizes))
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
+def _stamp(path: str | Path | int) -> tuple[int, int]:
+    """By which a changed file is recognised."""
+    status = os.stat(path)
     return status.st_size, status.st_mtime_ns
 
 
@@ -296,13 +355,7 @@ def _of_memmap(X: Any, memory_bytes: int, temp_dir: str) -> Any:
         return np.array(X)
     _check_readable(X.shape, X.dtype, is_contiguous=X.flags.c_contiguous)
     begin = np.frombuffer(X._mmap, dtype=np.uint8).ctypes.data
-    first = X.offset - X.offset % _granularity()
+    first = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
     offset = first + X.ctypes.data - begin
     described = {"values": (str(X.filename), int(offset), X.dtype.name, int(X.size))}
     return FileRows(described, X.shape, memory_bytes, temp_dir)
-
-
-def _granularity() -> int:
-    import mmap
-
-    return mmap.ALLOCATIONGRANULARITY

@@ -2,17 +2,18 @@
 
 use std::fs::{File, Metadata};
 use std::io;
-use std::ops::Range;
 use std::path::Path;
 use std::time::SystemTime;
 
 use bytemuck::Pod;
 
-use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
 /// Bytes that are read between two polls of the monitor.
 const POLL_BYTES: usize = 1 << 24;
+
+/// Elements of another type that are read before they are converted.
+const CONVERTED_AT_ONCE: usize = 1 << 16;
 
 /// The type of the elements of a [`StoredArray`], in the byte order of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,43 +106,33 @@ impl StoredArray {
         self.element
     }
 
-    /// Appends floating-point elements to `values`.
+    /// Reads floating-point elements from `start` on.
     pub(super) fn read_floats(
         &self,
-        range: Range<u64>,
-        values: &mut Vec<f64>,
+        start: u64,
+        values: &mut [f64],
         monitor: &Monitor,
     ) -> Result<()> {
         match self.element {
-            Element::F64 => self.read(range, values, monitor),
-            Element::F32 => self.convert::<f32, f64>(range, values, f64::from, monitor),
+            Element::F64 => self.read(start, values, monitor),
+            Element::F32 => self.convert::<f32, f64>(start, values, f64::from, monitor),
             _ => Err(self.wrong_type("floating-point numbers")),
         }
     }
 
-    /// Appends 32-bit integers to `values`.
-    pub(super) fn read_i32(
-        &self,
-        range: Range<u64>,
-        values: &mut Vec<i32>,
-        monitor: &Monitor,
-    ) -> Result<()> {
+    /// Reads 32-bit integers from `start` on.
+    pub(super) fn read_i32(&self, start: u64, values: &mut [i32], monitor: &Monitor) -> Result<()> {
         match self.element {
-            Element::I32 => self.read(range, values, monitor),
+            Element::I32 => self.read(start, values, monitor),
             _ => Err(self.wrong_type("32-bit integers")),
         }
     }
 
-    /// Appends integers to `values`.
-    pub(super) fn read_i64(
-        &self,
-        range: Range<u64>,
-        values: &mut Vec<i64>,
-        monitor: &Monitor,
-    ) -> Result<()> {
+    /// Reads integers from `start` on.
+    pub(super) fn read_i64(&self, start: u64, values: &mut [i64], monitor: &Monitor) -> Result<()> {
         match self.element {
-            Element::I64 => self.read(range, values, monitor),
-            Element::I32 => self.convert::<i32, i64>(range, values, i64::from, monitor),
+            Element::I64 => self.read(start, values, monitor),
+            Element::I32 => self.convert::<i32, i64>(start, values, i64::from, monitor),
             _ => Err(self.wrong_type("integers")),
         }
     }
@@ -158,38 +149,26 @@ impl StoredArray {
 
     fn convert<S: Pod, T>(
         &self,
-        range: Range<u64>,
-        values: &mut Vec<T>,
+        mut start: u64,
+        values: &mut [T],
         convert: impl Fn(S) -> T,
         monitor: &Monitor,
     ) -> Result<()> {
-        let mut part = Vec::new();
-        let Range { mut start, end } = range;
-        while start < end {
-            let stop = end.min(start + (POLL_BYTES / size_of::<S>()) as u64);
-            part.clear();
-            self.read::<S>(start..stop, &mut part, monitor)?;
-            memory::reserve("a block of rows", values, part.len())?;
-            values.extend(part.iter().map(|&value| convert(value)));
-            start = stop;
+        let mut buffer = vec![S::zeroed(); values.len().min(CONVERTED_AT_ONCE)];
+        for part in values.chunks_mut(CONVERTED_AT_ONCE) {
+            let buffer = &mut buffer[..part.len()];
+            self.read(start, buffer, monitor)?;
+            for (value, &stored) in part.iter_mut().zip(&*buffer) {
+                *value = convert(stored);
+            }
+            start += part.len() as u64;
         }
         Ok(())
     }
 
-    fn read<T: Pod>(
-        &self,
-        range: Range<u64>,
-        values: &mut Vec<T>,
-        monitor: &Monitor,
-    ) -> Result<()> {
-        let (n_old, size) = (values.len(), size_of::<T>() as u64);
-        #[allow(clippy::cast_possible_truncation)] // checked by `reserve`
-        let n_new = range.end.saturating_sub(range.start) as usize;
-        memory::reserve("a block of rows", values, n_new)?;
-        values.resize(n_old + n_new, T::zeroed());
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut values[n_old..]);
-        let mut position = self.offset + range.start * size;
-        for part in bytes.chunks_mut(POLL_BYTES) {
+    fn read<T: Pod>(&self, start: u64, values: &mut [T], monitor: &Monitor) -> Result<()> {
+        let mut position = self.offset + start * size_of::<T>() as u64;
+        for part in bytemuck::cast_slice_mut(values).chunks_mut(POLL_BYTES) {
             monitor.check()?;
             read_exact_at(&self.file, part, position).map_err(|source| self.failed(source))?;
             position += part.len() as u64;

@@ -1,210 +1,231 @@
 //! A temporary copy of rows, sorted into blocks.
 //!
-//! Folds that are scattered over a file would be read row by row. Instead the file is read once from its
-//! beginning to its end, and each row is appended to the block that it belongs to. Within a block rows keep
-//! the order of the file. Every block has a buffer, which is written to the end of one temporary file when it
-//! is full, so a block is a list of segments of that file.
+//! Blocks whose rows are scattered over a file would be read row by row. Instead the file is read once from
+//! its beginning to its end, in parts that fit the memory. The rows of each part are sorted by their
+//! blocks and appended to one temporary file, so a block is a list of segments of that file, one per part.
+//! Within a block rows keep the order of the matrix. While one part is written, the next one is read and
+//! sorted.
 //!
 //! The file has no name, so the system frees it when it is closed, whatever ends the process.
 
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use bytemuck::Pod;
 
 use super::array::read_exact_at;
+use super::finite::check_finite;
 use super::rows::StoredRows;
 use crate::data::{Index, OwnedCsr, OwnedRows};
-use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
-/// The largest buffer of a block.
-const MAX_BUFFER_BYTES: f64 = (1 << 20) as f64;
+/// The share of the memory that each of three parts takes: one as it is read, and two that are sorted.
+const PART_SHARE: f64 = 0.25;
 
 /// Rows in blocks, in a temporary file.
 #[derive(Debug)]
 pub(super) struct BlockFile {
     file: File,
+    n_bytes: u64,
     directory: PathBuf,
     segments: Vec<Vec<Segment>>,
-    /// The number of each row of the matrix within its block.
-    number_in_block: Vec<u32>,
 }
 
-/// Consecutive bytes of the file: for CSR rows their lengths, indices and values, else values.
-#[derive(Debug)]
+/// Consecutive rows of the file.
+#[derive(Clone, Copy, Debug, Default)]
 struct Segment {
-    offset: u64,
     n_rows: usize,
     n_stored: usize,
+    /// Where the values begin.
+    values: u64,
+    /// Where the lengths and the indices of CSR rows begin.
+    lengths: u64,
+    indices: u64,
+}
+
+/// A part of the matrix, sorted by blocks.
+struct SortedPart {
+    rows: OwnedRows,
+    /// The blocks that occur, in their order, and where their rows are.
+    blocks: Vec<(usize, Range<usize>)>,
 }
 
 impl BlockFile {
     /// Copies rows to the blocks that `block_of` gives for each of them.
     pub(super) fn create(
-        rows: &StoredRows,
+        (rows, lengths): (&StoredRows, Option<&[u32]>),
         (block_of, n_blocks): (&[u32], usize),
-        memory_bytes: f64,
-        directory: &Path,
+        (memory_bytes, directory): (f64, &Path),
         monitor: &Monitor,
     ) -> Result<Self> {
-        let failed = |source| failed(directory, source);
+        let file = tempfile::tempfile_in(directory).map_err(|source| failed(directory, source))?;
         let mut target = Self {
-            file: tempfile::tempfile_in(directory).map_err(failed)?,
+            file,
+            n_bytes: 0,
             directory: directory.to_owned(),
-            segments: (0..n_blocks).map(|_| Vec::new()).collect(),
-            number_in_block: memory::filled("numbers of rows", rows.n_rows(), 0)?,
+            segments: vec![Vec::new(); n_blocks],
         };
-        let buffer_bytes = (0.5 * memory_bytes / n_blocks as f64).min(MAX_BUFFER_BYTES);
-        let row_bytes = rows.mean_row_bytes();
-        let buffer_rows = rows_in(buffer_bytes, row_bytes);
-        let read_rows = rows_in(0.25 * memory_bytes, row_bytes);
-        let mut buffers: Vec<_> = (0..n_blocks).map(|_| rows.new_block()).collect();
-        let mut counts = vec![0_u32; n_blocks];
-        let mut part = rows.new_block();
-        let mut start = 0;
-        while start < rows.n_rows() {
-            let end = rows.n_rows().min(start + read_rows);
-            part.clear();
-            rows.read(start..end, &mut part, monitor)?;
-            part.check()?;
-            for (number, &block) in block_of[start..end].iter().enumerate() {
-                let block = block as usize;
-                copy_row(&part, number, &mut buffers[block])?;
-                target.number_in_block[start + number] = counts[block];
-                counts[block] += 1;
-                if buffers[block].n_rows() >= buffer_rows {
-                    target.flush(block, &mut buffers[block])?;
-                }
-            }
-            start = end;
+        let mut unsorted = rows.new_block();
+        let [mut next, mut last] = [(); 2].map(|()| SortedPart {
+            rows: rows.new_block(),
+            blocks: Vec::new(),
+        });
+        for part in rows.parts(PART_SHARE * memory_bytes, lengths) {
+            let (read, written) = rayon::join(
+                || {
+                    unsorted.clear();
+                    rows.read(part.clone(), &mut unsorted, monitor)?;
+                    unsorted.check()?;
+                    check_finite(&unsorted, |number| part.start + number)?;
+                    next.sort(&unsorted, &block_of[part.clone()], n_blocks)
+                },
+                || target.write(&last),
+            );
+            written.map_err(|source| failed(directory, source))?;
+            read?;
+            (next, last) = (last, next);
         }
-        for (block, buffer) in buffers.iter_mut().enumerate() {
-            target.flush(block, buffer)?;
-        }
+        let written = target.write(&last);
+        written.map_err(|source| failed(directory, source))?;
         Ok(target)
-    }
-
-    /// The number of each row of the matrix within its block.
-    pub(super) fn number_in_block(&self, row: usize) -> usize {
-        self.number_in_block[row] as usize
     }
 
     /// Appends all rows of a block to `rows`.
     pub(super) fn read(&self, block: usize, rows: &mut OwnedRows, monitor: &Monitor) -> Result<()> {
-        for segment in &self.segments[block] {
-            monitor.check()?;
-            let read = match rows {
-                OwnedRows::Dense { values, .. } => self
-                    .array(segment.offset, segment.n_stored, values)
-                    .map(drop),
-                OwnedRows::Csr32(rows) => self.csr(segment, rows),
-                OwnedRows::Csr64(rows) => self.csr(segment, rows),
-            };
-            read.map_err(|source| failed(&self.directory, source))?;
-        }
-        Ok(())
-    }
-
-    fn csr<I: Index>(&self, segment: &Segment, rows: &mut OwnedCsr<I>) -> io::Result<()> {
-        let Segment {
-            offset,
-            n_rows,
-            n_stored,
-        } = *segment;
-        let mut lengths: Vec<u64> = Vec::new();
-        let offset = self.array(offset, n_rows, &mut lengths)?;
-        let offset = self.array(offset, n_stored, &mut rows.indices)?;
-        self.array(offset, n_stored, &mut rows.values)?;
-        for n in lengths {
-            #[allow(clippy::cast_possible_truncation)] // written from a length in memory
-            rows.end_row(n as usize);
-        }
-        Ok(())
-    }
-
-    /// Appends `n` elements at `offset` to `values`; returns where they end.
-    fn array<T: Pod>(&self, offset: u64, n: usize, values: &mut Vec<T>) -> io::Result<u64> {
-        let n_old = values.len();
-        let reserved = values.try_reserve(n);
-        reserved.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        values.resize(n_old + n, T::zeroed());
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut values[n_old..]);
-        read_exact_at(&self.file, bytes, offset)?;
-        Ok(offset + bytes.len() as u64)
-    }
-
-    fn flush(&mut self, block: usize, buffer: &mut OwnedRows) -> Result<()> {
-        let n_rows = buffer.n_rows();
-        if n_rows == 0 {
-            return Ok(());
-        }
-        let written = match buffer {
+        let segments = &self.segments[block];
+        match rows {
             OwnedRows::Dense { values, .. } => {
-                write(&mut self.file, values).map(|offset| (offset, values.len()))
+                let n_stored = segments.iter().map(|segment| segment.n_stored).sum();
+                let mut values = values.grow(n_stored)?;
+                for segment in segments {
+                    monitor.check()?;
+                    let here;
+                    (here, values) = values.split_at_mut(segment.n_stored);
+                    self.array(segment.values, here)?;
+                }
+                Ok(())
             }
-            OwnedRows::Csr32(rows) => write_csr(&mut self.file, rows),
-            OwnedRows::Csr64(rows) => write_csr(&mut self.file, rows),
-        };
-        let (offset, n_stored) = written.map_err(|source| failed(&self.directory, source))?;
-        self.segments[block].push(Segment {
-            offset,
-            n_rows,
-            n_stored,
-        });
-        buffer.clear();
+            OwnedRows::Csr32(rows) => self.read_csr(segments, rows, monitor),
+            OwnedRows::Csr64(rows) => self.read_csr(segments, rows, monitor),
+        }
+    }
+
+    fn read_csr<I: Index>(
+        &self,
+        segments: &[Segment],
+        rows: &mut OwnedCsr<I>,
+        monitor: &Monitor,
+    ) -> Result<()> {
+        let n_rows = segments.iter().map(|segment| segment.n_rows).sum();
+        let n_stored = segments.iter().map(|segment| segment.n_stored).sum();
+        rows.reserve(n_rows, n_stored)?;
+        let mut lengths: Vec<u64> = Vec::new();
+        for segment in segments {
+            monitor.check()?;
+            lengths.resize(segment.n_rows, 0);
+            self.array(segment.lengths, &mut lengths)?;
+            self.array(segment.indices, rows.indices.grow(segment.n_stored)?)?;
+            self.array(segment.values, rows.values.grow(segment.n_stored)?)?;
+            for &n in &lengths {
+                #[allow(clippy::cast_possible_truncation)] // written from a length in memory
+                rows.end_row(n as usize);
+            }
+        }
         Ok(())
     }
-}
 
-fn write_csr<I: Index>(file: &mut File, rows: &OwnedCsr<I>) -> io::Result<(u64, usize)> {
-    let lengths: Vec<u64> = (0..rows.n_rows())
-        .map(|row| rows.row(row).0.len() as u64)
-        .collect();
-    let offset = write(file, &lengths)?;
-    write(file, &rows.indices)?;
-    write(file, &rows.values)?;
-    Ok((offset, rows.values.len()))
-}
-
-/// Appends values to the file; returns where they begin.
-fn write<T: Pod>(file: &mut File, values: &[T]) -> io::Result<u64> {
-    let offset = file.stream_position()?;
-    file.write_all(bytemuck::cast_slice(values))?;
-    Ok(offset)
-}
-
-fn copy_row(source: &OwnedRows, row: usize, target: &mut OwnedRows) -> Result<()> {
-    match (source, target) {
-        (OwnedRows::Dense { values, n_features }, OwnedRows::Dense { values: target, .. }) => {
-            memory::reserve("the buffer of a block", target, *n_features)?;
-            target.extend_from_slice(&values[row * n_features..][..*n_features]);
-        }
-        (OwnedRows::Csr32(source), OwnedRows::Csr32(target)) => copy_csr_row(source, row, target)?,
-        (OwnedRows::Csr64(source), OwnedRows::Csr64(target)) => copy_csr_row(source, row, target)?,
-        _ => unreachable!("blocks of one matrix have one layout"),
+    /// Reads the values at `offset`.
+    fn array<T: Pod>(&self, offset: u64, values: &mut [T]) -> Result<()> {
+        read_exact_at(&self.file, bytemuck::cast_slice_mut(values), offset)
+            .map_err(|source| failed(&self.directory, source))
     }
-    Ok(())
+
+    /// Appends a part to the file.
+    fn write(&mut self, part: &SortedPart) -> io::Result<()> {
+        match &part.rows {
+            OwnedRows::Dense { values, n_features } => {
+                let offset = self.append(values.as_slice())?;
+                for (block, rows) in &part.blocks {
+                    self.segments[*block].push(Segment {
+                        n_rows: rows.len(),
+                        n_stored: rows.len() * n_features,
+                        values: offset + (rows.start * n_features * size_of::<f64>()) as u64,
+                        ..Segment::default()
+                    });
+                }
+                Ok(())
+            }
+            OwnedRows::Csr32(rows) => self.write_csr(rows, &part.blocks),
+            OwnedRows::Csr64(rows) => self.write_csr(rows, &part.blocks),
+        }
+    }
+
+    fn write_csr<I: Index>(
+        &mut self,
+        rows: &OwnedCsr<I>,
+        blocks: &[(usize, Range<usize>)],
+    ) -> io::Result<()> {
+        let lengths: Vec<u64> = (0..rows.n_rows())
+            .map(|row| rows.row_length(row) as u64)
+            .collect();
+        // Values first: they are aligned, whatever the number of indices.
+        let mut at = Segment {
+            values: self.append(rows.values.as_slice())?,
+            lengths: self.append(&lengths)?,
+            indices: self.append(rows.indices.as_slice())?,
+            ..Segment::default()
+        };
+        for (block, rows) in blocks {
+            at.n_rows = rows.len();
+            #[allow(clippy::cast_possible_truncation)] // lengths in memory
+            let n_stored = lengths[rows.clone()].iter().sum::<u64>() as usize;
+            at.n_stored = n_stored;
+            self.segments[*block].push(at);
+            at.values += (n_stored * size_of::<f64>()) as u64;
+            at.lengths += (rows.len() * size_of::<u64>()) as u64;
+            at.indices += (n_stored * size_of::<I>()) as u64;
+        }
+        Ok(())
+    }
+
+    /// Appends values to the file; returns where they begin.
+    fn append<T: Pod>(&mut self, values: &[T]) -> io::Result<u64> {
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        self.file.write_all(bytes)?;
+        let offset = self.n_bytes;
+        self.n_bytes += bytes.len() as u64;
+        Ok(offset)
+    }
 }
 
-fn copy_csr_row<I: Index>(
-    source: &OwnedCsr<I>,
-    row: usize,
-    target: &mut OwnedCsr<I>,
-) -> Result<()> {
-    let (indices, values) = source.row(row);
-    target.reserve(1, values.len())?;
-    target.indices.extend_from_slice(indices);
-    target.values.extend_from_slice(values);
-    target.end_row(values.len());
-    Ok(())
-}
-
-/// Rows that fit `n_bytes`, at least one.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
-fn rows_in(n_bytes: f64, row_bytes: f64) -> usize {
-    ((n_bytes / row_bytes) as usize).max(1)
+impl SortedPart {
+    /// Sorts rows by their blocks.
+    fn sort(&mut self, rows: &OwnedRows, block_of: &[u32], n_blocks: usize) -> Result<()> {
+        // Counting sort.
+        let mut ends = vec![0; n_blocks + 1];
+        for &block in block_of {
+            ends[block as usize + 1] += 1;
+        }
+        for block in 0..n_blocks {
+            ends[block + 1] += ends[block];
+        }
+        self.blocks.clear();
+        self.blocks.extend(
+            (0..n_blocks)
+                .map(|block| (block, ends[block]..ends[block + 1]))
+                .filter(|(_, rows)| !rows.is_empty()),
+        );
+        let mut order = vec![0; block_of.len()];
+        for (row, &block) in block_of.iter().enumerate() {
+            let end = &mut ends[block as usize];
+            order[*end] = row;
+            *end += 1;
+        }
+        self.rows.clear();
+        self.rows.append(rows, &order)
+    }
 }
 
 fn failed(directory: &Path, source: io::Error) -> Error {

@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block_file::BlockFile;
-use super::{StoredDataset, Streaming, n_kept};
-use crate::data::{DatasetBuffer, Layout as _, OwnedRows, Row, Rows};
+use super::finite::check_finite;
+use super::{StoredDataset, Streaming};
+use crate::data::{DatasetBuffer, OwnedRows};
 use crate::engine::{PieceWork, RowSource};
 use crate::learners::{CostModel, Learner};
 use crate::runtime::memory;
@@ -15,22 +17,38 @@ use crate::{Error, Monitor, Result};
 /// Bytes of consecutive rows from which a read of their own is cheap.
 const MIN_RUN_BYTES: f64 = (1 << 17) as f64;
 
+/// Reads per block that are cheap, whatever their size.
+const MAX_SHORT_RUNS: usize = 4;
+
 /// The rows of folds in blocks.
 #[derive(Debug)]
 pub(crate) struct StoredBlocks<'a> {
     data: StoredDataset<'a>,
     /// The row at each position in fold order.
     rows: &'a [usize],
+    /// The largest number of rows that blocks were cut for.
+    block_rows: usize,
     /// Where each block begins, and the end of the last.
     starts: Vec<usize>,
+    /// The number of each row of the matrix within its block, unless blocks have the order of the matrix.
+    numbers: Option<Vec<u32>>,
     /// The rows sorted into blocks, unless they are read from where they are.
     copy: Option<BlockFile>,
+    /// Whether the values of each block are known to be finite.
+    is_checked: Vec<AtomicBool>,
     monitor: &'a Monitor,
-    /// The blocks that were read last.
-    kept: Mutex<VecDeque<(usize, Arc<Block>)>>,
+    kept: Mutex<Kept>,
 }
 
-/// A block in memory.
+/// The blocks that were read last.
+#[derive(Debug, Default)]
+struct Kept {
+    blocks: VecDeque<(usize, Arc<Block>)>,
+    /// Blocks that are being read.
+    n_loading: usize,
+}
+
+/// A block in memory. Rows have the order of the matrix.
 #[derive(Debug)]
 struct Block {
     rows: OwnedRows,
@@ -40,39 +58,47 @@ struct Block {
 }
 
 impl<'a> StoredBlocks<'a> {
-    /// `rows` in their order, in blocks that begin at the positions `starts`, whose last element is the
+    /// `rows` in their order. `cut` gives the positions where blocks of a number of rows begin, and the
     /// number of positions.
     pub(crate) fn new(
         data: StoredDataset<'a>,
         rows: &'a [usize],
-        starts: Vec<usize>,
         streaming: &Streaming,
         monitor: &'a Monitor,
+        cut: impl Fn(usize) -> Vec<usize>,
     ) -> Result<Self> {
-        let run_bytes = rows.len() as f64 / n_runs(rows) as f64 * data.rows.mean_row_bytes();
-        let copy = if run_bytes >= MIN_RUN_BYTES || n_runs(rows) < starts.len() {
-            None
-        } else {
-            let block_of = block_of(rows, &starts)?;
-            let blocks = (&block_of[..], starts.len() - 1);
-            let memory_bytes = streaming.memory_bytes as f64;
-            let directory = &streaming.temp_dir;
-            Some(BlockFile::create(
-                data.rows,
-                blocks,
-                memory_bytes,
-                directory,
-                monitor,
-            )?)
-        };
-        Ok(Self {
+        let lengths = data.rows.row_lengths(monitor)?;
+        let lengths = lengths.as_deref();
+        let (block_rows, starts) = streaming.cut(data.rows, lengths, rows, cut)?;
+        let n_blocks = starts.len() - 1;
+        let mut found = Self {
             data,
             rows,
+            block_rows,
             starts,
-            copy,
+            numbers: None,
+            copy: None,
+            is_checked: (0..n_blocks).map(|_| AtomicBool::new(false)).collect(),
             monitor,
             kept: Mutex::default(),
-        })
+        };
+        let is_sorted = found.has_order_of_matrix();
+        if is_sorted && found.has_long_runs(n_runs(rows, |a, b| a + 1 == b)) {
+            return Ok(found);
+        }
+        let block_of = found.block_of()?;
+        if !is_sorted {
+            found.numbers = Some(numbers_in_blocks(&block_of, n_blocks)?);
+        }
+        if !found.has_long_runs(n_runs(&block_of, |a, b| a == b)) {
+            found.copy = Some(BlockFile::create(
+                (data.rows, lengths),
+                (&block_of, n_blocks),
+                (streaming.memory_bytes as f64, &streaming.temp_dir),
+                monitor,
+            )?);
+        }
+        Ok(found)
     }
 
     /// Where blocks of `block_rows` positions begin, whatever the folds, and where the last ends.
@@ -80,6 +106,11 @@ impl<'a> StoredBlocks<'a> {
         let mut starts: Vec<_> = (0..n_positions).step_by(block_rows).collect();
         starts.push(n_positions);
         starts
+    }
+
+    /// The largest number of rows that blocks were cut for.
+    pub(crate) fn block_rows(&self) -> usize {
+        self.block_rows
     }
 
     /// What a learner's operations cost on these rows, estimated from the first block.
@@ -92,6 +123,39 @@ impl<'a> StoredBlocks<'a> {
         found.ok_or_else(|| Error::parameter("X", "rows", "none"))
     }
 
+    /// The rows of each block in fold order.
+    fn blocks(&self) -> impl Iterator<Item = &'a [usize]> {
+        let rows = self.rows;
+        self.starts
+            .windows(2)
+            .map(move |ends| &rows[ends[0]..ends[1]])
+    }
+
+    /// Whether the rows of every block increase.
+    fn has_order_of_matrix(&self) -> bool {
+        self.blocks().all(<[usize]>::is_sorted)
+    }
+
+    /// Whether the rows of blocks are in so few runs of the matrix that they are read from there.
+    fn has_long_runs(&self, n_runs: usize) -> bool {
+        let run_rows = self.rows.len() as f64 / n_runs as f64;
+        let n_blocks = self.starts.len() - 1;
+        run_rows * self.data.rows.mean_row_bytes() >= MIN_RUN_BYTES
+            || n_runs <= MAX_SHORT_RUNS * n_blocks
+    }
+
+    /// The block of each row.
+    #[allow(clippy::cast_possible_truncation)] // blocks have at least one row of those in memory
+    fn block_of(&self) -> Result<Vec<u32>> {
+        let mut block_of = memory::filled("blocks of rows", self.rows.len(), 0_u32)?;
+        for (block, rows) in self.blocks().enumerate() {
+            for &row in rows {
+                block_of[row] = block as u32;
+            }
+        }
+        Ok(block_of)
+    }
+
     /// Calls `work` with a block, from memory or from disk.
     fn with_block<T>(&self, block: usize, work: impl FnOnce(&Block) -> Result<T>) -> Result<T> {
         let (found, reusable) = self.find(block);
@@ -99,29 +163,37 @@ impl<'a> StoredBlocks<'a> {
             found
         } else {
             let loaded = Arc::new(self.load(block, reusable)?);
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push_back((block, Arc::clone(&loaded)));
+            let mut kept = self.kept();
+            kept.n_loading -= 1;
+            kept.blocks.push_back((block, Arc::clone(&loaded)));
             loaded
         };
         work(&found)
     }
 
-    /// The block, if it is in memory; otherwise the memory of one that is not in use.
+    /// The block, if it is in memory; otherwise the memory of one that is not in use, to load it.
     fn find(&self, block: usize) -> (Option<Arc<Block>>, Option<Block>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = kept.iter().rev().find(|(number, _)| *number == block) {
+        let mut kept = self.kept();
+        let mut newest = kept.blocks.iter().rev();
+        if let Some((_, found)) = newest.find(|(number, _)| *number == block) {
             return (Some(Arc::clone(found)), None);
         }
-        if kept.len() < n_kept() {
+        let n_used = kept.blocks.len() + kept.n_loading;
+        kept.n_loading += 1;
+        if n_used < Streaming::n_kept() {
             return (None, None);
         }
-        let idle = kept.iter().position(|(_, old)| Arc::strong_count(old) == 1);
-        let old = idle.and_then(|idle| kept.remove(idle));
+        let is_idle = |(_, old): &(usize, Arc<Block>)| Arc::strong_count(old) == 1;
+        let idle = kept.blocks.iter().position(is_idle);
+        let old = idle.and_then(|idle| kept.blocks.remove(idle));
         (None, old.and_then(|(_, old)| Arc::try_unwrap(old).ok()))
     }
 
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn load(&self, block: usize, reusable: Option<Block>) -> Result<Block> {
-        let positions = self.starts[block]..self.starts[block + 1];
         let mut loaded = reusable.unwrap_or_else(|| Block {
             rows: self.data.rows.new_block(),
             targets: DatasetBuffer::default(),
@@ -129,28 +201,34 @@ impl<'a> StoredBlocks<'a> {
         });
         loaded.rows.clear();
         loaded.order.clear();
-        let rows = &self.rows[positions.clone()];
+        let rows = &self.rows[self.starts[block]..self.starts[block + 1]];
         memory::reserve("a block of rows", &mut loaded.order, rows.len())?;
-        let mut stored = memory::filled("a block of rows", rows.len(), 0)?;
-        if let Some(copy) = &self.copy {
-            copy.read(block, &mut loaded.rows, self.monitor)?;
-            let order = rows.iter().map(|&row| copy.number_in_block(row));
-            loaded.order.extend(order);
+        let mut sorted = memory::filled("a block of rows", rows.len(), 0)?;
+        if let Some(numbers) = &self.numbers {
+            let numbers = rows.iter().map(|&row| numbers[row] as usize);
+            loaded.order.extend(numbers);
             for (&row, &number) in rows.iter().zip(&loaded.order) {
-                stored[number] = row;
+                sorted[number] = row;
             }
         } else {
-            for run in runs(rows) {
+            loaded.order.extend(0..rows.len());
+            sorted.copy_from_slice(rows);
+        }
+        if let Some(copy) = &self.copy {
+            copy.read(block, &mut loaded.rows, self.monitor)?;
+            loaded.rows.check()?;
+        } else {
+            for run in runs(&sorted) {
                 self.data.rows.read(run, &mut loaded.rows, self.monitor)?;
             }
-            loaded.order.extend(0..rows.len());
-            stored.copy_from_slice(rows);
+            loaded.rows.check()?;
+            if !self.is_checked[block].load(Ordering::Relaxed) {
+                check_finite(&loaded.rows, |number| sorted[number])?;
+                self.is_checked[block].store(true, Ordering::Relaxed);
+            }
         }
-        loaded.rows.check()?;
-        check_finite(&loaded.rows, &stored)?;
-        self.data
-            .targets
-            .gather_targets(&stored, &mut loaded.targets);
+        let targets = &self.data.targets;
+        targets.gather_targets(&sorted, &mut loaded.targets);
         Ok(loaded)
     }
 }
@@ -185,54 +263,20 @@ fn runs(rows: &[usize]) -> impl Iterator<Item = Range<usize>> {
         .map(|run| run[0]..run[0] + run.len())
 }
 
-fn n_runs(rows: &[usize]) -> usize {
-    1 + rows
-        .windows(2)
-        .filter(|pair| pair[0] + 1 != pair[1])
-        .count()
+/// The number of runs, in which each item continues the one before.
+fn n_runs<T: Copy>(items: &[T], continues: impl Fn(T, T) -> bool) -> usize {
+    let breaks = items.windows(2).filter(|pair| !continues(pair[0], pair[1]));
+    1 + breaks.count()
 }
 
-/// The block of each row.
-#[allow(clippy::cast_possible_truncation)] // blocks have at least one row of those in memory
-fn block_of(rows: &[usize], starts: &[usize]) -> Result<Vec<u32>> {
-    let mut block_of = memory::filled("blocks of rows", rows.len(), 0_u32)?;
-    for (block, ends) in starts.windows(2).enumerate() {
-        for &row in &rows[ends[0]..ends[1]] {
-            block_of[row] = block as u32;
-        }
+/// The number of each row within its block, in the order of the matrix.
+fn numbers_in_blocks(block_of: &[u32], n_blocks: usize) -> Result<Vec<u32>> {
+    let mut n_rows = vec![0_u32; n_blocks];
+    let mut numbers = memory::filled("numbers of rows", block_of.len(), 0)?;
+    for (number, &block) in numbers.iter_mut().zip(block_of) {
+        let n_rows = &mut n_rows[block as usize];
+        *number = *n_rows;
+        *n_rows += 1;
     }
-    Ok(block_of)
-}
-
-/// An error that names the first value that is not finite; `stored` are the rows of the matrix.
-fn check_finite(rows: &OwnedRows, stored: &[usize]) -> Result<()> {
-    let values = match rows {
-        OwnedRows::Dense { values, .. } => values,
-        OwnedRows::Csr32(rows) => &rows.values,
-        OwnedRows::Csr64(rows) => &rows.values,
-    };
-    if values.iter().all(|value| value.is_finite()) {
-        return Ok(());
-    }
-    let data = rows.dataset()?;
-    for (number, &row) in stored.iter().enumerate() {
-        let bad = match data.rows() {
-            Rows::Dense(rows) => first_bad(rows.row(number)),
-            Rows::Csr32(rows) => first_bad(rows.row(number)),
-            Rows::Csr64(rows) => first_bad(rows.row(number)),
-            Rows::External { .. } => None,
-        };
-        if let Some((column, value)) = bad {
-            return Err(Error::Value {
-                place: format!("X[{row}, {column}]"),
-                value,
-                rule: "every value must be finite",
-            });
-        }
-    }
-    Ok(())
-}
-
-fn first_bad<R: Row>(row: R) -> Option<(usize, f64)> {
-    row.entries().find(|(_, value)| !value.is_finite())
+    Ok(numbers)
 }

@@ -22,6 +22,7 @@
 mod array;
 mod block_file;
 mod blocks;
+mod finite;
 mod rows;
 
 pub use array::{Element, StoredArray};
@@ -65,22 +66,20 @@ pub struct Streaming {
 
 impl Streaming {
     /// The largest number of rows in a block, and where blocks of that size begin by `cut`, so that the
-    /// blocks in memory fit: one per thread, one more, and one that is being read.
+    /// blocks in memory fit: those that are kept, and one more.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
-    pub(crate) fn cut(
+    fn cut(
         &self,
-        data: &StoredDataset<'_>,
+        matrix: &StoredRows,
+        lengths: Option<&[u32]>,
         rows: &[usize],
-        monitor: &Monitor,
         cut: impl Fn(usize) -> Vec<usize>,
     ) -> Result<(usize, Vec<usize>)> {
-        let block_bytes = self.memory_bytes as f64 / (n_kept() + 1) as f64;
-        let mut n_rows = ((block_bytes / data.rows.mean_row_bytes()) as usize).min(1 << 31);
-        let lengths = data.rows.row_lengths(monitor)?;
+        let block_bytes = self.memory_bytes as f64 / (Self::n_kept() + 1) as f64;
+        let mut n_rows = ((block_bytes / matrix.mean_row_bytes()) as usize).min(1 << 31);
         while n_rows > 0 {
             let starts = cut(n_rows);
-            let largest = data.rows.largest_block(rows, &starts, lengths.as_deref());
-            if largest <= block_bytes {
+            if matrix.largest_block(rows, &starts, lengths) <= block_bytes {
                 return Ok((n_rows, starts));
             }
             // Some rows store more than others. Blocks cannot be arbitrarily small: see `cut`.
@@ -89,8 +88,13 @@ impl Streaming {
         Err(Error::parameter(
             "memory_mb",
             "room for a few rows per thread",
-            format!("{:.3}", self.memory_bytes as f64 / 1e6),
+            self.memory_bytes as f64 / 1e6,
         ))
+    }
+
+    /// The number of blocks that are kept in memory: one per thread, and one more.
+    fn n_kept() -> usize {
+        rayon::current_num_threads() + 1
     }
 }
 
@@ -109,16 +113,11 @@ pub fn fit(
         None => (0..n_rows).collect(),
     };
     monitor.expect(n_rows as u64);
-    let cut = |block_rows| StoredBlocks::even_starts(n_rows, block_rows);
-    let (_, starts) = streaming.cut(data, &rows, monitor, cut)?;
-    let source = StoredBlocks::new(*data, &rows, starts, streaming, monitor)?;
+    let source = StoredBlocks::new(*data, &rows, streaming, monitor, |block_rows| {
+        StoredBlocks::even_starts(n_rows, block_rows)
+    })?;
     source.read(0..n_rows, 1, &mut |piece, data, rows| {
         learner.update(data, rows, None)?;
         monitor.advance(piece.len() as u64)
     })
-}
-
-/// The number of blocks that are kept in memory.
-fn n_kept() -> usize {
-    rayon::current_num_threads() + 1
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::array::{Element, StoredArray};
-use crate::data::{OwnedCsr, OwnedRows};
+use crate::data::{Index, OwnedCsr, OwnedRows, ReusedVec};
 use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
@@ -90,17 +90,27 @@ impl StoredRows {
         };
         let mut lengths = Vec::new();
         memory::reserve("lengths of rows", &mut lengths, self.n_rows)?;
-        let mut ends = Vec::new();
+        let mut ends = vec![0; self.n_rows.min(ROWS_PER_READ) + 1];
         while lengths.len() < self.n_rows {
             let start = lengths.len();
-            let stop = self.n_rows.min(start + ROWS_PER_READ);
-            ends.clear();
-            indptr.read_i64(start as u64..stop as u64 + 1, &mut ends, monitor)?;
+            let ends = &mut ends[..=ROWS_PER_READ.min(self.n_rows - start)];
+            indptr.read_i64(start as u64, ends, monitor)?;
             let length =
                 |pair: &[i64]| u32::try_from(pair[1].abs_diff(pair[0])).unwrap_or(u32::MAX);
             lengths.extend(ends.windows(2).map(length));
         }
         Ok(Some(lengths))
+    }
+
+    /// Bytes of rows in memory; `lengths` are those of all rows, if they differ.
+    fn n_bytes(&self, rows: impl ExactSizeIterator<Item = usize>, lengths: Option<&[u32]>) -> f64 {
+        let n_rows = rows.len() as f64;
+        let (Layout::Csr { indices, .. }, Some(lengths)) = (&self.layout, lengths) else {
+            return n_rows * self.mean_row_bytes();
+        };
+        let index_bytes = indices.element().size() as f64;
+        let n_stored: u64 = rows.map(|row| u64::from(lengths[row])).sum();
+        n_stored as f64 * (8.0 + index_bytes) + n_rows * index_bytes
     }
 
     /// Bytes of the largest block in memory.
@@ -110,25 +120,34 @@ impl StoredRows {
         starts: &[usize],
         lengths: Option<&[u32]>,
     ) -> f64 {
-        let Layout::Csr { indices, .. } = &self.layout else {
-            let longest = starts.windows(2).map(|ends| ends[1] - ends[0]).max();
-            return longest.unwrap_or(0) as f64 * self.mean_row_bytes();
-        };
-        let lengths = lengths.unwrap_or_default();
-        let index_bytes = indices.element().size();
-        let n_bytes = |ends: &[usize]| -> u64 {
+        let n_bytes = |ends: &[usize]| {
             let rows = &rows[ends[0]..ends[1]];
-            let n_stored: u64 = rows.iter().map(|&row| u64::from(lengths[row])).sum();
-            n_stored * (8 + index_bytes) + rows.len() as u64 * index_bytes
+            self.n_bytes(rows.iter().copied(), lengths)
         };
-        starts.windows(2).map(n_bytes).max().unwrap_or(0) as f64
+        starts.windows(2).map(n_bytes).fold(0.0, f64::max)
+    }
+
+    /// All rows in consecutive ranges of at most `n_bytes` in memory, or of one row.
+    pub(super) fn parts(&self, n_bytes: f64, lengths: Option<&[u32]>) -> Vec<Range<usize>> {
+        let mut parts = Vec::new();
+        let (mut start, mut n_used) = (0, 0.0);
+        for row in 0..self.n_rows {
+            let row_bytes = self.n_bytes(std::iter::once(row), lengths);
+            if row > start && n_used + row_bytes > n_bytes {
+                parts.push(start..row);
+                (start, n_used) = (row, 0.0);
+            }
+            n_used += row_bytes;
+        }
+        parts.push(start..self.n_rows);
+        parts
     }
 
     /// An empty block for rows of this matrix.
     pub(super) fn new_block(&self) -> OwnedRows {
         match &self.layout {
             Layout::Dense(_) => OwnedRows::Dense {
-                values: Vec::new(),
+                values: ReusedVec::new(),
                 n_features: self.n_features,
             },
             Layout::Csr { indices, .. } if indices.element() == Element::I32 => {
@@ -148,8 +167,9 @@ impl StoredRows {
         let Range { start, end } = rows;
         match (&self.layout, block) {
             (Layout::Dense(array), OwnedRows::Dense { values, .. }) => {
-                let width = self.n_features as u64;
-                array.read_floats(start as u64 * width..end as u64 * width, values, monitor)
+                let width = self.n_features;
+                let values = values.grow((end - start) * width)?;
+                array.read_floats((start * width) as u64, values, monitor)
             }
             (
                 Layout::Csr {
@@ -159,24 +179,24 @@ impl StoredRows {
                 },
                 block,
             ) => {
-                let mut ends = Vec::new();
-                indptr.read_i64(start as u64..end as u64 + 1, &mut ends, monitor)?;
-                let entries = entries(&ends, values.len())?;
-                let n_entries = entries.end - entries.start;
-                let lengths = ends.windows(2).map(|pair| pair[1].abs_diff(pair[0]));
+                let mut ends = memory::filled("a block of rows", end - start + 1, 0)?;
+                indptr.read_i64(start as u64, &mut ends, monitor)?;
+                let (first, n_entries) = entries(&ends, values.len())?;
                 match block {
                     OwnedRows::Csr32(block) => {
-                        fits_i32(block.values.len() as u64 + n_entries)?;
-                        reserve(block, ends.len(), n_entries)?;
-                        indices.read_i32(entries.clone(), &mut block.indices, monitor)?;
-                        values.read_floats(entries, &mut block.values, monitor)?;
-                        end_rows(block, lengths);
+                        fits_i32(block.n_stored() + n_entries)?;
+                        block.reserve(ends.len(), n_entries)?;
+                        let target = block.indices.grow(n_entries)?;
+                        indices.read_i32(first, target, monitor)?;
+                        values.read_floats(first, block.values.grow(n_entries)?, monitor)?;
+                        end_rows(block, &ends);
                     }
                     OwnedRows::Csr64(block) => {
-                        reserve(block, ends.len(), n_entries)?;
-                        indices.read_i64(entries.clone(), &mut block.indices, monitor)?;
-                        values.read_floats(entries, &mut block.values, monitor)?;
-                        end_rows(block, lengths);
+                        block.reserve(ends.len(), n_entries)?;
+                        let target = block.indices.grow(n_entries)?;
+                        indices.read_i64(first, target, monitor)?;
+                        values.read_floats(first, block.values.grow(n_entries)?, monitor)?;
+                        end_rows(block, &ends);
                     }
                     OwnedRows::Dense { .. } => return Err(invalid("it is not dense".into())),
                 }
@@ -187,34 +207,24 @@ impl StoredRows {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // checked by `memory::reserve`
-fn reserve<I: crate::data::Index>(
-    block: &mut OwnedCsr<I>,
-    n_rows: usize,
-    n_entries: u64,
-) -> Result<()> {
-    memory::check::<[u64; 2]>("a block of rows", n_entries)?;
-    block.reserve(n_rows, n_entries as usize)
-}
-
 #[allow(clippy::cast_possible_truncation)] // rows fit memory
-fn end_rows<I: crate::data::Index>(block: &mut OwnedCsr<I>, lengths: impl Iterator<Item = u64>) {
-    for length in lengths {
-        block.end_row(length as usize);
+fn end_rows<I: Index>(block: &mut OwnedCsr<I>, ends: &[i64]) {
+    for pair in ends.windows(2) {
+        block.end_row(pair[1].abs_diff(pair[0]) as usize);
     }
 }
 
-/// The range of entries of consecutive rows.
-fn entries(ends: &[i64], n_entries: u64) -> Result<Range<u64>> {
+/// The first entry of consecutive rows, and the number of their entries.
+fn entries(ends: &[i64], n_entries: u64) -> Result<(u64, usize)> {
     let is_increasing = ends.windows(2).all(|pair| pair[0] <= pair[1]);
     let (first, last) = (ends[0], ends[ends.len() - 1]);
-    match (u64::try_from(first), u64::try_from(last)) {
-        (Ok(first), Ok(last)) if is_increasing && last <= n_entries => Ok(first..last),
+    match (u64::try_from(first), usize::try_from(last.abs_diff(first))) {
+        (Ok(first), Ok(n)) if is_increasing && first + n as u64 <= n_entries => Ok((first, n)),
         _ => Err(invalid("indptr decreases or overruns".into())),
     }
 }
 
-fn fits_i32(n_entries: u64) -> Result<()> {
+fn fits_i32(n_entries: usize) -> Result<()> {
     if i32::try_from(n_entries).is_ok() {
         return Ok(());
     }

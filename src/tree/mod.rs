@@ -288,16 +288,16 @@ impl Tree {
             RowsOf::Memory(data) => (*data, None),
             RowsOf::Disk(stored, streaming) => {
                 let order = folds.rows(0..folds.len());
-                let cut = |block_rows| blocks::block_starts(folds, block_rows);
-                let (block_rows, starts) = streaming.cut(stored, order, monitor, cut)?;
-                let blocks = StoredBlocks::new(*stored, order, starts, streaming, monitor)?;
-                (stored.targets, Some((blocks, block_rows)))
+                let blocks = StoredBlocks::new(*stored, order, streaming, monitor, |block_rows| {
+                    blocks::block_starts(folds, block_rows)
+                })?;
+                (stored.targets, Some(blocks))
             }
         };
         let data = &data;
         let cost_model = match &blocks {
             None => learner.cost_model(data),
-            Some((blocks, _)) => blocks.cost_model(learner)?,
+            Some(blocks) => blocks.cost_model(learner)?,
         };
         if blocks.is_some() && cost_model.atomic_batches {
             return Err(Error::parameter(
@@ -339,8 +339,8 @@ impl Tree {
         };
         match &blocks {
             None => blocks::descend(&tree, &mut *model, root, &mut workspace)?,
-            Some((source, block_rows)) => {
-                let source = (source as &dyn RowSource, *block_rows);
+            Some(blocks) => {
+                let source = (blocks as &dyn RowSource, blocks.block_rows());
                 blocks::descend_stored(&tree, source, &mut *model, root, &mut workspace)?;
             }
         }

@@ -301,15 +301,14 @@ fn files_that_are_damaged_or_change_are_errors() {
     assert!(run(&dense, tree, &tiny).starts_with("memory_mb must be room for"));
     let random = Tree::default();
     assert!(run(&dense, random, &streaming).contains("'once' or 'fixed' for rows on disk"));
-    let scattered = Tree {
-        order: Order::Once { seed: 1 },
-        ..tree
-    };
     let nowhere = Streaming {
         temp_dir: files.path("missing"),
         ..streaming.clone()
     };
-    assert!(run(&dense, scattered, &nowhere).starts_with("temporary file in "));
+    let stored = StoredDataset::new(&dense, data).expect("valid");
+    let scattered = Folds::shuffled(N_ROWS, 5, 0).expect("valid");
+    let found = tree.out_of_fold_stored(&[&*learner], &stored, &scattered, &nowhere, &monitor);
+    assert!(message(found).starts_with("temporary file in "));
 
     let open = |name, len| StoredArray::open(&files.path(name), 16, Element::F64, len);
     assert!(message(open("missing", 1)).contains("missing: "));

@@ -53,7 +53,19 @@ DEFAULT_TOL = 1e-6
 """``tol`` of `LinearRegression`."""
 
 DENSE_SHARE = 0.125
-"""The share of the memory that a block of dense rows takes; its products take as much."""
+"""The share of the memory that a block of dense rows takes at most; its products take as much."""
+
+SUMS_SHARE = 0.75
+"""The share of the memory that sums of folds take at most."""
+
+L2_BYTES = 1 << 20
+"""Of a block, so that its products find it in the cache."""
+
+MIN_BLOCK_ROWS = 512
+"""Of a block, where the memory allows: fewer make products slow."""
+
+MIN_FOLD_ROWS = 64
+"""Rows of each fold that a block has on average, where the memory allows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +92,10 @@ def plan_file(candidate: Candidate, task: Task) -> FilePlan | str:
         return "of rows on disk it takes one penalty for all outputs"
     is_loo = len(folds) == len(rows)
     n_bytes = 8 * (rows.shape[1] + 1) ** 2 * (2 if is_loo else len(folds) + 2)
-    if n_bytes > rows.streaming[0]:
+    if n_bytes > SUMS_SHARE * rows.streaming[0]:
         return (
-            f"the sums of {len(folds)} folds of {rows.shape[1]} features need "
-            f"{n_bytes / 1e6:.0f} MB (memory_mb)"
+            f"the sums of {len(folds)} folds of {rows.shape[1]} features take "
+            f"{n_bytes / 1e6:.3g} MB, more than {SUMS_SHARE:.0%} of memory_mb"
         )
     return FilePlan(estimator, alpha=float(alpha), intercept=bool(estimator.fit_intercept))
 
@@ -180,13 +192,18 @@ def _leave_one_out(sums: _Sums, alphas: list[float], task: Task) -> Any:
     models = [sums.factor(sums.total, alpha, "the fit to all rows") for alpha in alphas]
     targets, weights = task.data.values, task.data.weights
 
+    roots = [_inverse_root(factor) for factor in models]
+    buffer: Any = None
+
     def predict(part: slice, block: Floats) -> Floats:
+        nonlocal buffer
         found = np.empty((len(alphas), len(block), targets.shape[1]))
-        extended = sums.extend(block)
-        for at, factor in enumerate(models):
+        buffer = sums.extend(block, buffer)
+        extended = buffer[: len(block), : len(sums.total)]
+        for at, (factor, root) in enumerate(zip(models, roots, strict=True)):
             residuals = targets[part] - sums.shift_y - extended @ factor.solution
-            half = solve_triangular(factor.lower, extended.T, lower=True, check_finite=False)
-            leverages = np.einsum("ij,ij->j", half, half)
+            half = extended @ root
+            leverages = np.einsum("ij,ij->i", half, half)
             if weights is not None:
                 leverages *= weights[part]
             left = 1.0 - leverages
@@ -234,38 +251,51 @@ class _Sums:
         n_sums = len(task.folds) if of_folds else 0
         found = cls(task, intercept, shift, shift_y, total, np.zeros((n_sums, *total.shape)))
         labels = _labels(task) if of_folds else None
+        # Rows (z, t), each times the root of its weight: their products are G and b.
+        buffer: Any = None
         for part, block in found.blocks():
-            _check_finite(block, part.start)
-            extended = found.extend(block)
-            right = np.hstack([extended, targets[part] - shift_y])
+            buffer = found.extend(block, buffer)
+            extended = buffer[: len(block)]
+            np.subtract(targets[part], shift_y, out=extended[:, width:])
             if weights is not None:
-                right *= weights[part][:, None]
+                extended *= np.sqrt(weights[part])[:, None]
             if labels is None:
-                total += extended.T @ right
+                found.add(total, extended, part, block)
             else:
                 for fold, own in _groups(labels[part]):
-                    found.of_folds[fold] += extended[own].T @ right[own]
+                    found.add(found.of_folds[fold], extended[own], part, block)
             done(part.stop - part.start)
         if labels is not None:
             total += found.of_folds.sum(axis=0)
         return found
 
+    def add(self, sums: Floats, extended: Floats, part: slice, block: Floats) -> None:
+        """Add the products of rows of a block."""
+        products = extended.T @ extended
+        if not np.isfinite(products.trace()):
+            _check_finite(block, part.start)
+        sums += products[: len(sums)]
+
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Dense blocks of the rows."""
         rows: FileRows = self.task.data.X
-        memory_bytes, width = rows.streaming[0], rows.shape[1]
-        for part, block in rows.blocks(max(1, int(DENSE_SHARE * memory_bytes / (8 * width)))):
+        memory_bytes, row_bytes = rows.streaming[0], 8 * max(1, rows.shape[1])
+        n_rows = max(L2_BYTES // row_bytes, MIN_BLOCK_ROWS, MIN_FOLD_ROWS * len(self.of_folds))
+        for part, block in rows.blocks(
+            max(1, min(n_rows, int(DENSE_SHARE * memory_bytes / row_bytes)))
+        ):
             dense: Any = block.toarray() if sp.issparse(block) else block  # type: ignore[attr-defined]
             yield part, dense
 
-    def extend(self, block: Floats) -> Floats:
-        """The vectors z of the rows."""
-        if not self.intercept:
-            return block
-        extended = np.empty((len(block), block.shape[1] + 1))
-        np.subtract(block, self.shift, out=extended[:, :-1])
-        extended[:, -1] = 1.0
-        return extended
+    def extend(self, block: Floats, buffer: Floats | None = None) -> Floats:
+        """The vectors z of the rows, and columns for t: in the buffer, if there is one."""
+        n_features = block.shape[1]
+        if buffer is None:
+            buffer = np.empty((len(block), n_features + int(self.intercept) + len(self.shift_y)))
+        np.subtract(block, self.shift, out=buffer[: len(block), :n_features])
+        if self.intercept:
+            buffer[: len(block), n_features] = 1.0
+        return buffer
 
     def factor(self, sums: Floats, alpha: float, what: str) -> _Factor:
         """Solve the normal equations of some rows."""
@@ -309,6 +339,12 @@ class _Sums:
             return solution, np.zeros(solution.shape[1])
         coefficients = solution[:-1]
         return coefficients, solution[-1] + self.shift_y - self.shift @ coefficients
+
+
+def _inverse_root(factor: _Factor) -> Floats:
+    """R with R·Rᵀ the inverse of the matrix of normal equations."""
+    inverse: Floats = solve_triangular(factor.lower, np.eye(len(factor.lower)), lower=True)
+    return np.ascontiguousarray(inverse.T)
 
 
 def _labels(task: Task) -> NDArray[np.int64]:
