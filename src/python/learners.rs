@@ -212,6 +212,22 @@ impl PyLearner {
     fn fork(&self) -> Result<Self> {
         Ok(self.with_model(self.model.fork()?))
     }
+
+    /// A model of the rows that this one and another of the same learner have learnt.
+    fn merged(&self, other: &Self) -> PyResult<Self> {
+        let shape = |spec: &LearnerSpec| (spec.name.clone(), spec.n_features, spec.n_targets);
+        if shape(&self.spec) != shape(&other.spec) {
+            return Err(PyTypeError::new_err(format!(
+                "models to merge must be of one learner, got {:?} and {:?}",
+                self.spec, other.spec
+            )));
+        }
+        guarded(|| -> Result<Self> {
+            let mut model = self.model.fork()?;
+            model.merge(&*other.model)?;
+            Ok(self.with_model(model))
+        })
+    }
 }
 
 fn read_parameters(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {

@@ -27,7 +27,6 @@ import onefold
 from onefold import learners
 from onefold.distributed import GridSearchCV, cross_validate
 from onefold.distributed._merge import group_folds
-from onefold.distributed._merging import merged
 from onefold.distributed._seeded import fold_spans
 
 N_ROWS = 480
@@ -122,14 +121,17 @@ def test_merged_states_are_those_of_all_rows(estimator, layout):
         models.append(model)
     first = known._make_learner(9, n_targets)  # has learnt nothing
     for model in models:
-        first = merged(first, model)
+        first = first.merged(model)
     np.testing.assert_allclose(first.state, known._learner.state, rtol=1e-12, atol=1e-9)
 
 
 def test_models_that_do_not_add_up_are_not_merged():
     model = learners.Pegasos().fit(X, Y)._learner
-    with pytest.raises(TypeError, match="models of pegasos cannot be merged"):
-        merged(model, model)
+    with pytest.raises(ValueError, match="learner must be one whose models can be merged"):
+        model.merged(model)
+    other = learners.GaussianNB().fit(X, Y)._learner
+    with pytest.raises(TypeError, match="must be of one learner"):
+        other.merged(model)
 
 
 def test_every_row_is_learnt_once_where_chunks_are_folds(client):

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._core import Learner
-from ._merging import merged
 
 __all__ = ["NativeModels", "aligned"]
 
@@ -50,7 +49,7 @@ class NativeModels:
 
     def merged(self, other: NativeModels) -> NativeModels:
         """Models of the rows that either have learnt."""
-        return NativeModels(tuple(map(merged, self.learners, other.learners)))
+        return NativeModels(tuple(map(Learner.merged, self.learners, other.learners)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         reduced: list[Any] = [learner.__reduce__() for learner in self.learners]
