@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -72,9 +73,10 @@ class Layout:
         within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
         rows = folds.rows[np.repeat(folds.starts[:-1][leaves], sizes) + within]
         chunks = np.searchsorted(offsets, rows, side="right") - 1
+        by_chunk = rows[np.argsort(chunks, kind="stable")]
         orders: list[Rows | int | None] = []
-        for chunk, offset in enumerate(offsets[:-1].tolist()):
-            order = rows[chunks == chunk] - offset
+        for first, last in pairwise(offsets.tolist()):
+            order = by_chunk[first:last] - first
             orders.append(None if (np.diff(order) > 0).all() else order)
         return cls(rows, starts, offsets, orders)
 
@@ -103,10 +105,11 @@ class Layout:
         first = np.concatenate([[0], np.flatnonzero(np.diff(chunks)) + 1])
         lengths = np.diff(np.concatenate([first, [len(chunks)]]))
         own = chunks[first]
+        by_chunk = np.argsort(own, kind="stable")
+        # Rows of the segments before in the order of the chunks, less those of earlier chunks.
+        before = np.cumsum(lengths[by_chunk]) - lengths[by_chunk]
         arranged = np.empty_like(first)
-        for chunk in np.unique(own):
-            at = own == chunk
-            arranged[at] = np.concatenate([[0], np.cumsum(lengths[at])[:-1]])
+        arranged[by_chunk] = before - self.offsets[own[by_chunk]]
         return first, own, arranged
 
     def segments(self, begin: int, end: int) -> list[Piece]:
