@@ -7,8 +7,9 @@ import mmap
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -96,14 +97,20 @@ class FileRows:
             )
             share = BLOCK_SHARE * self.streaming[0]
             rows_per_block = max(1, int(share / max(1.0, n_bytes / max(1, n_rows))))
+        with self.reader() as read:
+            for start in range(0, n_rows, rows_per_block):
+                part = slice(start, min(n_rows, start + rows_per_block))
+                yield part, read(part)
+
+    @contextmanager
+    def reader(self) -> Iterator[Callable[[slice], Any]]:
+        """A function that reads the rows of a slice; they are valid until its next call."""
         with ExitStack() as stack:
             readers = {
                 name: stack.enter_context(_ArrayReader(*place, self._stamps[name]))
                 for name, place in self._arrays.items()
             }
-            for start in range(0, n_rows, rows_per_block):
-                part = slice(start, min(n_rows, start + rows_per_block))
-                yield part, self._read(readers, part)
+            yield partial(self._read, readers)
 
     def _read(self, readers: dict[str, _ArrayReader], part: slice) -> Any:
         n_rows, width = part.stop - part.start, self.shape[1]

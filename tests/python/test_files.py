@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_regression
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import ShuffleSplit
 from sklearn.naive_bayes import GaussianNB as SklearnGaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -235,19 +236,23 @@ def _run(code, **environment):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
-@pytest.mark.parametrize("kind", ["npy", "libsvm"])
-def test_memory_is_bounded(tmp_path, kind):
-    """A hard limit on the process that the rows exceed, and a file of five times memory_mb."""
+@pytest.mark.parametrize(
+    ("kind", "shape", "memory_mb"),
+    [("npy", (60_000, 1_000), 36), ("libsvm", (100_000, 120), 18)],
+    ids=["npy", "libsvm"],
+)
+def test_memory_is_bounded(tmp_path, kind, shape, memory_mb):
+    """A hard limit on the process: the file has five times of it, or of memory_mb for text."""
     path = tmp_path / f"rows.{kind}"
-    n_rows, n_features = 100_000, 120
     random = np.random.default_rng(0)
-    X = random.normal(size=(n_rows, n_features)).round(2)
+    X = random.normal(size=shape).round(2)
     if kind == "npy":
         np.save(path, X)
-        targets = "(np.arange(100_000) % 2).astype(float)"
+        targets = f"(np.arange({shape[0]}) % 2).astype(float)"
     else:
-        onefold.dump_libsvm(X, np.arange(n_rows) % 2, path)
+        onefold.dump_libsvm(X, np.arange(shape[0]) % 2, path)
         targets = "None"
+    assert path.stat().st_size > 5 * (85e6 if kind == "npy" else 1e6 * memory_mb)
     del X
     done = _run(f"""
         import resource
@@ -262,7 +267,8 @@ def test_memory_is_bounded(tmp_path, kind):
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         for cv in (5, "loo"):
             result = onefold.cross_validate(
-                Pegasos(), {str(path)!r}, y, cv=cv, memory_mb=18, temp_dir={str(tmp_path)!r}
+                Pegasos(), {str(path)!r}, y, cv=cv, memory_mb={memory_mb},
+                temp_dir={str(tmp_path)!r},
             )
             assert 0.4 < result.mean < 0.6, result
         try:
@@ -271,6 +277,63 @@ def test_memory_is_bounded(tmp_path, kind):
             print("bounded")
     """)
     assert done.stdout == "bounded\n", done.stderr
+
+
+def test_mapped_arrays_that_differ_from_their_file_are_in_memory(rows, tmp_path):
+    X, y = rows
+    np.save(tmp_path / "rows.npy", -X)
+    changed = np.load(tmp_path / "rows.npy", mmap_mode="c")
+    changed[:] = X
+    expected = onefold.cross_validate(GaussianNB(), X, y).predictions
+    np.save(tmp_path / "single.npy", X.astype("f4"))
+    converted = np.load(tmp_path / "single.npy", mmap_mode="r").astype("f8")
+    converted[:] = X
+    for mapped in (changed, converted):
+        assert isinstance(mapped, np.memmap)
+        found = onefold.cross_validate(GaussianNB(), mapped, y, memory_mb=MEMORY_MB)
+        np.testing.assert_array_equal(found.predictions, expected)
+
+
+@pytest.mark.parametrize("cv", [5, "loo"])
+def test_threads_change_no_bit_of_least_squares(rows, tmp_path, cv):
+    np.save(tmp_path / "rows.npy", rows[0])
+    found = [
+        onefold.cross_validate(
+            Ridge(),
+            tmp_path / "rows.npy",
+            rows[1],
+            cv=cv,
+            n_jobs=n_jobs,
+            memory_mb=0.15,
+            scoring="neg_mean_squared_error",
+        ).predictions
+        for n_jobs in (1, 2)
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+def test_what_rows_on_disk_do_not_offer_is_named(rows, text, tmp_path):
+    keywords = {"memory_mb": MEMORY_MB}
+    with pytest.raises(ValueError, match="engine='tree': of rows on disk it has no fitted"):
+        onefold.cross_validate(Pegasos(), text, return_estimator=True, **keywords)
+    with pytest.raises(ValueError, match="it needs a single partition"):
+        onefold.cross_validate(Pegasos(), text, cv=ShuffleSplit(2), **keywords)
+    with pytest.raises(ValueError, match=r"sums of 5 folds of 30 features take .* of memory_mb"):
+        onefold.cross_validate(Ridge(), text, memory_mb=0.01)
+    with pytest.raises(ValueError, match="memory_mb must be a positive number, got inf"):
+        onefold.cross_validate(Pegasos(), text, memory_mb=math.inf)
+    with pytest.raises(ValueError, match="is not a directory made by convert_libsvm"):
+        onefold.cross_validate(Pegasos(), tmp_path)
+    with pytest.raises(ValueError, match="temp_dir must be a directory, got 5"):
+        onefold.cross_validate(Pegasos(), text, temp_dir=5)
+    with pytest.raises(ValueError, match="y has no entries for 900 rows"):
+        onefold.cross_validate(Pegasos(), text, 3, **keywords)
+    np.save(tmp_path / "rows.npy", rows[0])
+    with pytest.raises(ValueError, match=r"each must be LIBSVM text, got .*npy"):
+        onefold.cross_validate(Pegasos(), [text, tmp_path / "rows.npy"], **keywords)
+    (tmp_path / "empty.libsvm").touch()
+    with pytest.raises(ValueError, match=r"there are no rows in .*empty"):
+        onefold.cross_validate(Pegasos(), tmp_path / "empty.libsvm", **keywords)
 
 
 def test_errors_name_what_is_wrong(rows, text, tmp_path):
@@ -398,6 +461,22 @@ def test_a_file_that_changes_is_an_error(tmp_path, text, monkeypatch):
     monkeypatch.setattr(onefold._files, "convert_libsvm", slow_convert)
     with pytest.raises(OSError, match=r"rows\.libsvm: it changed while it was read"):
         onefold.cross_validate(Pegasos(), path, memory_mb=MEMORY_MB)
+
+
+def test_an_array_that_changes_between_two_passes_is_an_error(tmp_path, monkeypatch):
+    path = tmp_path / "rows.npy"
+    X, y = make_regression(600, 10, random_state=0)
+    np.save(path, X)
+    least_squares = onefold.engines._file_least_squares
+    solve = least_squares._Sums.solve
+
+    def change_and_solve(*arguments):
+        os.utime(path, (0, 0))
+        return solve(*arguments)
+
+    monkeypatch.setattr(least_squares._Sums, "solve", change_and_solve)
+    with pytest.raises(OSError, match=r"rows\.npy: it changed while it was read"):
+        onefold.cross_validate(Ridge(), path, y, memory_mb=0.02)
 
 
 def test_predictions_are_written_to_a_file(text, tmp_path):

@@ -305,6 +305,12 @@ fn files_that_are_damaged_or_change_are_errors() {
         temp_dir: files.path("missing"),
         ..streaming.clone()
     };
+    // Folds that fit blocks are read from where they are, in any order.
+    let shuffled = Tree {
+        order: Order::Once { seed: 1 },
+        ..tree
+    };
+    assert_eq!(run(&dense, shuffled, &nowhere), "");
     let stored = StoredDataset::new(&dense, data).expect("valid");
     let scattered = Folds::shuffled(N_ROWS, 5, 0).expect("valid");
     let found = tree.out_of_fold_stored(&[&*learner], &stored, &scattered, &nowhere, &monitor);

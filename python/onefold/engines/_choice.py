@@ -305,6 +305,12 @@ class _Chooser:
 
     def _error(self, candidate: Candidate, refused: _Refusal) -> str:
         if self._name == "auto" and isinstance(self._task.data.X, FileRows):
+            obstacle = refused.obstacle
+            if obstacle is not None and ENGINES_BY_NAME[obstacle.engine].takes_files:
+                return (
+                    f"X exceeds memory_mb, and its rows on disk are not for "
+                    f"engine={obstacle.engine!r}: {obstacle.reason}"
+                )
             return (
                 f"X: {candidate.name} needs all rows in memory, and they exceed memory_mb. Files "
                 "are read block by block for native learners (onefold.learners), naive Bayes and "

@@ -16,8 +16,12 @@ set singular values to zero. Rows in memory have no such limit.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -32,6 +36,7 @@ from sklearn.utils.fixes import parse_version
 
 from .._estimator_class import known_class
 from .._files import FileRows
+from .._jobs import blas_threads, effective_n_jobs
 from .._progress import reporter
 from ._base import Candidate, Outcome, Plan
 from ._task import Task
@@ -158,8 +163,8 @@ def _predict(task: Task, alphas: list[float], *, intercept: bool) -> Floats:
 
         sums = _Sums.of(task, intercept=intercept, of_folds=not is_loo, done=done)
         predict = _leave_one_out(sums, alphas, task) if is_loo else _k_fold(sums, alphas, task)
-        for part, block in sums.blocks():
-            predictions[:, part] = predict(part, block)
+        for part, (found,) in sums.map_blocks(predict):
+            predictions[:, part] = found
             done(part.stop - part.start)
     return predictions[:, :, 0] if np.ndim(y) == 1 else predictions
 
@@ -176,13 +181,13 @@ def _k_fold(sums: _Sums, alphas: list[float], task: Task) -> Any:
     ]
     n_outputs = task.data.values.shape[1]
 
-    def predict(part: slice, block: Floats) -> Floats:
+    def predict(part: slice, block: Floats, _: Floats) -> list[Floats]:
         found = np.empty((len(alphas), len(block), n_outputs))
         for fold, own in _groups(labels[part]):
             for at, model in enumerate(models):
                 coefficients, intercept = model[fold]
                 found[at, own] = block[own] @ coefficients + intercept
-        return found
+        return [found]
 
     return predict
 
@@ -193,13 +198,10 @@ def _leave_one_out(sums: _Sums, alphas: list[float], task: Task) -> Any:
     targets, weights = task.data.values, task.data.weights
 
     roots = [_inverse_root(factor) for factor in models]
-    buffer: Any = None
 
-    def predict(part: slice, block: Floats) -> Floats:
-        nonlocal buffer
+    def predict(part: slice, block: Floats, extended: Floats) -> list[Floats]:
         found = np.empty((len(alphas), len(block), targets.shape[1]))
-        buffer = sums.extend(block, buffer)
-        extended = buffer[: len(block), : len(sums.total)]
+        extended = extended[:, : len(sums.total)]
         for at, (factor, root) in enumerate(zip(models, roots, strict=True)):
             residuals = targets[part] - sums.shift_y - extended @ factor.solution
             half = extended @ root
@@ -214,7 +216,7 @@ def _leave_one_out(sums: _Sums, alphas: list[float], task: Task) -> Any:
                     "(Ridge) would help"
                 )
             found[at] = targets[part] - residuals / left[:, None]
-        return found
+        return [found]
 
     return predict
 
@@ -251,51 +253,86 @@ class _Sums:
         n_sums = len(task.folds) if of_folds else 0
         found = cls(task, intercept, shift, shift_y, total, np.zeros((n_sums, *total.shape)))
         labels = _labels(task) if of_folds else None
-        # Rows (z, t), each times the root of its weight: their products are G and b.
-        buffer: Any = None
-        for part, block in found.blocks():
-            buffer = found.extend(block, buffer)
-            extended = buffer[: len(block)]
+
+        def products(part: slice, block: Floats, extended: Floats) -> Iterator[tuple[int, Floats]]:
+            # Rows (z, t), each times the root of its weight: their products are G and b.
             np.subtract(targets[part], shift_y, out=extended[:, width:])
             if weights is not None:
-                extended *= np.sqrt(weights[part])[:, None]
-            if labels is None:
-                found.add(total, extended, part, block)
-            else:
-                for fold, own in _groups(labels[part]):
-                    found.add(found.of_folds[fold], extended[own], part, block)
+                np.multiply(extended, np.sqrt(weights[part])[:, None], out=extended)
+            groups = [(0, slice(None))] if labels is None else _groups(labels[part])
+            for fold, own in groups:
+                rows = extended[own]
+                found = rows.T @ rows
+                if not np.isfinite(found.trace()):
+                    _check_finite(block, part.start)
+                yield fold, found[:width]
+
+        for part, sums in found.map_blocks(products):
+            for fold, own in sums:
+                target = total if labels is None else found.of_folds[fold]
+                target += own
             done(part.stop - part.start)
         if labels is not None:
             total += found.of_folds.sum(axis=0)
         return found
 
-    def add(self, sums: Floats, extended: Floats, part: slice, block: Floats) -> None:
-        """Add the products of rows of a block."""
-        products = extended.T @ extended
-        if not np.isfinite(products.trace()):
-            _check_finite(block, part.start)
-        sums += products[: len(sums)]
+    def map_blocks(
+        self, work: Callable[[slice, Floats, Floats], Iterable[Any]]
+    ) -> Iterator[tuple[slice, Iterable[Any]]]:
+        """Call ``work`` for each block: with its rows, dense, and with its vectors z.
 
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Dense blocks of the rows."""
+        Results have the order of the rows, whatever the number of threads.
+        """
         rows: FileRows = self.task.data.X
         memory_bytes, row_bytes = rows.streaming[0], 8 * max(1, rows.shape[1])
         n_rows = max(L2_BYTES // row_bytes, MIN_BLOCK_ROWS, MIN_FOLD_ROWS * len(self.of_folds))
-        for part, block in rows.blocks(
-            max(1, min(n_rows, int(DENSE_SHARE * memory_bytes / row_bytes)))
-        ):
-            dense: Any = block.toarray() if sp.issparse(block) else block  # type: ignore[attr-defined]
-            yield part, dense
+        n_rows = max(1, min(n_rows, int(DENSE_SHARE * memory_bytes / row_bytes)))
+        # Threads hold their blocks and the sums of these, which must fit. The blocks, and so the
+        # order of additions, are the same for any number of threads.
+        n_blocks = int(DENSE_SHARE * memory_bytes / (n_rows * row_bytes))
+        n_folds = max(1, len(self.of_folds))
+        n_sums = int(SUMS_SHARE * memory_bytes / (n_folds * self.total.nbytes)) - 2
+        n_threads = max(1, min(effective_n_jobs(self.task.n_jobs), n_blocks, n_sums))
+        parts = (
+            slice(start, min(len(rows), start + n_rows)) for start in range(0, len(rows), n_rows)
+        )
+        width = rows.shape[1] + int(self.intercept) + len(self.shift_y)
+        with ExitStack() as stack:
+            stack.enter_context(blas_threads(1))
+            idle: SimpleQueue[tuple[Any, Floats]] = SimpleQueue()
+            for _ in range(n_threads):
+                idle.put((stack.enter_context(rows.reader()), np.empty((n_rows, width))))
 
-    def extend(self, block: Floats, buffer: Floats | None = None) -> Floats:
-        """The vectors z of the rows, and columns for t: in the buffer, if there is one."""
+            def run(part: slice) -> tuple[slice, Iterable[Any]]:
+                read, buffer = idle.get()
+                try:
+                    block: Any = read(part)
+                    is_sparse = sp.issparse(block)
+                    dense: Floats = np.asarray(block.todense() if is_sparse else block)
+                    extended = self.extend(dense, buffer[: len(dense)])
+                    return part, list(work(part, dense, extended))
+                finally:
+                    idle.put((read, buffer))
+
+            if n_threads == 1:
+                yield from map(run, parts)
+                return
+            pool = stack.enter_context(ThreadPoolExecutor(n_threads))
+            running: deque[Future[tuple[slice, Iterable[Any]]]] = deque()
+            for part in parts:
+                running.append(pool.submit(run, part))
+                if len(running) > n_threads:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+
+    def extend(self, block: Floats, extended: Floats) -> Floats:
+        """Write the vectors z of the rows to the first columns."""
         n_features = block.shape[1]
-        if buffer is None:
-            buffer = np.empty((len(block), n_features + int(self.intercept) + len(self.shift_y)))
-        np.subtract(block, self.shift, out=buffer[: len(block), :n_features])
+        np.subtract(block, self.shift, out=extended[:, :n_features])
         if self.intercept:
-            buffer[: len(block), n_features] = 1.0
-        return buffer
+            extended[:, n_features] = 1.0
+        return extended
 
     def factor(self, sums: Floats, alpha: float, what: str) -> _Factor:
         """Solve the normal equations of some rows."""
