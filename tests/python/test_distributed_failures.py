@@ -39,6 +39,13 @@ def client():
         yield client
 
 
+@pytest.fixture
+def own_client():
+    """A cluster for one test, which changes its workers."""
+    with local_cluster(2) as client:
+        yield client
+
+
 @pytest.fixture(scope="module")
 def expected():
     folds = onefold.Folds.contiguous(400, CV)
@@ -105,7 +112,7 @@ class Killer:
     """Kills a worker as soon as there are tasks of a kind, and waits until it is missed."""
 
     def __init__(self, client, kind):
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=60)
         self._client = client
         self._kind = kind
         self._address, self._pid = next(iter(client.run(os.getpid).items()))
@@ -129,44 +136,41 @@ def wait_until(condition):
 
 
 @pytest.mark.parametrize(("kind", "estimator", "cv"), PHASES, ids=[own[0] for own in PHASES])
-def test_a_killed_worker_changes_nothing(client, kind, estimator, cv):
-    killer = Killer(client, kind)
+def test_a_killed_worker_changes_nothing(own_client, kind, estimator, cv):
+    killer = Killer(own_client, kind)
     result = cross_validate(estimator, slow_parts(), cv=cv)
     killer.finish()
     local = onefold.cross_validate(estimator, X, Y, cv=result.folds, engine=result.engine)
     np.testing.assert_allclose(answers_of(result), answers_of(local), rtol=1e-12)
-    assert not tasks_left(client)
+    assert not tasks_left(own_client)
 
 
-def test_a_worker_that_dies_while_support_vector_machines_are_solved(client):
+def test_a_worker_that_dies_while_support_vector_machines_are_solved(own_client):
     machine = SVC(decision_function_shape="ovo")
-    killer = Killer(client, "onefold_assemble")
+    killer = Killer(own_client, "onefold_assemble")
     result = cross_validate(machine, slow_parts(), cv=CV, engine="seeded")
     killer.finish()
     local = onefold.cross_validate(machine, X, Y, cv=result.folds)
     np.testing.assert_allclose(result.decision_values, local.decision_values, atol=2e-2)
-    assert not tasks_left(client)
+    assert not tasks_left(own_client)
 
 
-def test_a_worker_that_retires_and_one_that_comes(client, expected):
-    client.wait_for_workers(2)
-    cluster, [leaves, *_] = client.cluster, sorted(client.nthreads())
-    known = set(client.nthreads())
+def test_a_worker_that_retires_and_one_that_comes(own_client, expected):
+    cluster, [leaves, *_] = own_client.cluster, sorted(own_client.nthreads())
+    known = set(own_client.nthreads())
 
     def change():
         cluster.scale(3)
-        client.wait_for_workers(3)
-        client.retire_workers([leaves])
+        own_client.wait_for_workers(3, timeout=60)
+        own_client.retire_workers([leaves])
 
     thread = run_during(change, after=0.5)
     result = cross_validate(SlowBernoulliNB(), slow_parts(), cv=CV)
     thread.join()
     check(result, expected)
-    assert leaves not in client.nthreads()
-    assert set(client.nthreads()) - known
-    cluster.scale(2)
-    client.wait_for_workers(2)
-    assert not tasks_left(client)
+    assert leaves not in own_client.nthreads()
+    assert set(own_client.nthreads()) - known
+    assert not tasks_left(own_client)
 
 
 def test_chunks_and_models_on_disk_change_nothing():
