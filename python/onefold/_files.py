@@ -22,7 +22,7 @@ from . import _core
 from ._array_directory import ArrayDirectory
 from .libsvm import convert_libsvm, load_libsvm, open_libsvm
 
-__all__ = ["FileRows", "keep_predictions", "opened"]
+__all__ = ["FileRows", "keep_predictions", "names_files", "opened"]
 
 FILE_OPTIONS = ("memory_mb", "temp_dir")
 
@@ -31,6 +31,9 @@ DEFAULT_SHARE = 0.25
 
 MEMORY_PER_TEXT_BYTE = 6.0
 """Bytes in memory per byte of LIBSVM text, at most: rows of a label only. Values take 3 or less."""
+
+MAX_NAMES_TRIED = 100
+"""Texts of a list that are looked for among the files."""
 
 COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst"})
 
@@ -183,9 +186,7 @@ def opened(
     options : dict
         Those that are left for engines.
     """
-    is_file = _is_path(X) or (
-        isinstance(X, list | tuple) and bool(X) and all(_is_path(own) for own in X)
-    )
+    is_file = names_files(X)
     is_mapped = isinstance(X, np.memmap) and "memory_mb" in options
     if is_mapped and not _has_rows_of_file(X):
         X = np.asarray(X)  # they are in memory
@@ -232,6 +233,26 @@ def keep_predictions(result: Any, path: str | os.PathLike[str]) -> None:
     with open(path, "wb") as file:
         np.save(file, predictions)
     result.__dict__["predictions"] = np.load(path, mmap_mode="r")
+
+
+def names_files(X: Any) -> bool:
+    """Whether rows are given as a path or a list of paths.
+
+    A list of texts may also be rows, for an estimator that takes documents: it names files if one
+    of its first texts does.
+
+    Examples
+    --------
+    >>> from onefold._files import names_files
+    >>> names_files("rows.libsvm"), names_files(["a document", "another one"])
+    (True, False)
+    """
+    if _is_path(X):
+        return True
+    if not (isinstance(X, list | tuple) and X and all(map(_is_path, X))):
+        return False
+    first = X[:MAX_NAMES_TRIED]
+    return any(isinstance(own, os.PathLike) or os.path.exists(own) for own in first)
 
 
 def _is_path(X: Any) -> bool:

@@ -15,7 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from ._data import as_weights, encode
-from ._files import keep_predictions, opened
+from ._files import keep_predictions, names_files, opened
 from ._folds import Folds, Splits, resolve_cv
 from ._report import HeldOutTargets, fold_scores, make_result, score_columns
 from ._result import CVResult
@@ -365,6 +365,8 @@ def make_task(
     if not (params is None or isinstance(params, Mapping)):
         raise ValueError(f"params must be a dict of arguments of fit, got {params!r}")
     _check(keywords | {"verbose": verbose})
+    if names_files(X):
+        raise TypeError(f"{owner} takes rows in memory, got X={X!r}; load_libsvm reads files")
     X, y = indexable(X, y)
     if not is_routing():
         _, groups = indexable(X, groups)

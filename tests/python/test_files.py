@@ -12,9 +12,11 @@ import time
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_regression
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import ShuffleSplit
 from sklearn.naive_bayes import GaussianNB as SklearnGaussianNB
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -488,3 +490,17 @@ def test_predictions_are_written_to_a_file(text, tmp_path):
     labels = np.array(["a", "b"] * 450, dtype=object)
     with pytest.raises(ValueError, match="there are no numbers to write"):
         onefold.cross_validate(GaussianNB(), text, labels, predictions_file=path)
+
+
+def test_lists_of_texts_are_files_only_if_one_is(text):
+    documents = ["red green", "green", "blue red", "blue"] * 5
+    model = make_pipeline(CountVectorizer(), MultinomialNB())
+    assert onefold.cross_validate(model, documents, [0, 0, 1, 1] * 5, cv=2).folds.n_samples == 20
+    with pytest.raises(FileNotFoundError, match="there is no file 'missing'"):
+        onefold.cross_validate(Pegasos(), [str(text), "missing"])
+
+
+@pytest.mark.parametrize("function", [onefold.learning_curve, onefold.permutation_test_score])
+def test_functions_that_take_no_files_say_so(text, function):
+    with pytest.raises(TypeError, match=f"{function.__name__} takes rows in memory, got X="):
+        function(Ridge(), str(text), None)

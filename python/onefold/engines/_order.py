@@ -37,9 +37,10 @@ def order_notes(estimator: Any, task: Task) -> list[str]:
     similarity = task.problem.once(measure, lambda: _similarity(task, measure))
     if similarity is None:
         return []
+    default = "once" if is_file else "random"
     return [
         f"{similarity}, and placement={placement!r}, order={order!r}: the estimate may be far from "
-        "that of refits; placement='random', order='random' (the default) avoids it"
+        f"that of refits; placement='random', order={default!r} (the default) avoids it"
     ]
 
 
