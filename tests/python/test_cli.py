@@ -152,7 +152,6 @@ def test_written_results(tmp_path, run):
     assert result.mean == pytest.approx(onefold.cross_validate(GaussianNB(), X, y, cv=cv).mean)
 
 
-@pytest.mark.skipif(not hasattr(onefold.CVResult, "to_html"), reason="there is no report page")
 def test_report(tmp_path, run):
     page = tmp_path / "page.html"
     printed = run("cv", "gaussian-nb", iris_csv(tmp_path), "--report", page)

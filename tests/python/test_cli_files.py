@@ -105,9 +105,6 @@ def test_select_of_a_file_larger_than_memory(tmp_path, run):
     assert "--nested needs rows in memory" in printed.err
 
 
-@pytest.mark.skipif(
-    not hasattr(onefold.SearchResult, "to_html"), reason="there is no report page of a search"
-)
 def test_report_of_a_search(tmp_path, run):
     page = tmp_path / "page.html"
     run("select", "ridge", diabetes_csv(tmp_path), "--grid", "alpha=0.1,1", "--report", page)
