@@ -33,7 +33,7 @@ EXACTNESS = {
     "newton": "to a relative gradient of 1e-8",
     "path": "to a duality gap of 1e-12",
     "seeded": "to the solver's tolerance",
-    "neighbours": "exactly, away from ties",
+    "neighbours": "exactly",
     "tree": "exactly",
     "refit": "it is refits",
 }

@@ -300,3 +300,80 @@ def test_progress_and_the_final_fit():
     search = onefold.GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [2, 5]}).fit(X, LABELS)
     again = clone(search.best_estimator_).fit(X, LABELS)
     np.testing.assert_array_equal(search.predict(X), again.predict(X))
+
+
+TIED = np.random.default_rng(1)
+BITS = TIED.integers(0, 2, (N, 18))
+ROWS_WITH_TIES = {
+    "integers": BITS,
+    "bits": BITS.astype(float),
+    "few columns": TIED.integers(0, 4, (N, 3)).astype(float),
+    "decimals": TIED.integers(0, 6, (N, 18)) / 10 + 3.3,  # equal but for rounding
+    "one-hot": np.eye(6, dtype=np.float32)[TIED.integers(0, 6, N)],
+    "duplicates": np.repeat(TIED.normal(size=(N // 3, 16)), 3, axis=0),
+    "sparse": sp.csr_array(BITS.astype(float)),
+}
+SEARCHES = {
+    "brute": {"algorithm": "brute"},
+    "auto": {},
+    "tree": {"algorithm": "kd_tree"},
+    "ball tree": {"algorithm": "ball_tree"},
+    "Manhattan": {"algorithm": "brute", "p": 1},
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("rows", ROWS_WITH_TIES)
+@pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
+def test_ties_are_broken_as_for_one_candidate(kind, rows, search):
+    """By scikit-learn's order, whatever the other candidates are."""
+    given = ROWS_WITH_TIES[rows]
+    if sp.issparse(given) and "tree" in search:
+        return
+    y = LABELS if kind is KNeighborsClassifier else VALUES
+    grid = {"n_neighbors": [3, 8, 50], "weights": ["uniform", "distance"]}
+    for cv in [KFold(4), KFold(13, shuffle=True, random_state=0)]:
+        keywords = {"cv": cv, "refit": False}
+        ours = onefold.GridSearchCV(kind(**SEARCHES[search]), grid, **keywords).fit(given, y)
+        theirs = GridSearchCV(kind(**SEARCHES[search]), grid, **keywords).fit(given, y)
+        assert set(ours.result_.engines) == {"neighbours"}
+        for fold in range(cv.get_n_splits()):
+            name = f"split{fold}_test_score"
+            np.testing.assert_allclose(
+                ours.cv_results_[name], theirs.cv_results_[name], rtol=1e-9, atol=1e-12
+            )
+
+
+@pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
+def test_ties_in_leave_one_out(kind):
+    y = LABELS if kind is KNeighborsClassifier else VALUES
+    for rows in ROWS_WITH_TIES.values():
+        for weights in ("uniform", "distance"):
+            found = onefold.cross_val_predict(kind(4, weights=weights), rows, y, cv="loo")
+            expected = cross_val_predict(kind(4, weights=weights), rows, y, cv=KFold(N))
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_the_other_candidates_do_not_matter():
+    rows = np.random.default_rng(0).integers(0, 2, (400, 20))
+    y = rows @ np.arange(20) > 90
+    alone = onefold.cross_validate(KNeighborsClassifier(5), rows, y)
+    assert not alone.notes
+    for others in ([9], [21], [3, 7]):
+        search = onefold.GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [5, *others]})
+        table = search.fit(rows, y).result_
+        np.testing.assert_array_equal(
+            [search.cv_results_[f"split{fold}_test_score"][0] for fold in range(5)],
+            alone["test_score"],
+        )
+        assert table.cost["fits"] > 5
+    many = onefold.cross_validate(KNeighborsClassifier(5), rows, y, cv=20)
+    assert "training rows at the same distance decide" in many.notes[0]
+
+
+def test_ties_between_equal_targets_are_not_searched_again():
+    rows, y = np.repeat(X[:30], 3, axis=0), np.repeat(VALUES[:30], 3)
+    result = onefold.cross_validate(
+        KNeighborsRegressor(1), rows, y, cv="loo", scoring="neg_mean_squared_error"
+    )
+    assert result.cost["fits"] < 40  # most rows have two copies in the training set

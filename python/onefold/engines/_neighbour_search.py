@@ -8,7 +8,7 @@ also what training sets that are no partition need, and rows whose neighbours ar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,14 @@ from sklearn.utils import check_array, get_tags
 from .._folds import Folds, Splits
 from .._progress import Report
 
-__all__ = ["NeighbourTable", "find_neighbours", "index_of"]
+__all__ = [
+    "NeighbourTable",
+    "checked_rows",
+    "find_neighbours",
+    "index_of",
+    "search_folds",
+    "train_sizes",
+]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -30,6 +37,12 @@ MAX_SEPARATE_SEARCHES = 10
 
 MAX_NEIGHBOURS_HELD = 2**24
 """Neighbours that one query returns: 256 MB of indices and distances."""
+
+SKLEARN_CHUNK = 256
+"""Queries that scikit-learn's brute search computes distances of at a time."""
+
+N_SPARE_RANKS = 4
+"""Neighbours beyond the last, which show how many rows are at its distance."""
 
 N_PROBES = 256
 """Rows by which it is decided whether one search is enough."""
@@ -47,10 +60,27 @@ class NeighbourTable:
     """Rank × test row: which sample it is."""
     distances: Floats
     """Rank × test row."""
+    rows: Rows
+    """The test rows."""
+    starts: Rows
+    """Where the test rows of each fold begin, and the end of the last."""
+    train_sizes: Rows
+    """Rows in each training set."""
+    is_by_fold: bool
+    """Whether each training set was searched by itself, as scikit-learn does."""
+    method: str
+    """How scikit-learn searched: ``"brute"``, ``"kd_tree"`` or ``"ball_tree"``."""
+    metric: Any
+    """The metric with its parameters resolved: Minkowski's with p=2 is ``"euclidean"``."""
     n_indexed: int
     """Rows in all sets that were searched."""
     n_sets: int
     """Sets that were searched."""
+
+    def folds_of(self, positions: NDArray[np.bool_]) -> list[int]:
+        """The folds of some test rows."""
+        folds = np.searchsorted(self.starts, np.flatnonzero(positions), side="right") - 1
+        return [int(fold) for fold in np.unique(folds)]
 
 
 def index_of(estimator: Any) -> NearestNeighbors:
@@ -67,12 +97,22 @@ def index_of(estimator: Any) -> NearestNeighbors:
     return NearestNeighbors(**{name: getattr(estimator, name) for name in names})
 
 
+def checked_rows(index: NearestNeighbors, X: Any) -> Any:
+    """All rows, or the distances between them, as an array that can be indexed by rows."""
+    allows_nan = get_tags(index).input_tags.allow_nan
+    return check_array(
+        X, accept_sparse="csr", ensure_all_finite="allow-nan" if allows_nan else True
+    )
+
+
 def find_neighbours(
     index: NearestNeighbors,
     X: Any,
     folds: Folds | Splits,
     n_neighbors: int,
     report: Report | None = None,
+    *,
+    needs_next: bool = False,
 ) -> NeighbourTable:
     """Find the neighbours of all held-out rows in their training sets.
 
@@ -80,34 +120,57 @@ def find_neighbours(
     ----------
     index : NearestNeighbors
         Not fitted: metric and algorithm.
-    X : array-like or sparse matrix
-        All rows, or the distances between them.
+    X : array or CSR
+        Of `checked_rows`.
     folds : Folds or Splits
     n_neighbors : int
         At most the size of the smallest training set.
     report : callable, optional
         Called with the test rows done and all of them.
+    needs_next : bool, default=False
+        Whether to find some more neighbours, as far as there are, also where each training set is
+        searched by itself. One search for all folds always does.
     """
     # As in scikit-learn, the number of neighbours decides on the algorithm.
     index.set_params(n_neighbors=n_neighbors)
-    allows_nan = get_tags(index).input_tags.allow_nan
-    X = check_array(X, accept_sparse="csr", ensure_all_finite="allow-nan" if allows_nan else True)
-    filling = _Table(folds, n_neighbors, report)
-    if isinstance(folds, Folds) and _is_one_search_enough(index, X, folds, n_neighbors):
+    sizes = train_sizes(folds)
+    n_ranks = min(n_neighbors + N_SPARE_RANKS, int(sizes.min()))
+    if isinstance(folds, Folds) and _is_one_search_enough(index, X, folds, n_ranks):
+        filling = _Table(len(folds.rows), n_ranks, report)
         _search_once(index, X, folds, filling)
-    else:
-        _search_each_fold(index, X, folds, filling)
-    return NeighbourTable(filling.indices, filling.distances, filling.n_indexed, filling.n_sets)
+        return filling.finished(index, folds.rows, folds.starts, sizes, is_by_fold=False)
+    filling = _Table(len(folds.rows), n_ranks if needs_next else n_neighbors, report)
+    _search_folds(index, X, folds, range(len(folds)), filling)
+    return filling.finished(index, folds.rows, folds.starts, sizes, is_by_fold=True)
+
+
+def search_folds(
+    index: NearestNeighbors, X: Any, folds: Folds | Splits, chosen: Sequence[int], n_neighbors: int
+) -> NeighbourTable:
+    """Find the neighbours of the test rows of some folds, as scikit-learn does."""
+    index.set_params(n_neighbors=n_neighbors)
+    rows = [folds.test(fold) for fold in chosen]
+    starts = np.cumsum([0, *map(len, rows)])
+    filling = _Table(int(starts[-1]), n_neighbors, None)
+    _search_folds(index, X, folds, chosen, filling)
+    sizes = train_sizes(folds)[np.asarray(chosen)]
+    return filling.finished(index, np.concatenate(rows), starts, sizes, is_by_fold=True)
+
+
+def train_sizes(folds: Folds | Splits) -> Rows:
+    """The number of rows in each training set."""
+    if isinstance(folds, Folds):
+        return np.asarray(folds.n_samples - np.diff(folds.starts))
+    return np.array([len(folds.train(split)) for split in range(len(folds))], dtype=np.int64)
 
 
 class _Table:
     """A table of neighbours that is being filled."""
 
-    def __init__(self, folds: Folds | Splits, n_neighbors: int, report: Report | None) -> None:
-        n_rows = len(folds.rows)
-        self.n_neighbors = n_neighbors
-        self.indices = np.empty((n_neighbors, n_rows), dtype=np.int64)
-        self.distances = np.empty((n_neighbors, n_rows))
+    def __init__(self, n_rows: int, n_ranks: int, report: Report | None) -> None:
+        self.n_ranks = n_ranks
+        self.indices = np.empty((n_ranks, n_rows), dtype=np.int64)
+        self.distances = np.empty((n_ranks, n_rows))
         self.n_indexed = 0
         self.n_sets = 0
         self._n_done = 0
@@ -121,28 +184,46 @@ class _Table:
         if self._report is not None:
             self._report(self._n_done, self.indices.shape[1])
 
+    def finished(
+        self, index: NearestNeighbors, rows: Rows, starts: Rows, sizes: Rows, *, is_by_fold: bool
+    ) -> NeighbourTable:
+        return NeighbourTable(
+            indices=self.indices,
+            distances=self.distances,
+            rows=rows,
+            starts=starts,
+            train_sizes=sizes,
+            is_by_fold=is_by_fold,
+            method=getattr(index, "_fit_method", ""),
+            metric=getattr(index, "effective_metric_", None),
+            n_indexed=self.n_indexed,
+            n_sets=self.n_sets,
+        )
 
-def _search_each_fold(
-    index: NearestNeighbors, X: Any, folds: Folds | Splits, table: _Table
+
+def _search_folds(
+    index: NearestNeighbors, X: Any, folds: Folds | Splits, chosen: Sequence[int], table: _Table
 ) -> None:
-    """Search every training set for the neighbours of the rows that it does not hold."""
+    """Search training sets for the neighbours of the rows that they do not hold."""
     is_precomputed = index.metric == "precomputed"
-    for fold in range(len(folds)):
-        start, end = folds.starts[fold : fold + 2]
-        if start == end:
+    start = 0
+    for fold in chosen:
+        test = folds.test(fold)
+        if not len(test):
             continue
-        train, test = folds.train(fold), folds.test(fold)
+        train = folds.train(fold)
         indexed, queries = X[train], X[test]
         if is_precomputed:
             indexed, queries = indexed[:, train], queries[:, train]
         index.fit(indexed)
         table.n_indexed += len(train)
         table.n_sets += 1
-        size = _rows_per_query(table.n_neighbors)
+        size = _rows_per_query(table.n_ranks)
         for first in range(0, len(test), size):
-            distances, own = index.kneighbors(queries[first : first + size])
-            at = np.arange(start + first, start + first + len(own))
-            table.fill(at, train[own], distances)
+            distances, near = index.kneighbors(queries[first : first + size], table.n_ranks)
+            at = np.arange(start + first, start + first + len(near))
+            table.fill(at, train[near], distances)
+        start += len(test)
 
 
 def _is_one_search_enough(index: NearestNeighbors, X: Any, folds: Folds, n_neighbors: int) -> bool:
@@ -175,7 +256,7 @@ def _search_once(index: NearestNeighbors, X: Any, folds: Folds, table: _Table) -
     """Search all rows, and drop neighbours of the own fold; ask for more where too few are left."""
     index.fit(X)
     table.n_indexed, table.n_sets = folds.n_samples, 1
-    labels, rows, n_neighbors = folds.labels, folds.rows, table.n_neighbors
+    labels, rows, n_neighbors = folds.labels, folds.rows, table.n_ranks
     n_queried, n_enough = _n_queried(folds, n_neighbors)
     positions = np.arange(len(rows))
     while len(positions):
@@ -201,4 +282,6 @@ def _blocks(positions: Rows, size: int) -> Iterator[Rows]:
 
 
 def _rows_per_query(n_queried: int) -> int:
-    return max(1, MAX_NEIGHBOURS_HELD // n_queried)
+    """A multiple of the rows that scikit-learn multiplies at a time: blocks have the same bits."""
+    size = max(1, MAX_NEIGHBOURS_HELD // n_queried)
+    return size - size % SKLEARN_CHUNK if size > SKLEARN_CHUNK else size

@@ -4,8 +4,9 @@ A prediction is a weighted mean of the targets of the nearest training rows, or 
 classes among them. Sums over the first k neighbours are those over the first k − 1 and one more, so
 that one pass over a table of neighbours serves every ``n_neighbors`` of a search.
 
-Equal to refits where the distances of neighbours differ. Which of several training rows at the
-distance of the last neighbour count depends on the order of the search, in scikit-learn too.
+Which of several training rows at the distance of the last neighbour count depends on the order of
+the search. Folds in which that decides are searched again for each ``n_neighbors`` as scikit-learn
+does it, so that predictions do not depend on the other candidates, and equal refits.
 """
 
 from __future__ import annotations
@@ -23,14 +24,23 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neighbors._base import _get_weights
+from sklearn.utils.extmath import weighted_mode
 from sklearn.utils.metaestimators import _safe_split
 
 from .._data import as_classes
 from .._estimator_class import known_class
-from .._folds import Folds, Splits
 from .._progress import Report, part, reporter
 from ._base import Candidate, EngineBase, Outcome, Plan
-from ._neighbour_search import NeighbourTable, find_neighbours, index_of
+from ._fold_refits import with_refits
+from ._neighbour_search import (
+    NeighbourTable,
+    checked_rows,
+    find_neighbours,
+    index_of,
+    search_folds,
+    train_sizes,
+)
+from ._neighbour_ties import folds_decided_by_ties, may_vote_during_search, votes_during_search
 from ._options import Check
 from ._refit import fit_all
 from ._steps import step_key
@@ -41,6 +51,9 @@ __all__ = ["Neighbours"]
 Floats = NDArray[np.float64]
 
 MODELS = (KNeighborsClassifier, KNeighborsRegressor)
+
+CLOSE_VOTES = 1e-12
+"""Relative difference of sums of weights below which rounding may decide between classes."""
 
 
 class Neighbours(EngineBase):
@@ -73,7 +86,8 @@ class Neighbours(EngineBase):
         if estimator.metric == "precomputed" and sp.issparse(data.X):
             return "a sparse matrix of distances may hold too few neighbours of a row"
         folds, n_neighbors = task.folds, estimator.n_neighbors
-        n_train = task.problem.once("smallest training set", lambda: _smallest_training_set(folds))
+        sizes = task.problem.once("training set sizes", lambda: train_sizes(folds))
+        n_train = int(sizes.min(initial=data.n_samples))
         if isinstance(n_neighbors, Integral) and int(n_neighbors) > n_train:
             return f"n_neighbors={n_neighbors} exceeds the {n_train} rows of a training set"
         return Plan(estimator, task.why_not_scored)
@@ -83,87 +97,182 @@ class Neighbours(EngineBase):
         families: dict[Hashable, list[int]] = {}
         for position, plan in enumerate(plans):
             plan.estimator._validate_params()
-            key = step_key(index_of(plan.estimator))
+            key = (step_key(index_of(plan.estimator)), _algorithm_key(plan.estimator, task))
             families.setdefault(key, []).append(position)
         for number, positions in enumerate(families.values()):
             progress = task.progress
             if len(families) > 1:
                 progress = part(task.progress, number, len(families))
             family = [plans[position] for position in positions]
-            for at, outcome in _run_family(family, task, progress):
+            for at, outcome in _Family(family, task).run(progress):
                 yield positions[at], outcome
 
 
-def _smallest_training_set(folds: Folds | Splits) -> int:
-    if isinstance(folds, Folds):
-        return folds.n_samples - int(np.diff(folds.starts).max())
-    return min((len(folds.train(split)) for split in range(len(folds))), default=0)
+def _algorithm_key(estimator: Any, task: Task) -> Hashable:
+    """What ``algorithm="auto"`` depends on besides metric and rows.
+
+    It is whether the neighbours are less than half of the rows, in each training set.
+    """
+    if estimator.algorithm != "auto":
+        return None
+    sizes = task.problem.once("training set sizes", lambda: train_sizes(task.folds))
+    return tuple((estimator.n_neighbors < np.unique(sizes) // 2).tolist())
 
 
-def _run_family(
-    plans: list[Plan], task: Task, progress: bool | Report
-) -> Iterator[tuple[int, Outcome]]:
-    """All candidates of one search, in the order of their weights and numbers of neighbours."""
-    start = time.perf_counter()
-    data, n_neighbors = task.data, max(plan.estimator.n_neighbors for plan in plans)
-    index = index_of(plans[0].estimator)
-    if task.n_jobs is not None:
-        index.set_params(n_jobs=task.n_jobs)
-    try:
-        with reporter(progress, unit="rows") as report:
-            table = find_neighbours(index, data.X, task.folds, n_neighbors, report)
-    except (ValueError, TypeError):
-        _ = data.finite_rows  # names the value that is not finite, if there is one
-        # Of a metric that does not fit the algorithm or the rows: what scikit-learn makes of it.
-        yield from enumerate(fit_all(plans, task))
-        return
-    seconds = time.perf_counter() - start
-    is_first = True
-    for positions, weights in _by_weights(plans, table, task):
+class _Family:
+    """Candidates that share a search: they differ in the number of neighbours and in weights."""
+
+    def __init__(self, plans: list[Plan], task: Task) -> None:
+        self._plans = plans
+        self._task = task
+        self._index = index_of(plans[0].estimator)
+        if task.n_jobs is not None:
+            self._index.set_params(n_jobs=task.n_jobs)
+
+    def run(self, progress: bool | Report) -> Iterator[tuple[int, Outcome]]:
+        """All candidates, in the order of their weights and numbers of neighbours."""
         start = time.perf_counter()
+        task, plans = self._task, self._plans
+        try:
+            table = self._search(progress)
+        except (ValueError, TypeError):
+            _ = task.data.finite_rows  # names the value that is not finite, if there is one
+            # A metric that does not fit the algorithm or the rows: what scikit-learn makes of it.
+            yield from enumerate(fit_all(plans, task))
+            return
+        seconds = time.perf_counter() - start
+        is_first = True
+        for positions, weights in _by_weights(plans, table):
+            start = time.perf_counter()
+            if weights is None:
+                chosen = [plans[at] for at in positions]
+                yield from zip(positions, fit_all(chosen, task), strict=True)
+                continue
+            wanted: dict[int, list[int]] = {}
+            for at in positions:
+                wanted.setdefault(int(plans[at].estimator.n_neighbors), []).append(at)
+            sums = _sums_of(plans[0].estimator, task.data, table.indices.shape[1])
+            for rank in range(max(wanted)):
+                sums.add(table.indices[rank], weights[rank])
+                for at in wanted.get(rank + 1, ()):
+                    outcome = self._outcome(plans[at], sums, table, weights, is_first=is_first)
+                    outcome.fit_time = outcome.fit_time + seconds + time.perf_counter() - start
+                    yield at, outcome
+                    seconds, start, is_first = 0.0, time.perf_counter(), False
+
+    def _search(self, progress: bool | Report) -> NeighbourTable:
+        task, estimators = self._task, [plan.estimator for plan in self._plans]
+        self._rows = checked_rows(self._index, task.data.X)
+        n_neighbors = max(estimator.n_neighbors for estimator in estimators)
+        needs_next = any(
+            may_vote_during_search(estimator, task.data)
+            for estimator in estimators
+            if estimator.n_neighbors == n_neighbors
+        )
+        with reporter(progress, unit="rows") as report:
+            return find_neighbours(
+                self._index, self._rows, task.folds, n_neighbors, report, needs_next=needs_next
+            )
+
+    def _outcome(
+        self, plan: Plan, sums: _Sums, table: NeighbourTable, weights: Floats, *, is_first: bool
+    ) -> Outcome:
+        """Of the neighbours so far; folds in which ties decide are searched again."""
+        estimator, task = plan.estimator, self._task
+        n_neighbors = int(estimator.n_neighbors)
+        folds = folds_decided_by_ties(estimator, table, task.data)
+        if estimator.weights not in (None, "uniform"):
+            if table.is_by_fold and n_neighbors == len(table.indices):
+                sums.settle(table.indices, weights)
+            else:
+                folds = sorted({*folds, *table.folds_of(sums.has_close_votes())})
+        outcome = Outcome(
+            answers=sums.answers(),
+            classes=sums.classes,
+            cost={
+                "fits": table.n_sets if is_first else 0,
+                "rows_fed": table.n_indexed if is_first else 0,
+                "rows_evaluated": table.indices.shape[1],
+            },
+            estimators=_fitted(estimator, task) if task.return_estimator else None,
+        )
+        if not folds:
+            return outcome
+        if votes_during_search(estimator, table, task.data):
+            return with_refits(outcome, estimator, task, dict.fromkeys(folds, TIES))
+        return self._search_again(plan, outcome, folds)
+
+    def _search_again(self, plan: Plan, outcome: Outcome, folds: list[int]) -> Outcome:
+        """Search the training sets of some folds as scikit-learn does."""
+        estimator, task = plan.estimator, self._task
+        table = search_folds(self._index, self._rows, task.folds, folds, estimator.n_neighbors)
+        weights = _weights(estimator, table)
         if weights is None:
-            yield from zip(positions, fit_all([plans[at] for at in positions], task), strict=True)
-            continue
-        wanted: dict[int, list[int]] = {}
-        for at in positions:
-            wanted.setdefault(int(plans[at].estimator.n_neighbors), []).append(at)
-        sums = _sums_of(plans[0].estimator, data, table.indices.shape[1])
-        for rank in range(max(wanted)):
-            sums.add(table.indices[rank], weights[rank])
-            for at in wanted.get(rank + 1, ()):
-                own = time.perf_counter() - start
-                yield at, _outcome(plans[at], sums, table, task, seconds + own, is_first=is_first)
-                seconds, start, is_first = 0.0, time.perf_counter(), False
+            return next(fit_all([plan], task))
+        sums = _sums_of(estimator, task.data, table.indices.shape[1])
+        for neighbours, weight in zip(table.indices, weights, strict=True):
+            sums.add(neighbours, weight)
+        if estimator.weights not in (None, "uniform"):
+            sums.settle(table.indices, weights)
+        starts = task.folds.starts
+        rows = np.concatenate([np.arange(*starts[fold : fold + 2]) for fold in folds])
+        _replace(outcome.answers, rows, sums.answers())
+        outcome.cost["fits"] += table.n_sets
+        outcome.cost["rows_fed"] += table.n_indexed
+        outcome.cost["rows_evaluated"] += len(rows)
+        outcome.notes.append(f"some folds were searched by themselves: {TIES}")
+        return outcome
+
+
+TIES = "training rows at the same distance decide which of them are neighbours"
+
+
+def _replace(answers: dict[str, Any], rows: NDArray[Any], others: dict[str, Any]) -> None:
+    """Enter the answers for some test rows."""
+    for name, answer in answers.items():
+        if isinstance(answer, list):
+            for output, other in zip(answer, others[name], strict=True):
+                output[rows] = other
+        else:
+            answer[rows] = others[name]
 
 
 def _by_weights(
-    plans: list[Plan], table: NeighbourTable, task: Task
+    plans: list[Plan], table: NeighbourTable
 ) -> Iterator[tuple[list[int], Floats | None]]:
     """Candidates with the same weights, and these: rank × test row; None where they are invalid."""
-    uniform = [at for at, plan in enumerate(plans) if plan.estimator.weights in (None, "uniform")]
-    if uniform:
-        yield uniform, np.broadcast_to(1.0, table.indices.shape)
-    inverse = [at for at, plan in enumerate(plans) if plan.estimator.weights == "distance"]
-    if inverse:
-        weights = _get_weights(table.distances.T, "distance").T
-        yield inverse, weights if weights.any(axis=0).all() else None
+    for names in ((None, "uniform"), ("distance",)):
+        positions = [at for at, plan in enumerate(plans) if plan.estimator.weights in names]
+        if positions:
+            yield positions, _weights(plans[positions[0]].estimator, table)
     for at, plan in enumerate(plans):
         if callable(plan.estimator.weights):
-            yield [at], _called_weights(plan.estimator, table, task)
+            yield [at], _weights(plan.estimator, table)
 
 
-def _called_weights(estimator: Any, table: NeighbourTable, task: Task) -> Floats | None:
+def _weights(estimator: Any, table: NeighbourTable) -> Floats | None:
+    """The weights of the neighbours: rank × test row; None where they are invalid."""
+    if estimator.weights in (None, "uniform"):
+        return np.broadcast_to(1.0, table.indices.shape)
+    if estimator.weights == "distance":
+        weights = _get_weights(table.distances.T, "distance").T
+    else:
+        try:
+            weights = _called_weights(estimator, table)
+        except Exception:  # of a user's function; scikit-learn's own predict will show it
+            return None
+    return weights if weights.any(axis=0).all() else None
+
+
+def _called_weights(estimator: Any, table: NeighbourTable) -> Floats:
     """Weights by a user's function, which is called for the distances of each fold."""
     distances = table.distances[: estimator.n_neighbors]
-    weights, starts = np.empty(distances.shape), task.folds.starts
-    try:
-        for first, last in pairwise(starts.tolist()):
-            if first < last:
-                own = np.ascontiguousarray(distances[:, first:last].T)
-                weights[:, first:last] = estimator.weights(own).T
-    except Exception:  # whatever a user's function raises; scikit-learn's own predict will show it
-        return None
-    return weights if weights.any(axis=0).all() else None
+    weights = np.empty(distances.shape)
+    for first, last in pairwise(table.starts.tolist()):
+        if first < last:
+            of_fold = np.ascontiguousarray(distances[:, first:last].T)
+            weights[:, first:last] = estimator.weights(of_fold).T
+    return weights
 
 
 class _Sums(Protocol):
@@ -176,6 +285,14 @@ class _Sums(Protocol):
 
     def add(self, neighbours: NDArray[Any], weights: Floats) -> None:
         """Add one neighbour of every test row, with its weight."""
+        ...
+
+    def has_close_votes(self) -> NDArray[np.bool_]:
+        """Test rows for which rounding decides between classes."""
+        ...
+
+    def settle(self, neighbours: NDArray[Any], weights: Floats) -> None:
+        """Decide close votes as scikit-learn rounds, given the neighbours: rank × test row."""
         ...
 
     def answers(self) -> dict[str, Any]:
@@ -210,6 +327,13 @@ class _TargetSums:
         self._sums += self._values[neighbours] * column
         self._weights += column
 
+    def has_close_votes(self) -> NDArray[np.bool_]:
+        """There are no votes."""
+        return np.zeros(len(self._sums), dtype=bool)
+
+    def settle(self, neighbours: NDArray[Any], weights: Floats) -> None:
+        """There are no votes."""
+
     def answers(self) -> dict[str, Any]:
         """The means."""
         means = self._sums / self._weights
@@ -224,16 +348,38 @@ class _Votes:
         self._codes = codes.astype(np.int64)
         self._votes = np.zeros((n_rows, len(classes)))
         self._row_starts = np.arange(n_rows) * len(classes)
+        self._settled: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def add(self, neighbours: NDArray[Any], weights: Floats) -> None:
         """Add the class of one neighbour of every test row."""
         votes = self._votes.reshape(-1)
         votes[self._row_starts + self._codes[neighbours]] += weights
+        self._settled = None
+
+    def has_close_votes(self) -> NDArray[np.bool_]:
+        """Test rows of which two classes have the same sum of weights up to rounding."""
+        if len(self.classes) < 2:
+            return np.zeros(len(self._votes), dtype=bool)
+        second, first = np.partition(self._votes, -2, axis=1)[:, -2:].T
+        return np.asarray(first - second <= CLOSE_VOTES * first)
+
+    def settle(self, neighbours: NDArray[Any], weights: Floats) -> None:
+        """Predict the class that scikit-learn's sum of the weights favours."""
+        rows = np.flatnonzero(self.has_close_votes())
+        if not len(rows):
+            return
+        codes = np.ascontiguousarray(self._codes[neighbours[:, rows]].T)
+        modes, _ = weighted_mode(codes, np.ascontiguousarray(weights[:, rows].T), axis=1)
+        self._settled = rows, modes.ravel().astype(np.intp)
 
     def answers(self) -> dict[str, Any]:
         """The class with the most votes, and the shares of all."""
+        codes = self._votes.argmax(axis=1)
+        if self._settled is not None:
+            rows, settled = self._settled
+            codes[rows] = settled
         return {
-            "predict": self.classes[self._votes.argmax(axis=1)],
+            "predict": self.classes[codes],
             "predict_proba": self._votes / self._votes.sum(axis=1, keepdims=True),
         }
 
@@ -252,6 +398,15 @@ class _VotesOfOutputs:
         for own in self.outputs:
             own.add(neighbours, weights)
 
+    def has_close_votes(self) -> NDArray[np.bool_]:
+        """Test rows with close votes for some output."""
+        return np.asarray(np.any([votes.has_close_votes() for votes in self.outputs], axis=0))
+
+    def settle(self, neighbours: NDArray[Any], weights: Floats) -> None:
+        """Decide close votes of each output."""
+        for votes in self.outputs:
+            votes.settle(neighbours, weights)
+
     def answers(self) -> dict[str, Any]:
         """Sample × output of classes, and one array of shares per output."""
         answers = [own.answers() for own in self.outputs]
@@ -259,22 +414,6 @@ class _VotesOfOutputs:
             "predict": np.stack([own["predict"] for own in answers], axis=1).astype(self.dtype),
             "predict_proba": [own["predict_proba"] for own in answers],
         }
-
-
-def _outcome(
-    plan: Plan, sums: _Sums, table: NeighbourTable, task: Task, seconds: float, *, is_first: bool
-) -> Outcome:
-    return Outcome(
-        answers=sums.answers(),
-        classes=sums.classes,
-        cost={
-            "fits": table.n_sets if is_first else 0,
-            "rows_fed": table.n_indexed if is_first else 0,
-            "rows_evaluated": table.indices.shape[1],
-        },
-        fit_time=seconds,
-        estimators=_fitted(plan.estimator, task) if task.return_estimator else None,
-    )
 
 
 def _fitted(estimator: Any, task: Task) -> list[Any]:
