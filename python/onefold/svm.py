@@ -90,7 +90,7 @@ def gamma_of(estimator: Any, X: Any) -> float:
         return float(estimator.gamma)
     if estimator.gamma == "auto":
         return 1.0 / int(X.shape[1])
-    return gamma_of_scale(int(X.shape[1]), _variance(X))
+    return gamma_of_scale(int(X.shape[1]), variance_of(X))
 
 
 def gamma_of_scale(n_features: int, variance: float) -> float:
@@ -98,7 +98,8 @@ def gamma_of_scale(n_features: int, variance: float) -> float:
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 
-def _variance(X: Any) -> float:
+def variance_of(X: Any) -> float:
+    """The variance of all values of X, as scikit-learn computes it."""
     if _is_sparse(X):
         return float(X.multiply(X).mean() - X.mean() ** 2)
     return float(X.var())

@@ -170,3 +170,21 @@ def test_what_is_not_scaled_per_fold_is_left_to_others():
     sparse = Task(Problem(Data(sp.csr_matrix(X), y), resolve_cv(4, X)), {})
     centred = make_pipeline(StandardScaler(), SVC())
     assert "cannot be fitted" in Seeded().plan(Candidate(centred), sparse)
+
+
+@pytest.mark.parametrize("far", [1e10, 1e15, 1e30, 1e100])
+@pytest.mark.parametrize("scaler", [None, "standard", "minmax", "maxabs"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_far_row_changes_only_the_folds_that_train_on_it(far, scaler, is_sparse):
+    if is_sparse and scaler in ("standard", "minmax"):
+        return
+    X, y = noisy(60)
+    X[-1, 2:] = far
+    rows = sp.csr_array(X) if is_sparse else X
+    for last, targets in [
+        (SVC(tol=1e-6), y),
+        (SVR(tol=1e-6), y + 0.1 * np.sin(np.arange(60))),
+        (SVC(gamma=0.2, tol=1e-6), y),
+    ]:
+        estimator = last if scaler is None else make_pipeline(SCALERS[scaler], last)
+        check(estimator, rows, targets, KFold(4))

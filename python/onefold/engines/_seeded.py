@@ -30,6 +30,7 @@ from ..svm import (
     gamma_of,
     gamma_of_scale,
     predicted_codes,
+    variance_of,
     warn_of_gap,
 )
 from ._base import Candidate, EngineBase, Outcome, Plan, fit_to_all
@@ -273,11 +274,16 @@ def _gammas_of_scaled(problem: Problem, scaling: FoldScaling) -> list[float]:
     def gamma(line: int) -> float:
         train = slice(None) if line == 0 else folds.train(line - 1)
         means = np.asarray(centred[train].mean(axis=0)).ravel()
-        variances = np.asarray(squares[train].mean(axis=0)).ravel() - means**2
+        mean_squares = np.asarray(squares[train].mean(axis=0)).ravel()
         shift = 0.0 if scaling.shift is None else scaling.shift[line]
-        scaled = (means + centre - shift) * scaling.scale[line]
-        spread = np.maximum(variances, 0.0) * scaling.scale[line] ** 2
-        return gamma_of_scale(n_features, float(spread.mean() + scaled.var()))
+        scale = scaling.scale[line]
+        scaled = (means + centre - shift) * scale
+        spread = np.maximum(mean_squares - means**2, 0.0) * scale**2
+        variance = float(spread.mean() + scaled.var())
+        if not _is_accurate(variance, float(np.mean(mean_squares * scale**2))):
+            rows = X[train]
+            variance = variance_of((rows - shift) * scale if is_dense else rows.multiply(scale))
+        return gamma_of_scale(n_features, variance)
 
     return [gamma(line) for line in range(len(folds) + 1)]
 
@@ -287,10 +293,23 @@ def _gammas_by_scale(estimator: Any, problem: Problem) -> list[float]:
     moments = _moments(X)
 
     def gamma(fold: int) -> float:
-        mean, square = moments[problem.folds.train(fold)].mean(axis=0)
-        return gamma_of_scale(X.shape[1], float(square - mean**2))
+        train = problem.folds.train(fold)
+        mean, square = moments[train].mean(axis=0)
+        variance = float(square - mean**2)
+        if not _is_accurate(variance, float(square)):
+            variance = variance_of(X[train])
+        return gamma_of_scale(X.shape[1], variance)
 
     return [gamma_of(estimator, X)] + [gamma(fold) for fold in range(len(problem.folds))]
+
+
+def _is_accurate(variance: float, mean_square: float) -> bool:
+    """Whether a variance is right to ten digits as the difference of a mean square and a square.
+
+    It is not where a row that is held out lies far from all others: their mean square, about the
+    centre of all rows, is then mostly the distance of that centre.
+    """
+    return variance >= 1e-6 * mean_square
 
 
 def _moments(X: Any) -> Floats:

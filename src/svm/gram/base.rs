@@ -38,8 +38,8 @@ enum BaseValues<'a> {
 
 impl<'a> Base<'a> {
     /// The base of `kernels`, which have the same [`Kernel::base`]. A matrix of inner products may take
-    /// `for_products`, any other `budget`. `None` if inner products do not fit: every kernel is then
-    /// computed from the rows.
+    /// `for_products`, any other `budget`. `None` if inner products do not fit into it, or distances not
+    /// into f32: every kernel is then computed from the rows.
     pub(in crate::svm) fn new<S: RowStore + 'a>(
         store: S,
         row_of_sample: &'a [usize],
@@ -50,8 +50,9 @@ impl<'a> Base<'a> {
         let base = kernels[0].base();
         if !kernels.iter().any(|kernel| kernel.amplifies_rounding()) {
             let gram = Gram::of_rows(store, row_of_sample, base, budget, monitor)?;
+            let is_exact = kernels.iter().all(|&kernel| holds(gram.scale, kernel));
             let values = BaseValues::Gram(gram);
-            return Ok(Some(Self { values }));
+            return Ok(is_exact.then_some(Self { values }));
         }
         check_panels(&store.view())?;
         let source = Computed::new(store, row_of_sample, base)?;
@@ -90,6 +91,17 @@ impl<'a> Base<'a> {
             BaseValues::Gram(gram) => gram.rows_computed(),
             BaseValues::Products(products) => products.n as u64,
         }
+    }
+}
+
+/// Returns true if distances divided by `scale` that are too small for f32 leave the kernel at 1. They do
+/// not where one row is so far away that f32 cannot hold both its distances and those of the others.
+fn holds(scale: f64, kernel: Kernel) -> bool {
+    match kernel {
+        Kernel::Rbf { gamma } => {
+            gamma * scale * f64::from(f32::MIN_POSITIVE) < f64::from(f32::EPSILON)
+        }
+        _ => true,
     }
 }
 
