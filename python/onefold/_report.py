@@ -93,7 +93,7 @@ def result_of_columns(
         pooled=pooled,
         losses=losses(estimator, targets.y, outcome.answers),
         classes=outcome.classes,
-        engine=engine,
+        status=outcome.status_by(engine),
         cost=outcome.cost,
         notes=outcome.notes + notes,
         check=check,

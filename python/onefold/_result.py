@@ -17,6 +17,7 @@ from ._folds import Folds, Splits
 from ._losses import sample_losses
 from ._refit_check import RefitCheck, std
 from ._result_view import as_frame, as_html, as_text
+from ._status import Status
 from .report._mixin import HasReport
 from .stats._interval import Interval, check_level, interval, why_not_independent
 from .stats._prediction_interval import prediction_interval
@@ -66,7 +67,10 @@ class CVResult(HasReport, dict[str, Any]):
     targets : array or None
         ``y`` as it was passed; the losses that `onefold.compare` knows are computed from it.
     engine : str
-        The engine that computed it.
+        The engine that computed it: ``status.solved_by``.
+    status : Status
+        What solved the folds, the tolerance asked for and reached, how many folds were fitted by
+        the estimator's ``fit`` instead, and why.
     estimator_name : str
     has_groups : bool
         Whether the samples are in groups.
@@ -108,7 +112,7 @@ class CVResult(HasReport, dict[str, Any]):
         pooled: dict[str, float],
         losses: tuple[str, Floats] | None,
         classes: NDArray[Any] | None,
-        engine: str,
+        status: Status,
         cost: dict[str, int],
         notes: list[str],
         check: RefitCheck | None = None,
@@ -119,7 +123,7 @@ class CVResult(HasReport, dict[str, Any]):
         super().__init__(columns)
         self.folds = folds
         self.targets = targets
-        self.engine = engine
+        self.status = status
         self.cost = cost
         self.notes = notes
         self.check = check
@@ -162,6 +166,11 @@ class CVResult(HasReport, dict[str, Any]):
     def _error(self) -> StandardError:
         """The standard error of mean scores on these test sets."""
         return StandardError.of(self.folds)
+
+    @property
+    def engine(self) -> str:
+        """The engine that solved the folds."""
+        return self.status.solved_by
 
     # Scores
 
@@ -488,7 +497,7 @@ class CVResult(HasReport, dict[str, Any]):
         return plot_cv_result(self, kind, ax, **options)
 
 
-_RECORDS: dict[str, Any] = {"check": RefitCheck, "certificates": Certificates}
+_RECORDS: dict[str, Any] = {"check": RefitCheck, "certificates": Certificates, "status": Status}
 """Attributes that are saved field by field, and their classes."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -438,6 +439,8 @@ def _run(estimator: Any, task: Task, engine: str, verbose: int = 0) -> tuple[Out
         print(f"Cross-validating {name} on {len(task.folds)} folds, engine={choice.name!r}")
     [(_, outcome)] = choice.engine.run_many([choice.plan], task)
     outcome.notes += notes
+    if choice.name == "refit" and choice.obstacle is not None:
+        outcome.status = replace(outcome.status_by("refit"), reason=choice.obstacle.reason)
     report_failures([outcome], len(task.folds), task.error_score)
     return outcome, choice.name
 

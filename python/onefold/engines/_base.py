@@ -18,6 +18,7 @@ from sklearn.utils import _safe_indexing
 from .._certificates import Certificates
 from .._files import FileRows
 from .._routing import is_routing, weight_keyword
+from .._status import Status
 from ..learners._base import NativeEstimator
 from ._fold_scaling import is_affine_scaler
 from ._native_map import native_learner
@@ -173,6 +174,13 @@ class Outcome:
     """Of an engine whose predictions are approximate: how far they may be from refits."""
     is_observed: bool = False
     """Whether the hooks of the plan have been called."""
+    status: Status | None = None
+    """What solved the folds, how closely, and which were refitted; None if the engine that was
+    chosen solved all of them and does not iterate."""
+
+    def status_by(self, engine: str) -> Status:
+        """The status, where the engine of this name was chosen."""
+        return self.status or Status(engine)
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ def run_discriminants(plans: Sequence[Any], task: Task) -> Iterator[tuple[int, O
             },
             fit_time=seconds,
         )
-        yield position, with_refits(outcome, own.plan.estimator, task, own.undetermined)
+        yield position, with_refits(outcome, "merge", own.plan.estimator, task, own.undetermined)
 
 
 class _HeldOut:

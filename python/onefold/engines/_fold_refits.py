@@ -21,18 +21,22 @@ MAX_INDICES_HELD = 2**24
 
 
 def with_refits(
-    outcome: Outcome, estimator: Any, task: Task, undetermined: Mapping[int, str]
+    outcome: Outcome, engine: str, estimator: Any, task: Task, undetermined: Mapping[int, str]
 ) -> Outcome:
-    """Refit the folds that the core could not predict, given the reason for each."""
+    """Refit the folds that the core could not predict, given the reason for each.
+
+    ``engine`` is the name of the engine that solved the others.
+    """
     folds = sorted(undetermined)
     if not folds:
         return outcome
     note = f"fold {folds[0]} was refitted: {undetermined[folds[0]]}"
     if len(folds) > 1:
         note = f"{len(folds)} folds were refitted, the first because {undetermined[folds[0]]}"
+    reason = undetermined[folds[0]]
     if len(folds) == len(task.folds) or task.return_estimator:
-        whole = next(fit_all([Plan(estimator)], task))
-        return replace(whole, notes=[*whole.notes, note])
+        outcome = next(fit_all([Plan(estimator)], task, reason))
+        return replace(outcome, notes=[*outcome.notes, note])
     size = max(1, MAX_INDICES_HELD // task.data.n_samples)
     starts = task.folds.starts
     cost = Counter(outcome.cost)
@@ -52,7 +56,9 @@ def with_refits(
             found = refitted.answers.get(name)
             if found is None or found.shape[1:] != answers.shape[1:]:
                 # A fit failed, or lacks classes: what scikit-learn makes of all folds.
-                return next(fit_all([Plan(estimator)], task))
+                return next(fit_all([Plan(estimator)], task, reason))
             answers[rows] = found
         cost.update(refitted.cost)
-    return replace(outcome, cost=dict(cost), notes=[*outcome.notes, note])
+    solved = outcome.status_by(engine)
+    status = replace(solved, refitted_folds=solved.refitted_folds + len(folds), reason=reason)
+    return replace(outcome, cost=dict(cost), notes=[*outcome.notes, note], status=status)

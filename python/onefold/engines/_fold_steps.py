@@ -28,6 +28,7 @@ from .._folds import Splits
 from .._jobs import effective_n_jobs
 from .._progress import reporter
 from .._routing import params_of_rows
+from .._status import Status
 from ._base import Candidate, Engine, Outcome, Plan, fit_transform
 from ._fold_scorer import FoldResult, join_folds
 from ._refit import Refit, fit_all
@@ -313,6 +314,7 @@ def _join(plan: FoldStepsPlan, folds: Sequence[_Solved], task: Task) -> Outcome:
         fit_time=np.array([fold.seconds for fold in folds]),
         test_scores=[result.scores for result in results] if is_scored else None,
         notes=_distinct(notes),
+        status=Status.joined([outcome.status_by(plan.engine.name) for outcome in outcomes]),
     )
 
 

@@ -104,7 +104,7 @@ def _run_family(
     gram = _gram(plans[0].kernel, data)
     alphas, which = np.unique([plan.alpha for plan in plans], return_inverse=True)
     if not _is_well_conditioned(gram, alphas[0], task.n_jobs):
-        yield from fit_all(plans, task)
+        yield from fit_all(plans, task, "its kernel matrix is ill-conditioned")
         return
     values = data.values
     ones = np.ones((len(values), 1))
@@ -133,7 +133,7 @@ def _run_family(
             },
             fit_time=seconds,
         )
-        yield with_refits(outcome, plan.estimator, task, dict(undetermined))
+        yield with_refits(outcome, "virtual", plan.estimator, task, dict(undetermined))
 
 
 def _gram(kernel: Any, data: Data) -> Floats:

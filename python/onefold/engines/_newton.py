@@ -19,6 +19,7 @@ from sklearn.base import is_classifier
 
 from .._estimator_class import known_class
 from .._progress import part
+from .._status import Status
 from ._base import Candidate, EngineBase, Outcome, Plan
 from ._fold_refits import with_refits
 from ._fold_scaling import is_shifting
@@ -194,20 +195,25 @@ def _run_family(plans: Sequence[NewtonPlan], task: Task, progress: Any) -> Itera
             estimators=models,
             notes=[_note(solution.residuals, tol)] if certificates is None else [],
             certificates=None if certificates is None else certificates[own],
+            status=Status("newton", tol, _largest(residuals)),
         )
         undetermined = {
             int(fold): "its loss has no unique finite minimum"
             for fold in np.flatnonzero(np.isnan(residuals))
         }
-        outcome = with_refits(outcome, plan.estimator, task, undetermined)
+        outcome = with_refits(outcome, "newton", plan.estimator, task, undetermined)
         if n_checked := min(task.options.get("check", 0), len(task.folds)):
             outcome.refitted = refit_tightly(plan.spec, plan.estimator, task, n_checked)
         yield outcome
 
 
+def _largest(residuals: Floats) -> float:
+    """The largest residual of the folds that were solved."""
+    return float(residuals[~np.isnan(residuals)].max(initial=0.0))
+
+
 def _note(residuals: Floats, tol: float) -> str:
-    reached = residuals[~np.isnan(residuals)].max(initial=0.0)
     return (
-        f"solved to a relative gradient of {reached:.1e} (tol={tol:.0e}); fits by scikit-learn's "
-        "default tolerances stop earlier"
+        f"solved to a relative gradient of {_largest(residuals):.1e} (tol={tol:.0e}); "
+        "fits by scikit-learn's default tolerances stop earlier"
     )

@@ -22,6 +22,7 @@ from .._fold_models import LinearFoldModels
 from .._folds import Folds, Splits
 from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
+from .._status import Status
 from .._warnings import warn
 from ._base import Candidate, EngineBase, Outcome, Plan, fit_to_all, flat_steps
 from ._fold_scaling import FoldScaling, fold_scaling, is_shifting, scaler_key
@@ -186,6 +187,7 @@ def _run_family(
             fit_time=seconds / len(plans),
             estimators=estimators,
             notes=[f"every fold was solved to a relative duality gap of {largest:.0e}"],
+            status=Status("path", tol, reached),
         )
 
 

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_method_params
 from .._jobs import effective_n_jobs
 from .._progress import reporter
 from .._scoring import RESPONSES, HeldOut
+from .._status import Status
 from .._warnings import warn
 from ._base import Candidate, EngineBase, FoldHook, Outcome, Plan, fit_keywords
 from ._fold_scorer import FoldResult, FoldScorer, Joined, join_folds
@@ -76,8 +77,11 @@ class Refit(EngineBase):
             yield from zip((position for position, _ in others), outcomes, strict=True)
 
 
-def fit_all(plans: Sequence[Plan], task: Task) -> Iterator[Outcome]:
-    """Fit the estimators of all plans on all training sets, in one pool of processes."""
+def fit_all(plans: Sequence[Plan], task: Task, reason: str = "") -> Iterator[Outcome]:
+    """Fit the estimators of all plans on all training sets, in one pool of processes.
+
+    ``reason`` says why, where an engine was to solve them.
+    """
     folds, n_folds = task.folds, len(task.folds)
     scorer = FoldScorer.of(task)
     keep = (task.return_train_score, task.return_estimator)
@@ -101,11 +105,11 @@ def fit_all(plans: Sequence[Plan], task: Task) -> Iterator[Outcome]:
             if report is not None:
                 report(n_done, n_folds * len(plans))
             if len(fitted) == n_folds:
-                yield _outcome(next(left).estimator, task, fitted)
+                yield _outcome(next(left).estimator, task, fitted, reason)
                 fitted = []
 
 
-def _outcome(estimator: Any, task: Task, fitted: list[_Fitted]) -> Outcome:
+def _outcome(estimator: Any, task: Task, fitted: list[_Fitted], reason: str) -> Outcome:
     """Join the folds of one estimator."""
     failures = [fold.failure for fold in fitted if fold.failure is not None]
     tests = [fold.test for fold in fitted]
@@ -130,6 +134,7 @@ def _outcome(estimator: Any, task: Task, fitted: list[_Fitted]) -> Outcome:
         failures=failures,
         notes=[*joined.notes, *unsolved],
         is_observed=True,
+        status=Status("refit", refitted_folds=len(fitted), reason=reason),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._progress import part
+from .._status import Status
 from ._base import Candidate, Engine, Outcome, Plan
 from ._native import batches
 from ._task import Problem, Task
@@ -72,6 +73,7 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
     scores = [outcome.test_scores for outcome in outcomes]
     joined = [fold for own in scores if own is not None for fold in own]
     models = [outcome.estimators for outcome in outcomes]
+    statuses = [outcome.status for outcome in outcomes if outcome.status is not None]
     return replace(
         outcomes[0],
         answers={
@@ -84,6 +86,7 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
         test_scores=None if scores[0] is None else joined,
         estimators=None if models[0] is None else [one for own in models if own for one in own],
         notes=list(dict.fromkeys(note for outcome in outcomes for note in outcome.notes)),
+        status=None if not statuses else Status.joined(statuses),
     )
 
 

@@ -20,6 +20,7 @@ from .._folds import Folds
 from .._jobs import effective_n_jobs
 from .._progress import reporter
 from .._routing import is_routing
+from .._status import Status
 from ..svm import (
     KERNELS,
     SVC,
@@ -185,6 +186,7 @@ def _outcome(
         cost=found["cost"],
         fit_time=seconds,
         notes=notes,
+        status=Status("seeded", float(estimator.tol), float(found["gap"])),
     )
 
 

@@ -443,7 +443,7 @@ def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) ->
             fit_time=seconds / len(specs),
             estimators=models,
         )
-        yield with_refits(outcome, plans[number].estimator, task, undetermined)
+        yield with_refits(outcome, "virtual", plans[number].estimator, task, undetermined)
 
 
 _ROWS_PER_BLOCK = 4096

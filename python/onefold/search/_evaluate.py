@@ -19,6 +19,7 @@ from .._report import (
     pooled_scores,
     times_per_fold,
 )
+from .._status import Status
 from .._warnings import warn
 from ..engines import (
     Choice,
@@ -54,6 +55,7 @@ class Evaluated:
     pooled: dict[str, float]
     """Scores of all held-out answers together, of metrics that some fold leaves undefined."""
     cost: dict[str, int]
+    status: Status
     losses: Losses | None = None
     """The loss of every held-out row in test order, where they are kept for comparisons."""
     outcome: Outcome | None = None
@@ -65,8 +67,8 @@ class Evaluated:
 
     @property
     def engine_name(self) -> str:
-        """The name of the engine; of a pipeline, that of its last step."""
-        return self.plan.served_by or self.engine.name
+        """The name of the engine that solved it; of a pipeline, its last step."""
+        return self.status.solved_by
 
     def columns(self, n_folds: int) -> dict[str, Floats]:
         """Scores and times of every fold."""
@@ -257,6 +259,7 @@ def _score(
         {"fit_time": outcome.fit_time, "score_time": outcome.score_time},
         pooled,
         outcome.cost,
+        outcome.status_by(plan.served_by or engine.name),
         names_metrics=outcome.test_scores is None or any(outcome.test_scores),
     )
 
