@@ -48,7 +48,7 @@ leave_one_out("GaussianNB", GaussianNB(), positive, "accuracy")
 ridge = leave_one_out("Ridge", Ridge(1.0), y, "neg_mean_squared_error")
 
 # Every row has a prediction of a model that has not seen it.
-interval = ridge.interval(0.95)
+interval = ridge.interval(level=0.95)
 print(f"\nRidge: {interval}")
 worst = int(np.argmax(ridge.losses))
 print(f"Worst row: {worst}, y {y[worst]:.3f}, predicted {ridge.predictions[worst]:.3f}")

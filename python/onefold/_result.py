@@ -19,7 +19,7 @@ from ._refit_check import RefitCheck, std
 from ._result_view import as_frame, as_html, as_text
 from ._status import Status
 from .report._mixin import HasReport
-from .stats._interval import Interval, interval, why_not_independent
+from .stats._interval import Interval, check_level, interval, why_not_independent
 from .stats._prediction_interval import prediction_interval
 from .stats._standard_error import StandardError
 
@@ -332,7 +332,7 @@ class CVResult(HasReport, dict[str, Any]):
             )
         return predict_with_each(self["estimator"], X)
 
-    def interval(self, level: float = 0.95) -> Interval:
+    def interval(self, *, level: float = 0.95) -> Interval:
         """Confidence interval of the k-fold test error, by the central limit theorem.
 
         It covers the mean, over the fold models as they are, of the expected `loss` on a new
@@ -371,20 +371,20 @@ class CVResult(HasReport, dict[str, Any]):
             raise ValueError("interval needs the loss of every sample, and there are none")
         return interval(self.losses, self.folds, loss=self.loss, level=level)
 
-    def predict_interval(self, X: Any, alpha: float = 0.1) -> tuple[Floats, Floats]:
+    def predict_interval(self, X: Any, *, level: float = 0.9) -> tuple[Floats, Floats]:
         """Prediction intervals of new rows by jackknife+ (leave-one-out) or CV+ (k folds).
 
-        The target of a new row is covered with probability at least 1 − 2·alpha by jackknife+, and
-        about as much by CV+, whatever the distribution; in practice it is close to 1 − alpha. It
-        takes exchangeable samples and an estimator that does not depend on their order. See
-        `onefold.stats._prediction_interval` for the formulas.
+        In practice the target of a new row is covered with a probability close to ``level``. What
+        holds for every distribution is less: at least 2·level − 1 by jackknife+, and about as much
+        by CV+. It takes exchangeable samples and an estimator that does not depend on their order.
+        See `onefold.stats._prediction_interval` for the formulas.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
             New rows.
-        alpha : float, default=0.1
-            The rate of targets outside the interval. Below 1/(n_samples + 1) the interval is
+        level : float, default=0.9
+            The share of targets that the interval is to cover. Above 1 − 1/(n_samples + 1) it is
             infinite.
 
         Returns
@@ -402,17 +402,18 @@ class CVResult(HasReport, dict[str, Any]):
         ...     Ridge(0.1), X[:300], y[:300], cv="loo", scoring="neg_mean_squared_error",
         ...     return_estimator=True
         ... )
-        >>> low, high = result.predict_interval(X[300:], alpha=0.1)
+        >>> low, high = result.predict_interval(X[300:], level=0.9)
         >>> result.engine, round(float(np.mean((low <= y[300:]) & (y[300:] <= high))), 2)
         ('virtual', 0.9...)
         """
+        check_level(level)
         reason = why_not_independent(self.folds, self.has_groups)
         if reason is not None or not isinstance(self.folds, Folds):
             raise ValueError(f"predict_interval does not hold here: {reason}")
         if self.loss != "squared error" or np.ndim(np.asarray(self.predictions)) != 1:
             raise ValueError("predict_interval is for regression with one output")
         residuals = np.sqrt(np.asarray(self.losses))
-        return prediction_interval(self.predict_with_folds(X), residuals, self.folds, alpha)
+        return prediction_interval(self.predict_with_folds(X), residuals, self.folds, level=level)
 
     # Saving
 

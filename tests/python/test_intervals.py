@@ -33,7 +33,7 @@ def slow_interval(losses, labels, level):
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_intervals_follow_from_their_definition(cv, level):
     result = onefold.cross_validate(Ridge(0.1), X, y, cv=cv, scoring=MSE)
-    found = result.interval(level)
+    found = result.interval(level=level)
     low, high = slow_interval(result.losses, result.folds.labels, level)
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
     assert found.mean == pytest.approx(result.losses.mean())
@@ -65,7 +65,7 @@ def test_intervals_cover_the_error_of_the_fold_models(cv):
             1 + np.sum((np.r_[own.coef_, own.intercept_] - truth) ** 2)
             for own in result["estimator"]
         ]
-        found = result.interval(0.9)
+        found = result.interval(level=0.9)
         n_covered += found.low <= np.mean(errors) <= found.high
     assert 0.85 <= n_covered / n_draws <= 0.94
 
@@ -86,7 +86,7 @@ def test_intervals_are_refused_where_they_do_not_hold():
     result = onefold.cross_validate(Ridge(), X, y)
     for level in (0, 1, 95, "high"):
         with pytest.raises(ValueError, match=f"level must be between 0 and 1, got {level!r}"):
-            result.interval(level)
+            result.interval(level=level)
 
 
 def test_losses_that_do_not_vary_have_no_interval():

@@ -369,7 +369,7 @@ def test_losses_are_drawn_with_the_interval_of_their_mean(regression):
     ax = regression.plot("losses", n_labels=1)
     points = ax.lines[0]
     assert np.array_equal(points.get_ydata(), regression.losses[points.get_xdata().astype(int)])
-    found = regression.interval(0.95)
+    found = regression.interval(level=0.95)
     assert label_with(ax, "interval") == f"its 95 % interval, {found.low:.4g} to {found.high:.4g}"
     [worst] = ax.texts
     assert worst.get_text() == str(regression.losses.argmax())

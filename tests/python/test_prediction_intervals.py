@@ -58,7 +58,7 @@ def test_intervals_follow_from_their_definition(estimator, engine, cv, alpha):
     )
     assert result.engine == engine
     low, high = slow_interval(estimator, cv, alpha)
-    found = result.predict_interval(X_NEW, alpha)
+    found = result.predict_interval(X_NEW, level=1 - alpha)
     np.testing.assert_allclose(found, (low, high), rtol=1e-6)
 
 
@@ -118,7 +118,7 @@ def test_new_targets_are_covered(cv):
             scoring="neg_mean_squared_error",
             return_estimator=True,
         )
-        low, high = result.predict_interval(rows[n:], alpha)
+        low, high = result.predict_interval(rows[n:], level=1 - alpha)
         rates.append(np.mean((low <= target[n:]) & (target[n:] <= high)))
     # Nominal 0.8; the theorem promises 0.6.
     assert 0.77 <= np.mean(rates) <= 0.85
@@ -128,10 +128,10 @@ def test_few_samples_have_infinite_intervals():
     result = onefold.cross_validate(
         Ridge(), X[:8], y[:8], cv=4, scoring="neg_mean_squared_error", return_estimator=True
     )
-    low, high = result.predict_interval(X_NEW, alpha=0.1)
+    low, high = result.predict_interval(X_NEW, level=0.9)
     assert np.isneginf(low).all()
     assert np.isposinf(high).all()
-    assert np.isfinite(result.predict_interval(X_NEW, alpha=0.12)).all()
+    assert np.isfinite(result.predict_interval(X_NEW, level=0.88)).all()
 
 
 def test_intervals_are_refused_where_they_do_not_hold():
@@ -155,9 +155,25 @@ def test_intervals_are_refused_where_they_do_not_hold():
     with pytest.raises(ValueError, match=r"return_estimator=True\) keeps them"):
         forgotten.predict_interval(X_NEW)
     kept = onefold.cross_validate(Ridge(), X, y, **keywords)
-    for alpha in (0, 1, -0.1, "small"):
-        with pytest.raises(ValueError, match=f"alpha must be between 0 and 1, got {alpha!r}"):
-            kept.predict_interval(X_NEW, alpha)
+    for level in (0, 1, -0.1, 95, "small"):
+        with pytest.raises(ValueError, match=f"level must be between 0 and 1, got {level!r}"):
+            kept.predict_interval(X_NEW, level=level)
+
+
+def test_level_means_the_same_everywhere():
+    """The confidence that is asked for, by name only: a larger level is a wider interval."""
+    keywords = {"scoring": "neg_mean_squared_error", "return_estimator": True}
+    result = onefold.cross_validate(Ridge(), X, y, cv=5, **keywords)
+    for positional in (result.interval, lambda level: result.predict_interval(X_NEW, level)):
+        with pytest.raises(TypeError, match="positional argument"):
+            positional(0.95)
+    with pytest.raises(TypeError, match="alpha"):
+        result.predict_interval(X_NEW, alpha=0.05)
+    narrow, wide = (result.interval(level=level) for level in (0.5, 0.95))
+    assert wide.low < narrow.low < narrow.high < wide.high
+    narrow, wide = (result.predict_interval(X_NEW, level=level) for level in (0.5, 0.95))
+    assert (wide[0] < narrow[0]).all()
+    assert (wide[1] > narrow[1]).all()
 
 
 def test_estimators_in_python_have_intervals_in_the_tree():
@@ -165,7 +181,7 @@ def test_estimators_in_python_have_intervals_in_the_tree():
     result = onefold.cross_validate(
         estimator, X, y, cv=5, engine="tree", return_estimator=True, scoring="r2"
     )
-    low, high = result.predict_interval(X_NEW, 0.2)
+    low, high = result.predict_interval(X_NEW, level=0.8)
     assert (low < high).all()
 
 
@@ -191,5 +207,5 @@ def test_intervals_equal_those_of_mapie(estimator, cv):
         scoring="neg_mean_squared_error",
         return_estimator=True,
     )
-    found = np.stack(result.predict_interval(X_NEW, alpha), axis=1)
+    found = np.stack(result.predict_interval(X_NEW, level=1 - alpha), axis=1)
     np.testing.assert_allclose(found, expected[:, :, 0], rtol=1e-8)

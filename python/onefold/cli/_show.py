@@ -101,7 +101,7 @@ def result_as_dict(result: CVResult, *, seconds: float, metric: str) -> dict[str
 def interval_of(result: CVResult) -> dict[str, Any] | None:
     """The 95 % interval of the mean loss, where there is one."""
     try:
-        found = result.interval(0.95)
+        found = result.interval(level=0.95)
     except ValueError:
         return None
     return {

@@ -2,7 +2,7 @@
 
 Problem
 -------
-An interval for the target of a new row x that holds with probability 1 − α, whatever the
+An interval for the target of a new row x that holds with probability 1 − α, the level, whatever the
 distribution and whatever the regression.
 
 Method
@@ -31,7 +31,6 @@ Annals of Statistics 49, 2021: theorems 1 and 4.
 from __future__ import annotations
 
 import math
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +46,7 @@ MAX_VALUES_HELD = 2**22
 
 
 def prediction_interval(
-    predictions: Floats, residuals: Floats, folds: Folds, alpha: float
+    predictions: Floats, residuals: Floats, folds: Folds, *, level: float
 ) -> tuple[Floats, Floats]:
     """The lower and the upper ends for new rows.
 
@@ -58,13 +57,12 @@ def prediction_interval(
     residuals : array of shape (n_samples,)
         Absolute held-out residuals, in the order of the samples.
     folds : Folds
-    alpha : float
+    level : float
+        1 − α, between 0 and 1.
     """
-    if not (isinstance(alpha, Real) and 0 < alpha < 1):
-        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}")
     n_samples, n_rows = len(residuals), predictions.shape[1]
     # The small factor undoes the rounding of a product that is a whole number.
-    rank = math.floor(alpha * (n_samples + 1) * (1 + 1e-12))
+    rank = math.floor((1 - level) * (n_samples + 1) * (1 + 1e-12))
     low, high = np.full(n_rows, -np.inf), np.full(n_rows, np.inf)
     if rank == 0:
         return low, high
