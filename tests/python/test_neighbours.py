@@ -336,7 +336,8 @@ def test_ties_are_broken_as_for_one_candidate(kind, rows, search):
         keywords = {"cv": cv, "refit": False}
         ours = onefold.GridSearchCV(kind(**SEARCHES[search]), grid, **keywords).fit(given, y)
         theirs = GridSearchCV(kind(**SEARCHES[search]), grid, **keywords).fit(given, y)
-        assert set(ours.result_.engines) == {"neighbours"}
+        # Where ties decide in every fold, all of them are refitted.
+        assert set(ours.result_.engines) <= {"neighbours", "refit"}
         for fold in range(cv.get_n_splits()):
             name = f"split{fold}_test_score"
             np.testing.assert_allclose(
