@@ -16,6 +16,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.utils import _safe_indexing
 
+from ._caller_data import copied
 from ._losses import losses
 from ._refit_check import RefitCheck
 from ._result import CVResult
@@ -343,7 +344,7 @@ def _one_by_one(
                 {name: scorer},
                 held,
                 rows,
-                None if y is None else y[part],
+                None if y is None else copied(y[part]),
                 params=params_of_rows(targets.params, len(task.folds.rows), part),
                 error_score=task.error_score,
             )
@@ -370,7 +371,7 @@ def pooled_scores(
             if fast is not None:
                 pooled[name] = float(fast[0])
                 continue
-            pooled |= score_held_out({name: scorer}, held, None, targets.y, params=targets.params)
+            pooled |= score_held_out({name: scorer}, held, None, copied(y), params=targets.params)
         except Exception as error:
             notes.append(f"no pooled {name}: {error}")
     return pooled, notes

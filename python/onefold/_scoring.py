@@ -44,6 +44,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
+from ._caller_data import copied
 from ._estimator_class import is_accelerated
 from ._losses import over_outputs, shaped_like
 from ._responses import RESPONSES
@@ -129,7 +130,7 @@ class HeldOut:
                 )
             if name not in self._answers and compute is not None:
                 self._answers[name] = compute(X)
-            return self._answers[name]
+            return copied(self._answers[name])  # a metric may write to it
 
         answer.__name__ = name  # scikit-learn's scorers read it
         return answer

@@ -161,7 +161,7 @@ def test_without_models_the_error_names_the_argument():
     result = onefold.cross_validate(MultinomialNB(), X, y, cv=3)
     with pytest.raises(ValueError, match="return_estimator=True"):
         result.predict_with_folds(NEW)
-    with pytest.raises(ValueError, match="no fitted estimators for return_train_score"):
+    with pytest.raises(ValueError, match="which return_train_score=True needs"):
         onefold.cross_validate(SVC(), X, y, engine="seeded", return_train_score=True)
 
 

@@ -1,13 +1,20 @@
 """The status of a result: what solved the folds, how closely, and which were refitted."""
 
+import warnings
+
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import RepeatedKFold
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -55,8 +62,9 @@ def test_repeated_partitions_and_steps_are_joined():
     repeated = onefold.cross_validate(Ridge(), X, Y, cv=RepeatedKFold(n_splits=3, n_repeats=2))
     assert repeated.status == onefold.cross_validate(Ridge(), X, Y, cv=3).status
     pipeline = make_pipeline(PCA(2), SVC())
-    with pytest.warns(onefold.RefitWarning, match="PCA must be fitted per fold"):
-        status = onefold.cross_validate(pipeline, X, Y, cv=3).status
+    result = onefold.cross_validate(pipeline, X, Y, cv=3)
+    assert "PCA must be fitted per fold, so SVC is solved per fold" in result.notes
+    status = result.status
     assert (status.solved_by, status.refitted_folds) == ("seeded", 0)
 
 
@@ -80,3 +88,49 @@ def test_a_search_names_what_solved_its_candidates(alpha, engine):
 def test_it_is_saved_with_the_result():
     result = onefold.cross_validate(LogisticRegression(), X, Y, cv=5)
     assert onefold.CVResult.from_json(result.to_json()).status == result.status
+
+
+TEXTS = [f"{word} {other}" for word in ("spam", "ham") for other in ("a1", "b2", "c3", "d4", "e5")]
+TEXT_LABELS = np.repeat([0, 1], 5)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "reason"),
+    [
+        (
+            make_pipeline(CountVectorizer(), MultinomialNB()),
+            {},
+            "CountVectorizer must be fitted per fold",
+        ),
+        (
+            make_pipeline(CountVectorizer(), MultinomialNB()),
+            {"return_estimator": True},
+            "return_estimator=True needs the fitted pipeline",
+        ),
+    ],
+    ids=["steps", "steps and estimators"],
+)
+def test_steps_that_need_a_fit_are_a_reason_and_no_warning(estimator, options, reason):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = onefold.cross_validate(estimator, TEXTS, TEXT_LABELS, cv=5, **options)
+    assert (result.engine, result.status.reason) == ("refit", reason)
+    assert f"MultinomialNB is fitted 5 times: {reason}" in result.notes
+
+
+@pytest.mark.parametrize("option", ["return_estimator", "return_train_score"])
+@pytest.mark.parametrize(
+    "estimator",
+    [SVC(), LinearDiscriminantAnalysis(), make_pipeline(StandardScaler(), Ridge())],
+    ids=["SVC", "LDA", "pipeline"],
+)
+def test_what_is_asked_for_and_takes_refits_is_named(estimator, option):
+    assert onefold.cross_validate(estimator, X, Y, cv=3).engine != "refit"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", onefold.RefitWarning)
+        result = onefold.cross_validate(estimator, X, Y, cv=3, **{option: True})
+    if result.engine == "refit":
+        assert f"{option}=True" in result.status.reason
+        assert any(f"{option}=True" in note for note in result.notes)
+    else:
+        assert result.engine == "virtual"

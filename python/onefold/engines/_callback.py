@@ -446,10 +446,10 @@ def _frontier(n_folds: int, depth: int) -> list[int]:
 
 
 def _take(values: Any, rows: NDArray[np.int64]) -> Any:
-    """The rows of an array, as a view where they are a run."""
+    """A copy of the rows of an array, which the estimator may write to."""
     first, last = int(rows[0]), int(rows[-1])
     if isinstance(values, np.ndarray) and last - first + 1 == len(rows) and _is_run(rows):
-        return values[first : last + 1]
+        return values[first : last + 1].copy()
     return _safe_indexing(values, rows)
 
 

@@ -71,8 +71,10 @@ class Obstacle:
 
     engine: str
     reason: str
-    on_request: bool
+    on_request: bool = False
     """Whether the engine can be asked for by name: it would answer another question."""
+    is_avoidable: bool = True
+    """Whether the caller can do something about it."""
 
     @property
     def advice(self) -> str:
@@ -147,7 +149,7 @@ def _offer(engine: Engine, task: Task) -> Engine | str:
         offer = _offer(engine, with_estimators(task))
         return offer if isinstance(offer, str) else TrainScored(offer)
     if missing:
-        return f"it has no fitted estimators for {' or '.join(sorted(missing))}"
+        return f"it has no fitted estimators, which {_asked(task)} needs"
     if not engine.needs_partition or task.problem.is_partition:
         return engine
     if task.problem.partitions is None:
@@ -231,7 +233,10 @@ class _Chooser:
                 refused.reasons.update(refit.reasons)
         if choice is None:
             raise ValueError(self._error(candidate, refused))
-        return replace(choice, obstacle=refused.obstacle or choice.obstacle)
+        obstacle = refused.obstacle or choice.obstacle
+        if obstacle is None and choice.name == "refit" and self._name == "auto":
+            obstacle = self._obstacle_of_last_step(candidate)
+        return replace(choice, obstacle=obstacle)
 
     def _first(self, candidate: Candidate, names: Sequence[str]) -> Choice | _Refusal:
         """The first of some engines that applies; by ``"auto"`` if it estimates what refits do."""
@@ -246,9 +251,26 @@ class _Chooser:
                 return Choice(offer, plan, refused.obstacle)
             refused.reasons[name] = str(reason)
             if refused.obstacle is None and ENGINES_BY_NAME[name].serves(candidate):
+                asked = _asked(self._task)
+                if asked and "fitted estimators" in str(reason) and asked not in str(reason):
+                    reason = f"{reason}, which {asked} needs"
                 obstacle = Obstacle(name, str(reason), on_request=isinstance(plan, Plan))
                 refused = replace(refused, obstacle=obstacle)
         return refused
+
+    def _obstacle_of_last_step(self, candidate: Candidate) -> Obstacle | None:
+        """Why a pipeline is refitted although an engine is made for its last step, if one is."""
+        *others, last = flat_steps(candidate.estimator)
+        if not others:
+            return None
+        step = Candidate(last)
+        name = next((own.name for own in ENGINES if own.serves(step)), None)
+        if name is None:
+            return None
+        reason = self._why_whole(candidate)
+        if reason is None:
+            reason = f"{_fitted_steps(others)} must be fitted per fold"
+        return Obstacle(name, reason, is_avoidable=False)
 
     def _why_whole(self, candidate: Candidate) -> str | None:
         """Why a pipeline must be fitted as a whole, or None where its steps can be taken apart."""
@@ -260,8 +282,10 @@ class _Chooser:
             return "steps of a pipeline are not for rows on disk"
         if task.fit_params or (is_routing() and task.data.weights is not None):
             return "arguments of fit are routed to its steps"
-        if _returned(task) or task.why_not_scored is not None:
-            return "the fitted pipeline itself is asked for"
+        if _returned(task):
+            return f"{_asked(task)} needs the fitted pipeline"
+        if task.why_not_scored is not None:
+            return task.why_not_scored
         if any(_takes_kernel(own) for own in (candidate.estimator, last)):
             return "it takes a kernel"
         if not all(hasattr(step, "transform") for step in others) or _transforms_input(
@@ -345,11 +369,17 @@ def _returned(task: Task) -> set[str]:
     return {name for name in ("return_estimator", "return_train_score") if getattr(task, name)}
 
 
+def _asked(task: Task) -> str:
+    """The arguments that ask for the fitted estimators."""
+    return " and ".join(f"{name}=True" for name in sorted(_returned(task)))
+
+
 def warn_of_refits(task: Task, choices: Sequence[Choice]) -> list[str]:
     """Say what is fitted once per fold, and return it for the notes of the result.
 
-    A warning only where an engine is made for an estimator, or for the last step of a pipeline, and
-    the caller can do something about it.
+    A warning only where an engine is made for an estimator and the caller can do something about
+    it: not where the steps of a pipeline must be fitted to each training set, nor where fitted
+    estimators or train scores are asked for.
 
     Parameters
     ----------
@@ -357,15 +387,10 @@ def warn_of_refits(task: Task, choices: Sequence[Choice]) -> list[str]:
     choices : sequence of Choice
         All that were made by ``"auto"``.
     """
-    if _returned(task):
-        return []
     refits, advice = _describe_refits(task, choices)
-    steps = _describe_steps(task, choices)
-    if advice:
+    if advice and not _returned(task):
         warn(f"{refits[0]} ({advice})", RefitWarning)
-    elif steps:
-        warn(steps[0], RefitWarning)
-    return refits + steps
+    return refits + _describe_steps(task, choices)
 
 
 def _describe_refits(task: Task, choices: Sequence[Choice]) -> tuple[list[str], str]:
@@ -378,7 +403,8 @@ def _describe_refits(task: Task, choices: Sequence[Choice]) -> tuple[list[str], 
     count = f"fitted {len(refitted) * len(task.folds)} times"
     if first.obstacle is None:
         return [f"no engine is made for {name}, so it was {count}"], ""
-    return [f"{name} is {count}: {first.obstacle.reason}"], first.obstacle.advice
+    advice = first.obstacle.advice if first.obstacle.is_avoidable else ""
+    return [f"{name} is {count}: {first.obstacle.reason}"], advice
 
 
 def _describe_steps(task: Task, choices: Sequence[Choice]) -> list[str]:
@@ -387,14 +413,18 @@ def _describe_steps(task: Task, choices: Sequence[Choice]) -> list[str]:
     own = [plan for plan in plans if isinstance(plan, FoldStepsPlan)]
     if not own:
         return []
-    names = [type(step).__name__ for step in own[0].steps if not needs_no_fit(step)]
     last = type(own[0].last).__name__
-    fitted = " and ".join(dict.fromkeys(names)) or type(own[0].steps[0]).__name__
-    said = f"{fitted} must be fitted per fold, so {last} is solved per fold"
+    said = f"{_fitted_steps(own[0].steps)} must be fitted per fold, so {last} is solved per fold"
     fits = StepFits.of(own, len(task.folds))
     if fits.saved:
         said += f"; {fits.made} of {fits.made + fits.saved} fits before it are enough"
     return [said]
+
+
+def _fitted_steps(steps: Sequence[Any]) -> str:
+    """The names of the steps that need a fit."""
+    names = [type(step).__name__ for step in steps if not needs_no_fit(step)]
+    return " and ".join(dict.fromkeys(names)) or type(steps[0]).__name__
 
 
 def _behind_hoisted(plan: Plan) -> Plan:

@@ -24,6 +24,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._caller_data import without_writes
 from .._folds import Splits
 from .._jobs import effective_n_jobs
 from .._progress import reporter
@@ -188,9 +189,14 @@ class _Rows:
 
     def through(self, step: Any, y: Any) -> _Rows:
         """Fit a step to the training rows, and transform both."""
-        fitted = clone(step)
-        train = fit_transform(fitted, self.train, y)
-        return _Rows(train, fitted.transform(self.test))
+
+        def fit(X: Any, y: Any) -> tuple[Any, Any]:
+            fitted = clone(step)
+            return fitted, fit_transform(fitted, X, y)
+
+        # Other steps may follow the same rows.
+        fitted, train = without_writes(fit, self.train, y)
+        return _Rows(train, without_writes(fitted.transform, self.test))
 
 
 def _run_fold(root: _Node, task: Task) -> dict[int, _Solved]:

@@ -199,7 +199,7 @@ class _Family:
         if not folds:
             return outcome
         if votes_during_search(estimator, table, task.data):
-            return with_refits(outcome, estimator, task, dict.fromkeys(folds, TIES))
+            return with_refits(outcome, "neighbours", estimator, task, dict.fromkeys(folds, TIES))
         return self._search_again(plan, outcome, folds)
 
     def _search_again(self, plan: Plan, outcome: Outcome, folds: list[int]) -> Outcome:

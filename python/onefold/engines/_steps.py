@@ -16,6 +16,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 from sklearn.utils import _safe_indexing, get_tags
 
+from .._caller_data import without_writes
 from .._estimator_class import known_class
 from ._base import fit_transform
 from ._task import Problem
@@ -66,7 +67,7 @@ def transformed(problem: Problem, step: Any) -> Problem | None:
 def _transform(problem: Problem, step: Any) -> Problem | None:
     data = problem.data
     try:
-        rows = fit_transform(clone(step), data.X, data.y)
+        rows = without_writes(lambda X, y: fit_transform(clone(step), X, y), data.X, data.y)
         if known_class(step, ROW_BY_ROW) is None:
             for some in (problem.folds.train(0), problem.folds.test(0)):
                 alone = fit_transform(clone(step), _safe_indexing(data.X, some), None)
