@@ -203,5 +203,4 @@ def _next_steps() -> None:
     print("  onefold inspect FILE              rows, labels and ranges of a file of yours")
     print("  onefold cv ridge FILE             cross-validate on it; onefold cv --list: learners")
     print("  onefold svm -v 10 FILE            as svm-train -v; onefold grid as grid.py")
-    print("  onefold bench                     onefold and scikit-learn in one run")
     print("  onefold.cross_validate(estimator, X, y)   in Python; the README has more")

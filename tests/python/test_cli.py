@@ -353,7 +353,7 @@ def test_version(run):
 
 @pytest.mark.parametrize(
     "command",
-    ["cv", "svm", "grid", "select", "convert", "inspect", "demo", "bench", "completion"],
+    ["cv", "svm", "grid", "select", "convert", "inspect", "demo", "completion"],
 )
 def test_help_has_examples(run, command):
     printed = run(command, "--help")
@@ -367,7 +367,7 @@ def test_examples_of_the_help_are_accepted_by_the_parser(run):
     from onefold.cli._svm_options import join_values
 
     n_checked = 0
-    for command in ("cv", "svm", "grid", "select", "convert", "inspect", "demo", "bench"):
+    for command in ("cv", "svm", "grid", "select", "convert", "inspect", "demo"):
         text = run(command, "--help").out
         for line in text[text.index("examples:") :].splitlines():
             words = line.split("   ")[0].split("  ")

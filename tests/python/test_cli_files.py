@@ -256,22 +256,7 @@ def test_inspect_a_regression(tmp_path, run):
     assert "target from 25 to 346" in run("inspect", path).out
 
 
-# bench and demo
-
-
-def test_bench(tmp_path, run):
-    found = json.loads(run("bench", "--rows", "120", "--repeats", "2", "--json").out)
-    assert len(found["runs"]) == 7
-    for own in found["runs"]:
-        assert own["seconds"] > 0
-        assert own["ratio_range"][0] <= own["ratio"] <= own["ratio_range"][1]
-        if own["learner"] != "lasso":  # scikit-learn's stops at its default tolerance
-            assert abs(own["score_difference"]) < 1e-6
-    path = wine_libsvm(tmp_path)
-    printed = run("bench", "svc", "--file", path, "-p", "C=10", "-k", "5", "--repeats", "1")
-    assert "scikit-learn s" in printed.out
-    assert "svc" in printed.out
-    assert "pegasos" not in run("bench", "pegasos", code=2).out
+# demo
 
 
 def test_demo(tmp_path, monkeypatch, run):

@@ -62,7 +62,7 @@ def test_unknown_options_name_the_command_and_what_is_near(tmp_path, run):
     is_refused(run("svm", "-v", 5, "a", "b", code=2), "onefold svm: error: unknown arguments: b")
 
 
-@pytest.mark.parametrize("command", [["cv", "svc"], ["svm", "-v", "5"], ["bench", "--file"]])
+@pytest.mark.parametrize("command", [["cv", "svc"], ["svm", "-v", "5"]])
 def test_a_number_of_jobs(tmp_path, run, command):
     printed = run(*command, wine_libsvm(tmp_path), "--jobs", 0, code=2)
     is_refused(printed, "expected a number of jobs, or -1 for all cores, got '0'")

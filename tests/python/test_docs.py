@@ -222,11 +222,9 @@ def test_the_survey_of_engines_says_what_the_registry_does(extensions):
     assert transformers["Normalizer"] == "once"
 
 
-REFERENCE = ("tree", "virtual", "newton", "newton_leave_one_out", "path", "svm", "selection")
 PUBLIC = (
     *("onefold", "onefold.learners", "onefold.svm", "onefold.linear_model", "onefold.distributed"),
     *("onefold.plotting", "onefold.report", "onefold.stats", "onefold.testing", "onefold.virtual"),
-    *(f"onefold.reference.{name}" for name in REFERENCE),
 )
 
 

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from reference.tree import tree_models
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import FitFailedWarning
@@ -17,7 +18,6 @@ from sklearn.tree import DecisionTreeClassifier
 import onefold
 from onefold import learners
 from onefold.learners import LogisticSGD, Pegasos, RidgeStatistics
-from onefold.reference.tree import tree_models
 
 X, y = load_digits(return_X_y=True)
 X, y, NEW = X[:200] / 16, np.array(list("abcdefghij"))[y[:200]], X[200:230] / 16

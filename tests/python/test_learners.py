@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.tree import tree_models
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
@@ -18,7 +19,6 @@ import onefold
 from onefold import learners
 from onefold.learners._base import NativeClassifier, NativeRegressor, native
 from onefold.learners._linear import LinearClassifier
-from onefold.reference.tree import tree_models
 
 LEARNERS = {name: getattr(learners, name)() for name in learners.__all__}
 

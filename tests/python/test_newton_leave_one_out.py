@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from newton_cases import binary, count_targets, three_classes
+from reference.newton import SmoothLoss, newton_fit, newton_predict
+from reference.newton_leave_one_out import newton_step_without
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -13,8 +15,6 @@ from sklearn.svm import LinearSVC, LinearSVR
 import onefold
 from onefold import _core
 from onefold._folds import resolve_cv
-from onefold.reference.newton import SmoothLoss, newton_fit, newton_predict
-from onefold.reference.newton_leave_one_out import newton_step_without
 
 CERTIFIED, RESOLVED, UNDETERMINED = range(3)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from newton_cases import TIGHT, binary, count_targets, three_classes
+from reference.newton import newton_multinomial_predict
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold
@@ -13,7 +14,6 @@ from sklearn.svm import LinearSVC
 
 import onefold
 from onefold import _core
-from onefold.reference.newton import newton_multinomial_predict
 
 MULTINOMIAL = {
     "lbfgs": LogisticRegression(C=0.7, **TIGHT),

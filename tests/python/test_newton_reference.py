@@ -4,6 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from newton_cases import LIBLINEAR, TIGHT, binary, count_targets, three_classes
+from reference.newton import (
+    SmoothLoss,
+    newton_fit,
+    newton_multinomial_predict,
+    newton_predict,
+)
 from sklearn.linear_model import (
     GammaRegressor,
     LogisticRegression,
@@ -13,12 +19,6 @@ from sklearn.linear_model import (
 from sklearn.svm import LinearSVC, LinearSVR
 
 from onefold import Folds
-from onefold.reference.newton import (
-    SmoothLoss,
-    newton_fit,
-    newton_multinomial_predict,
-    newton_predict,
-)
 
 
 def coefficients(fitted):

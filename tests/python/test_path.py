@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from reference import path as reference
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, Lasso, Ridge
@@ -16,7 +17,6 @@ from virtual_cases import KINDS, distance, folds_of, problem
 
 from onefold import GridSearchCV, _core, cross_val_predict, cross_validate, learning_curve
 from onefold._folds import resolve_cv
-from onefold.reference import path as reference
 
 MSE = "neg_mean_squared_error"
 

@@ -409,7 +409,7 @@ def test_influence_of_diagnostics_is_cooks_distance(regression):
 
 @pytest.mark.parametrize("n_folds", [2, 3, 5, 8, 13])
 def test_the_nodes_are_those_of_the_reference(n_folds):
-    from onefold.reference.tree import tree_models
+    from reference.tree import tree_models
 
     X, y = np.arange(2.0 * n_folds)[:, None], np.arange(2 * n_folds) % 2
     folds = onefold.Folds.contiguous(2 * n_folds, n_folds)

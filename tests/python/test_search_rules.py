@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn.model_selection as sk
+from reference import selection
 from scipy.stats import t as student
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import UndefinedMetricWarning
@@ -16,7 +17,6 @@ from sklearn.tree import DecisionTreeRegressor
 import onefold
 from onefold._folds import resolve_cv
 from onefold.learners import Pegasos
-from onefold.reference import selection
 from onefold.search._rules import one_standard_error, order_of
 
 X, y = load_diabetes(return_X_y=True)

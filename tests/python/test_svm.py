@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.svm
+from reference import svm as reference
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -24,7 +25,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from svm_cases import noisy, regression, wine
 
 import onefold
-from onefold.reference import svm as reference
 from onefold.svm import SVC, SVR
 
 RULES = ["auto", "cold", "avg", "top", "ato", "mir", "sir", "withdraw"]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from reference.tree import tree_models
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import load_digits, make_regression
@@ -21,7 +22,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import onefold
 from onefold.engines._copy import copy_estimator
-from onefold.reference.tree import tree_models
 
 X, y = load_digits(return_X_y=True)
 N = 60

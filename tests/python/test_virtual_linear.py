@@ -5,6 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.virtual import (
+    Withdrawal,
+    ridge_out_of_fold,
+    virtual_kfold,
+    virtual_loo,
+)
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.kernel_ridge import KernelRidge
@@ -17,12 +23,6 @@ from virtual_cases import KINDS, SHAPES, distance, folds_of, problem
 import onefold
 from onefold import _core
 from onefold._folds import resolve_cv
-from onefold.reference.virtual import (
-    Withdrawal,
-    ridge_out_of_fold,
-    virtual_kfold,
-    virtual_loo,
-)
 from onefold.virtual import ridge_path
 
 MSE = "neg_mean_squared_error"

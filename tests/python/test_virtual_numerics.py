@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.virtual import ridge_out_of_fold
 from sklearn.exceptions import FitFailedWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
@@ -15,7 +16,6 @@ from virtual_cases import distance
 import onefold
 from onefold import _core
 from onefold._folds import resolve_cv
-from onefold.reference.virtual import ridge_out_of_fold
 
 
 def rows(n=50, p=5, seed=0):

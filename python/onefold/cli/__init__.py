@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import __version__
-from . import _bench, _completion, _convert, _cv, _demo_command, _grid, _inspect, _select, _svm
+from . import _completion, _convert, _cv, _demo_command, _grid, _inspect, _select, _svm
 from ._console import Console, UsageError
 from ._options import Parser
 
 __all__ = ["main", "make_parser"]
 
-_COMMANDS = (_cv, _svm, _grid, _select, _convert, _inspect, _demo_command, _bench, _completion)
+_COMMANDS = (_cv, _svm, _grid, _select, _convert, _inspect, _demo_command, _completion)
 
 _EXAMPLES = """\
 examples:

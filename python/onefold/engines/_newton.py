@@ -1,8 +1,8 @@
 """Smooth convex losses of a linear predictor: all folds from one fit, to a stated tolerance.
 
 Logistic regression, generalised linear models and linear support vector machines with squared
-losses: see `_newton_spec` for their objectives, and `onefold.reference.newton` for a readable
-solver.
+losses: see `_newton_spec` for their objectives, and ``tests/python/reference/newton.py`` for a
+readable solver.
 """
 
 from __future__ import annotations

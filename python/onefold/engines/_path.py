@@ -1,6 +1,6 @@
 """Lasso and elastic net: all folds and penalties from one Gram matrix.
 
-Every fold is solved to a stated duality gap (see `onefold.reference.path` for the problem).
+Every fold is solved to a stated duality gap; ``tests/python/reference/path.py`` has the problem.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Least squares without refits: all folds from one factorisation, exactly.
 
 The held-out predictions of `LinearRegression`, `Ridge`, `RidgeClassifier` and `KernelRidge` follow
-from one fit to all rows (see `onefold.reference.virtual` for the formulas), and so do those of
-`GaussianProcessRegressor` with a fixed kernel.
+from one fit to all rows, and so do those of `GaussianProcessRegressor` with a fixed kernel. The
+formulas are in ``tests/python/reference/virtual.py``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Model selection: candidates, folds, a choice, and a fit to all rows.
 
 Algorithms 1 to 4 of B. Recht's notes *Cross validation and friends* are a `GridSearchCV` with
-``cv=Holdout(…)``, ``cv=10``, ``cv=MonteCarlo(…)`` and ``cv="loo"``; `onefold.reference.selection`
-spells them out. The penalty that each of them chooses for a ridge regression, and its squared error
-on held-out rows:
+``cv=Holdout(…)``, ``cv=10``, ``cv=MonteCarlo(…)`` and ``cv="loo"``. The penalty
+that each of them chooses for a ridge regression, and its squared error on held-out rows:
 
 >>> from sklearn.datasets import load_diabetes
 >>> from sklearn.linear_model import Ridge

@@ -8,7 +8,7 @@ Rows and targets about their weighted means need no intercept b, and √w times 
 times W it is min ½‖y − Xβ‖² + λ₁‖β‖₁ + ½λ₂‖β‖², with λ₁ = Wαρ and λ₂ = Wα(1 − ρ).
 
 >>> import numpy as np
->>> from onefold.reference.path import elastic_net
+>>> from reference.path import elastic_net
 >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0], [3.0, 4.0]])
 >>> beta, intercept, gap = elastic_net(X, X @ [2.0, 0.0] + 1.0, alpha=0.1)
 >>> beta.round(3), round(intercept, 3), gap < 1e-12
@@ -85,7 +85,7 @@ def out_of_fold(
     """Predictions of all test sets, one after the other, each by a fit of its own.
 
     >>> import numpy as np
-    >>> from onefold.reference.path import out_of_fold
+    >>> from reference.path import out_of_fold
     >>> X, y = np.arange(4.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0])
     >>> out_of_fold(X, y, [([0, 1, 2], [3]), ([1, 2, 3], [0])], alpha=1e-9).round(6)
     array([3., 0.])

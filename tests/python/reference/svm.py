@@ -43,7 +43,7 @@ def solve(K: Floats, p: Floats, lower: Floats, upper: Floats, tol: float = 1e-3)
     Examples
     --------
     >>> import numpy as np
-    >>> from onefold.reference.svm import solve
+    >>> from reference.svm import solve
     >>> x, y = np.array([-1.0, 1.0]), np.array([-1.0, 1.0])
     >>> machine = solve(np.outer(x, x), y, np.minimum(0, 9 * y), np.maximum(0, 9 * y))
     >>> machine.beta, machine.objective

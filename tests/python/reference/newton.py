@@ -16,7 +16,7 @@ side from one fit to all rows; nothing here is shared.
 
 >>> import numpy as np
 >>> from onefold import Folds
->>> from onefold.reference.newton import SmoothLoss, newton_predict
+>>> from reference.newton import SmoothLoss, newton_predict
 >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.0, 1.0, 0.0, 1.0])
 >>> found, *_ = newton_predict(
 ...     X, y[:, None], None, Folds.contiguous(4, 2), SmoothLoss("logistic"), np.ones((1, 3)),
@@ -104,7 +104,7 @@ def minimise(objective: Objective, start: Floats, tol: float) -> tuple[Floats, f
     Examples
     --------
     >>> import numpy as np
-    >>> from onefold.reference.newton import minimise
+    >>> from reference.newton import minimise
     >>> def objective(x):
     ...     return float(x @ x - x[0]), 2 * x - [1, 0], np.ones(2), 2 * np.eye(2)
     >>> minimise(objective, np.zeros(2), 1e-9)
@@ -200,7 +200,7 @@ def newton_fit(
     Examples
     --------
     >>> import numpy as np
-    >>> from onefold.reference.newton import SmoothLoss, newton_fit
+    >>> from reference.newton import SmoothLoss, newton_fit
     >>> X, y = np.array([[0.0], [1.0]]), np.array([[1.0], [3.0]])
     >>> newton_fit(X, y, None, SmoothLoss("poisson"), np.zeros(1), intercept="free")[0].round(4)
     array([[[1.0986, 0.    ]]])

@@ -11,8 +11,8 @@ for squares; ``src/newton/certificate.rs`` derives the bound, which reads here l
 matrices that `onefold` does not form.
 
 >>> import numpy as np
->>> from onefold.reference.newton import SmoothLoss, newton_fit
->>> from onefold.reference.newton_leave_one_out import newton_step_without
+>>> from reference.newton import SmoothLoss, newton_fit
+>>> from reference.newton_leave_one_out import newton_step_without
 >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.0, 1.0, 0.0, 1.0])
 >>> loss = SmoothLoss("logistic")
 >>> theta = newton_fit(X, y[:, None], None, loss, np.full(1, 9.0))[0][0, 0, :1]

@@ -8,7 +8,7 @@ Reference: C. Alippi and M. Roveri, "Virtual k-fold cross validation: a computat
 for accuracy assessment". Everything here forms H, an N × N matrix; `onefold` never does.
 
 >>> import numpy as np
->>> from onefold.reference.virtual import Withdrawal, refit
+>>> from reference.virtual import Withdrawal, refit
 >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 4.0]])
 >>> y = np.array([1.0, 2.0, 2.0, 5.0])
 >>> full = Withdrawal.of(X, y)

@@ -6,7 +6,7 @@ risk R is the mean loss on rows that it has not seen. Each returns f, fitted to 
 parameters of least risk, and the risks. `onefold.GridSearchCV` does each of them in one call.
 
 >>> import numpy as np
->>> from onefold.reference.selection import cross_validation
+>>> from reference.selection import cross_validation
 >>> x, y = np.arange(6.0), np.array([0.0, 1.1, 1.9, 3.2, 3.9, 5.0])
 >>> def slope(T, theta):  # through the origin, with a penalty
 ...     w = x[T] @ y[T] / (x[T] @ x[T] + theta)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._folds import Folds
+from onefold import Folds
 
 __all__ = ["standard_models", "tree_models"]
 
@@ -41,7 +41,7 @@ def tree_models(
     >>> import numpy as np
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from onefold import Folds
-    >>> from onefold.reference.tree import tree_models
+    >>> from reference.tree import tree_models
     >>> X, y = np.arange(8.0)[:, None], np.array([0, 1] * 4)
     >>> folds = Folds.contiguous(8, 4)
     >>> [(fold, int(model.class_count_.sum()))
