@@ -336,8 +336,11 @@ def test_ties_are_broken_as_for_one_candidate(kind, rows, search):
         keywords = {"cv": cv, "refit": False}
         ours = onefold.GridSearchCV(kind(**SEARCHES[search]), grid, **keywords).fit(given, y)
         theirs = GridSearchCV(kind(**SEARCHES[search]), grid, **keywords).fit(given, y)
-        # Where ties decide in every fold, all of them are refitted.
-        assert set(ours.result_.engines) <= {"neighbours", "refit"}
+        # Votes counted during a search are those of scikit-learn's own fit, here in all folds.
+        may_refit = kind is KNeighborsClassifier and search == "Manhattan"
+        engines = {"neighbours", "refit"} if may_refit else {"neighbours"}
+        assert "neighbours" in ours.result_.engines
+        assert set(ours.result_.engines) <= engines
         for fold in range(cv.get_n_splits()):
             name = f"split{fold}_test_score"
             np.testing.assert_allclose(
