@@ -42,7 +42,7 @@ fn gaussian_nb(criterion: &mut Criterion) {
     for n_folds in [10, 100, N_ROWS] {
         let folds = Folds::contiguous(N_ROWS, n_folds).expect("valid");
         group.bench_function(format!("merge/k={n_folds}"), |bencher| {
-            bencher.iter(|| Merge.cross_validate(&empty, &data, &folds));
+            bencher.iter(|| Merge::default().cross_validate(&empty, &data, &folds));
         });
         group.bench_function(format!("tree/k={n_folds}"), |bencher| {
             bencher.iter(|| Tree::default().cross_validate(&empty, &data, &folds));

@@ -9,7 +9,7 @@ use ndarray::{Array1, Array2, Axis};
 use onefold::learners::{Pegasos, PegasosOptions};
 use onefold::tree::Tree;
 use onefold::virtual_cv::{LinearModel, Virtual};
-use onefold::{Dataset, Engine, Folds, Monitor, Result};
+use onefold::{Dataset, Engine, Folds, Job, Monitor, Result};
 
 const N_ROWS: usize = 20_000;
 const N_FEATURES: usize = 20;
@@ -55,7 +55,7 @@ fn regress(x: &Array2<f64>, y: &Array1<f64>) -> Result<()> {
         ..LinearModel::default()
     });
     let candidates: Vec<_> = models.iter().collect();
-    let found = Virtual.out_of_fold(&candidates, &data, &folds, &Monitor::new())?;
+    let found = Virtual.out_of_fold(&candidates, &Job::new(&data, &folds, &Monitor::new()))?;
     println!("Ridge regression, 10 folds, mean squared error");
     for (model, outcome) in models.iter().zip(&found) {
         let errors = outcome.by_sample(&folds) - y;

@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::ops::Range;
 
 use ndarray::{Array1, ArrayView1};
@@ -431,7 +432,7 @@ impl Splits {
 /// }
 /// # Ok::<(), onefold::Error>(())
 /// ```
-pub trait Resampling: Sync {
+pub trait Resampling: Debug + Sync {
     /// Number of samples.
     fn n_samples(&self) -> usize;
 

@@ -63,7 +63,7 @@ pub mod virtual_cv;
 mod python;
 
 pub use data::Dataset;
-pub use engine::{Engine, OutOfFold};
+pub use engine::{Engine, Job, Keep, OutOfFold};
 pub use error::{Error, Result};
 pub use folds::{Folds, Resampling, Splits};
 pub use runtime::cost::Cost;

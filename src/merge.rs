@@ -42,7 +42,7 @@
 //!     smoothing: 1.0,
 //! })?;
 //! let folds = Folds::contiguous(32, 8)?;
-//! let found = Merge.cross_validate(&density, &Dataset::dense(x.view())?, &folds)?;
+//! let found = Merge::default().cross_validate(&density, &Dataset::dense(x.view())?, &folds)?;
 //! // A bin holds 12 of the 28 rows outside the fold: (12 + 1) / ((28 + 2) × 16).
 //! assert!((found.outputs[[0, 0]] - (13.0 / 480.0_f64).ln()).abs() < 1e-12);
 //! # Ok::<(), onefold::Error>(())
@@ -53,18 +53,19 @@
 //! and parallel training*, ICML 2013, section 3.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::data::Dataset;
+use crate::data::{Dataset, Rows};
 use crate::engine::{
-    Driver, Engine, FoldModels, Found, InMemory, ModelSlots, OutOfFold, RowSource, ThreadPool,
-    Workspace, new_outputs, partition, split_found, split_found_with_models,
+    Driver, Engine, Finished, InMemory, Job, ModelSlots, RawOutputs, RowSource, Workspace,
+    WorkspacePool, new_outputs, partition, run_together,
 };
-use crate::learners::{Batch, CandidateSet, CostModel, Learner, Order};
+use crate::learners::{Batch, CostModel, Learner, Order};
 use crate::runtime::cache;
 use crate::runtime::threads::is_parallel;
 use crate::scaling::{FoldScaling, ScaledRows};
-use crate::stored::{StoredBlocks, StoredDataset, Streaming};
-use crate::{Error, Folds, Monitor, Resampling, Result};
+use crate::stored::StoredBlocks;
+use crate::{Error, Folds, Monitor, Result};
 
 /// Values that the models of one level may hold.
 const LEVEL_VALUES: f64 = cache::LLC_VALUES;
@@ -73,139 +74,85 @@ const LEVEL_VALUES: f64 = cache::LLC_VALUES;
 const MIN_THREAD_VALUES: f64 = (1 << 15) as f64;
 
 /// The engine of mergeable models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Merge;
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Merge {
+    /// The scaling of the columns in every fold. Models are merged from rows as they are, and rescaled
+    /// before they are evaluated.
+    pub scaling: Option<Arc<FoldScaling>>,
+}
 
 impl Engine<dyn Learner> for Merge {
-    fn out_of_fold(
+    fn run(
         &self,
         candidates: &[&dyn Learner],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>> {
-        let folds = partition(folds, "merge")?;
-        let learner = CandidateSet::of(candidates)?;
-        let found = run_in_memory(&*learner, data, folds, None, None, monitor)?;
-        split_found(found, candidates, folds)
+        job: &Job<'_>,
+        finished: &mut Finished<'_>,
+    ) -> Result<()> {
+        let (data, folds, monitor) = (job.data, partition(job.folds, "merge")?, job.monitor);
+        if let Some(scaling) = &self.scaling {
+            scaling.check(folds.len(), data.n_features())?;
+        }
+        run_together(candidates, job, finished, |learner, models| {
+            let rows = folds.rows(0..folds.len());
+            let Rows::Stored(stored) = *data.rows() else {
+                let source = InMemory { data, rows };
+                let cost_model = learner.cost_model(data);
+                return self.merge(learner, &source, cost_model, (data, folds), models, monitor);
+            };
+            let source = StoredBlocks::new((*data, stored), rows, monitor, |block_rows| {
+                StoredBlocks::even_starts(rows.len(), block_rows)
+            })?;
+            let cost_model = source.cost_model(learner)?;
+            self.merge(learner, &source, cost_model, (data, folds), models, monitor)
+        })
     }
 }
 
 impl Merge {
-    /// [`Engine::out_of_fold`] on scaled rows: training and held-out rows of a fold by its scaling.
-    /// Models are merged from rows as they are, and rescaled before they are evaluated.
-    pub fn out_of_fold_scaled(
+    /// Outputs in test order, and their cost.
+    fn merge(
         &self,
-        candidates: &[&dyn Learner],
-        data: &Dataset<'_>,
-        folds: &Folds,
-        scaling: &FoldScaling,
+        learner: &dyn Learner,
+        source: &dyn RowSource,
+        cost_model: CostModel,
+        (data, folds): (&Dataset<'_>, &Folds),
+        models: Option<&mut ModelSlots>,
         monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>> {
-        scaling.check(folds.len(), data.n_features())?;
-        let learner = CandidateSet::of(candidates)?;
-        let found = run_in_memory(&*learner, data, folds, None, Some(scaling), monitor)?;
-        split_found(found, candidates, folds)
+    ) -> Result<RawOutputs> {
+        if !learner.is_mergeable() {
+            return Err(Error::Parameter {
+                name: "learner",
+                rule: "one whose models can be merged",
+                value: "another".into(),
+            });
+        }
+        let merging = Merging {
+            learner,
+            folds,
+            source,
+            scaling: self.scaling.as_deref(),
+            driver: Driver::new(data, &cost_model, Order::Fixed, monitor),
+            monitor,
+            max_parts: max_parts(&cost_model),
+            cost_model,
+            is_parallel: is_parallel(),
+            pool: WorkspacePool::new(),
+        };
+        let span = 0..folds.len();
+        monitor.add_total(merging.rows_to_feed(span.clone()) + folds.n_samples() as u64);
+        let mut outputs = new_outputs(folds.n_samples(), learner.n_outputs())?;
+        let mut workspace = merging.pool.acquire();
+        let nothing = workspace.copy(learner)?;
+        let held_out = HeldOut {
+            span,
+            outputs: &mut outputs,
+            models,
+        };
+        merging.solve(nothing, held_out, &mut workspace)?;
+        merging.pool.release(workspace);
+        let cost = merging.pool.finish(&merging.driver)?;
+        Ok((outputs, cost))
     }
-
-    /// [`Engine::out_of_fold`], with the fitted model of every fold.
-    pub fn out_of_fold_with_models(
-        &self,
-        candidates: &[&dyn Learner],
-        data: &Dataset<'_>,
-        folds: &Folds,
-        monitor: &Monitor,
-    ) -> Result<Vec<(OutOfFold, FoldModels)>> {
-        let learner = CandidateSet::of(candidates)?;
-        let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();
-        let found = run_in_memory(&*learner, data, folds, Some(&mut models), None, monitor)?;
-        split_found_with_models(found, models, candidates, folds)
-    }
-
-    /// [`Engine::out_of_fold`] of rows on disk, for the same result.
-    pub fn out_of_fold_stored(
-        &self,
-        candidates: &[&dyn Learner],
-        data: &StoredDataset<'_>,
-        folds: &Folds,
-        streaming: &Streaming,
-        monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>> {
-        data.targets.check_samples(folds.n_samples())?;
-        let learner = CandidateSet::of(candidates)?;
-        let rows = folds.rows(0..folds.len());
-        let source = StoredBlocks::new(*data, rows, streaming, monitor, |block_rows| {
-            StoredBlocks::even_starts(rows.len(), block_rows)
-        })?;
-        let cost_model = source.cost_model(&*learner)?;
-        let rows = (&data.targets, &source as &dyn RowSource);
-        let found = run(&*learner, rows, &cost_model, folds, None, None, monitor)?;
-        split_found(found, candidates, folds)
-    }
-}
-
-/// [`run`] of rows in memory.
-fn run_in_memory(
-    learner: &dyn Learner,
-    data: &Dataset<'_>,
-    folds: &Folds,
-    models: Option<&mut ModelSlots>,
-    scaling: Option<&FoldScaling>,
-    monitor: &Monitor,
-) -> Result<Found> {
-    data.check_samples(folds.n_samples())?;
-    let source = InMemory {
-        data,
-        rows: folds.rows(0..folds.len()),
-    };
-    let cost_model = learner.cost_model(data);
-    let rows = (data, &source as &dyn RowSource);
-    run(learner, rows, &cost_model, folds, models, scaling, monitor)
-}
-
-/// Outputs in test order, and their cost.
-fn run(
-    learner: &dyn Learner,
-    (data, source): (&Dataset<'_>, &dyn RowSource),
-    &cost_model: &CostModel,
-    folds: &Folds,
-    models: Option<&mut ModelSlots>,
-    scaling: Option<&FoldScaling>,
-    monitor: &Monitor,
-) -> Result<Found> {
-    if !learner.is_mergeable() {
-        return Err(Error::Parameter {
-            name: "learner",
-            rule: "one whose models can be merged",
-            value: "another".into(),
-        });
-    }
-    let merging = Merging {
-        learner,
-        folds,
-        source,
-        scaling,
-        driver: Driver::new(data, &cost_model, Order::Fixed, monitor),
-        monitor,
-        max_parts: max_parts(&cost_model),
-        cost_model,
-        is_parallel: is_parallel(),
-        pool: ThreadPool::new(),
-    };
-    let span = 0..folds.len();
-    monitor.expect(merging.rows_to_feed(span.clone()) + folds.n_samples() as u64);
-    let mut outputs = new_outputs(folds.n_samples(), learner.n_outputs())?;
-    let mut workspace = merging.pool.acquire();
-    let nothing = workspace.copy(learner)?;
-    let held_out = HeldOut {
-        span,
-        outputs: &mut outputs,
-        models,
-    };
-    merging.solve(nothing, held_out, &mut workspace)?;
-    merging.pool.release(workspace);
-    let cost = merging.pool.finish(&merging.driver)?;
-    Ok((outputs, cost))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at least 2, and saturating
@@ -223,7 +170,7 @@ struct Merging<'a> {
     max_parts: usize,
     cost_model: CostModel,
     is_parallel: bool,
-    pool: ThreadPool,
+    pool: WorkspacePool,
 }
 
 /// Consecutive folds, and where their results go.

@@ -8,13 +8,12 @@
 
 use std::ops::Range;
 
-use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, Found, OutOfFold, ThreadPool, Workspace, new_outputs, split_found,
+    Driver, Engine, Finished, Job, ModelSlots, Workspace, WorkspacePool, new_outputs, run_together,
 };
-use crate::learners::{Batch, CandidateSet, Learner, Order};
+use crate::learners::{Batch, Learner, Order};
 use crate::runtime::threads::is_parallel;
-use crate::{Monitor, Resampling, Result};
+use crate::{Resampling, Result};
 
 /// The engine of the standard method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,50 +23,42 @@ pub struct Refit {
 }
 
 impl Engine<dyn Learner> for Refit {
-    fn out_of_fold(
-        &self,
-        candidates: &[&dyn Learner],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>> {
-        let learner = CandidateSet::of(candidates)?;
-        let found = self.run(&*learner, data, folds, monitor)?;
-        split_found(found, candidates, folds)
-    }
-}
-
-impl Refit {
-    /// Outputs in test order, and their cost.
     fn run(
         &self,
-        learner: &dyn Learner,
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Found> {
-        data.check_samples(folds.n_samples())?;
-        let n_splits = folds.n_splits();
-        let mut starts = vec![0];
-        for split in 0..n_splits {
-            let held_out = folds.held_out(split).len();
-            monitor.expect((training_set(folds, split).len() + held_out) as u64);
-            starts.push(starts[split] + held_out);
-        }
-        let mut outputs = new_outputs(starts[n_splits], learner.n_outputs())?;
-        let refits = Refits {
-            learner,
-            folds,
-            starts,
-            driver: Driver::new(data, &learner.cost_model(data), self.order, monitor),
-            is_parallel: is_parallel(),
-            pool: ThreadPool::new(),
-        };
-        let mut workspace = refits.pool.acquire();
-        refits.splits(0..n_splits, &mut outputs, &mut workspace)?;
-        refits.pool.release(workspace);
-        let cost = refits.pool.finish(&refits.driver)?;
-        Ok((outputs, cost))
+        candidates: &[&dyn Learner],
+        job: &Job<'_>,
+        finished: &mut Finished<'_>,
+    ) -> Result<()> {
+        run_together(candidates, job, finished, |learner, models| {
+            let Job {
+                data,
+                folds,
+                monitor,
+                ..
+            } = *job;
+            let n_splits = folds.n_splits();
+            let mut starts = vec![0];
+            for split in 0..n_splits {
+                let held_out = folds.held_out(split).len();
+                monitor.add_total((training_set(folds, split).len() + held_out) as u64);
+                starts.push(starts[split] + held_out);
+            }
+            let mut outputs = new_outputs(starts[n_splits], learner.n_outputs())?;
+            let refits = Refits {
+                learner,
+                folds,
+                starts,
+                driver: Driver::new(data, &learner.cost_model(data), self.order, monitor),
+                is_parallel: is_parallel(),
+                pool: WorkspacePool::new(),
+            };
+            let results = (&mut outputs[..], models);
+            refits
+                .pool
+                .with(|workspace| refits.splits(0..n_splits, results, workspace))?;
+            let cost = refits.pool.finish(&refits.driver)?;
+            Ok((outputs, cost))
+        })
     }
 }
 
@@ -78,24 +69,30 @@ struct Refits<'a> {
     starts: Vec<usize>,
     driver: Driver<'a>,
     is_parallel: bool,
-    pool: ThreadPool,
+    pool: WorkspacePool,
 }
+
+/// Where outputs go, and models if they are kept.
+type Results<'a> = (&'a mut [f64], Option<&'a mut ModelSlots>);
 
 impl Refits<'_> {
     fn splits(
         &self,
         splits: Range<usize>,
-        outputs: &mut [f64],
+        (outputs, models): Results<'_>,
         workspace: &mut Workspace,
     ) -> Result<()> {
         if splits.len() == 1 {
-            return self.split(splits.start, outputs, workspace);
+            return self.split(splits.start, (outputs, models), workspace);
         }
         let middle = splits.start.midpoint(splits.end);
         let n_left = (self.starts[middle] - self.starts[splits.start]) * self.learner.n_outputs();
         let (left, right) = outputs.split_at_mut(n_left);
-        let mut left = |w: &mut Workspace| self.splits(splits.start..middle, left, w);
-        let mut right = |w: &mut Workspace| self.splits(middle..splits.end, right, w);
+        let (left_models, right_models) = models
+            .map(|models| models.split_at_mut(middle - splits.start))
+            .unzip();
+        let left = |w: &mut Workspace| self.splits(splits.start..middle, (left, left_models), w);
+        let right = |w: &mut Workspace| self.splits(middle..splits.end, (right, right_models), w);
         if self.is_parallel {
             self.driver.check()?;
             self.pool.join(workspace, left, right)
@@ -105,7 +102,12 @@ impl Refits<'_> {
         }
     }
 
-    fn split(&self, split: usize, outputs: &mut [f64], workspace: &mut Workspace) -> Result<()> {
+    fn split(
+        &self,
+        split: usize,
+        (outputs, models): Results<'_>,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
         let mut model = workspace.fork(self.learner)?;
         let counters = &mut workspace.counters;
         counters.cost.fits += 1;
@@ -113,6 +115,9 @@ impl Refits<'_> {
         self.driver.update(&mut *model, &batch, None, counters)?;
         let rows = self.folds.held_out(split);
         self.driver.evaluate(&*model, rows, outputs, counters)?;
+        if let Some(models) = models {
+            models[0] = Some(model.fork()?);
+        }
         workspace.drop_fork(model);
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::contiguous;
 use super::csr::CsrBuffer;
 use super::examples::{check_classes, check_length, check_values, check_weights, gather_into};
 use super::{Csr, Dense, Examples, HugePageBuffer, Layout as _, Targets};
+use crate::stored::{Stored, StoredRows, Streaming};
 use crate::{Error, Monitor, Result};
 
 /// The rows of a data set, borrowed from the caller.
@@ -17,6 +18,8 @@ pub enum Rows<'a> {
     Csr32(Csr<'a, i32>),
     /// CSR with 64-bit indices.
     Csr64(Csr<'a, i64>),
+    /// Rows on disk, which engines of learners read block by block.
+    Stored(Stored<'a>),
     /// Rows that only the learner can read; the engine knows their number.
     External {
         /// How many rows.
@@ -43,18 +46,21 @@ macro_rules! with_layout {
                 let $examples = &data.examples(rows);
                 $body
             }
-            $crate::data::Rows::External { .. } => Err($crate::data::external_rows()),
+            $crate::data::Rows::Stored(_) => Err($crate::data::unreadable("rows on disk")),
+            $crate::data::Rows::External { .. } => Err($crate::data::unreadable(
+                "rows that only the learner can read",
+            )),
         }
     }};
 }
 pub(crate) use with_layout;
 
 /// The error of a native algorithm that is given rows it cannot read.
-pub(crate) fn external_rows() -> Error {
+pub(crate) fn unreadable(rows: &'static str) -> Error {
     Error::Parameter {
         name: "X",
-        rule: "a dense or CSR matrix",
-        value: "rows that only the learner can read".into(),
+        rule: "a dense or CSR matrix in memory",
+        value: rows.into(),
     }
 }
 
@@ -91,6 +97,11 @@ impl<'a> Dataset<'a> {
     /// The rows of a C-contiguous matrix.
     pub fn dense(x: ArrayView2<'a, f64>) -> Result<Self> {
         Ok(Self::new(Rows::Dense(Dense::new(x)?)))
+    }
+
+    /// Rows on disk, and how they are read.
+    pub fn stored(rows: &'a StoredRows, streaming: &'a Streaming) -> Self {
+        Self::new(Rows::Stored(Stored { rows, streaming }))
     }
 
     /// Rows that only the learner can read.
@@ -150,6 +161,7 @@ impl<'a> Dataset<'a> {
             Rows::Dense(rows) => rows.n_rows(),
             Rows::Csr32(rows) => rows.n_rows(),
             Rows::Csr64(rows) => rows.n_rows(),
+            Rows::Stored(stored) => stored.rows.n_rows(),
             Rows::External { n_rows } => n_rows,
         }
     }
@@ -160,17 +172,18 @@ impl<'a> Dataset<'a> {
             Rows::Dense(rows) => rows.n_features(),
             Rows::Csr32(rows) => rows.n_features(),
             Rows::Csr64(rows) => rows.n_features(),
+            Rows::Stored(stored) => stored.rows.n_features(),
             Rows::External { .. } => 0,
         }
     }
 
-    /// The number of stored values; 0 where only the learner can read the rows.
+    /// The number of stored values in memory.
     pub fn n_stored(&self) -> usize {
         match self.rows {
             Rows::Dense(rows) => rows.n_stored(),
             Rows::Csr32(rows) => rows.n_stored(),
             Rows::Csr64(rows) => rows.n_stored(),
-            Rows::External { .. } => 0,
+            Rows::Stored(_) | Rows::External { .. } => 0,
         }
     }
 
@@ -216,7 +229,8 @@ impl<'a> Dataset<'a> {
                 Rows::Dense(rows) => Rows::Dense(rows.gather(order, &mut buffer.dense)),
                 Rows::Csr32(rows) => Rows::Csr32(rows.gather(order, &mut buffer.csr32)),
                 Rows::Csr64(rows) => Rows::Csr64(rows.gather(order, &mut buffer.csr64)),
-                Rows::External { .. } => Rows::External {
+                // These have no values to copy.
+                Rows::Stored(_) | Rows::External { .. } => Rows::External {
                     n_rows: order.len(),
                 },
             },

@@ -35,6 +35,16 @@ pub struct Examples<'a, R> {
     pub(super) weights: Option<&'a [f64]>,
 }
 
+impl Targets<'_> {
+    /// How many numbers a row has; 0 for classes.
+    pub fn n_outputs(&self) -> usize {
+        match self {
+            Targets::Values { n_outputs, .. } => *n_outputs,
+            _ => 0,
+        }
+    }
+}
+
 impl<'a, R: Layout> Examples<'a, R> {
     /// The rows.
     #[inline(always)]

@@ -20,7 +20,7 @@ pub use huge_pages::HugePageBuffer;
 
 #[cfg(feature = "python")]
 pub(crate) use compact::CompactFeatures;
-pub(crate) use dataset::{DatasetBuffer, external_rows, with_layout};
+pub(crate) use dataset::{DatasetBuffer, unreadable, with_layout};
 pub(crate) use owned::{OwnedCsr, OwnedRows, ReusedVec};
 
 use std::ops::Range;

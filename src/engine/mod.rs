@@ -9,7 +9,7 @@
 //! | [`Merge`](crate::merge::Merge) | learners whose models can be merged | to rounding |
 //! | [`Refit`](crate::refit::Refit) | any learner | it is k refits |
 //! | [`Seeded`](crate::svm::Seeded) | support vector machines | to the solver's tolerance |
-//! | [`Path`](crate::path::Path) | lasso, elastic net | to a stated duality gap |
+//! | [`Path`](crate::path::Path) | elastic nets; one candidate is one penalty | to a stated duality gap |
 //! | [`Virtual`](crate::virtual_cv::Virtual) | least squares, ridge, kernel ridge | to rounding |
 
 mod driver;
@@ -18,9 +18,9 @@ mod workspace;
 
 pub(crate) use driver::Driver;
 pub(crate) use source::{InMemory, PieceWork, RowSource};
-pub(crate) use workspace::{ThreadPool, Workspace};
+pub(crate) use workspace::{Workspace, WorkspacePool};
 
-use ndarray::{Array2, Axis, Slice};
+use ndarray::{Array2, Array3, Axis, Slice};
 
 use crate::data::Dataset;
 use crate::learners::{CandidateSet, Learner};
@@ -29,15 +29,19 @@ use crate::{Cost, Error, Folds, Monitor, Resampling, Result};
 
 /// A way to compute out-of-fold outputs of candidates of type `C`.
 pub trait Engine<C: ?Sized> {
-    /// The out-of-fold outputs of every candidate, in their order. Work that candidates have in
-    /// common is done once; its cost is counted for the first of them.
-    fn out_of_fold(
-        &self,
-        candidates: &[&C],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>>;
+    /// Computes the out-of-fold outputs of every candidate, and passes them to `finished` with the
+    /// candidate's index, in any order. Work that candidates have in common is done once; its cost is
+    /// counted for one of them.
+    fn run(&self, candidates: &[&C], job: &Job<'_>, finished: &mut Finished<'_>) -> Result<()>;
+
+    /// The out-of-fold outputs of every candidate, in the order of the candidates.
+    fn out_of_fold(&self, candidates: &[&C], job: &Job<'_>) -> Result<Vec<OutOfFold>> {
+        let mut found: Vec<_> = candidates.iter().map(|_| OutOfFold::default()).collect();
+        self.run(candidates, job, &mut |index, outputs| {
+            found[index] = outputs;
+        })?;
+        Ok(found)
+    }
 
     /// The out-of-fold outputs of one candidate.
     fn cross_validate(
@@ -46,21 +50,97 @@ pub trait Engine<C: ?Sized> {
         data: &Dataset<'_>,
         folds: &dyn Resampling,
     ) -> Result<OutOfFold> {
-        let mut found = self.out_of_fold(&[candidate], data, folds, &Monitor::new())?;
+        let monitor = Monitor::new();
+        let mut found = self.out_of_fold(&[candidate], &Job::new(data, folds, &monitor))?;
         Ok(found.swap_remove(0))
     }
 }
 
-/// Outputs for held-out rows, what they cost, and what their reader should know.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Receives the index and the result of every finished candidate.
+pub type Finished<'a> = dyn FnMut(usize, OutOfFold) + Send + 'a;
+
+/// What all candidates of a call have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// Rows, targets and weights.
+    pub data: &'a Dataset<'a>,
+    /// Which rows are trained on, and which are held out.
+    pub folds: &'a dyn Resampling,
+    /// What is kept besides outputs.
+    pub keep: Keep,
+    /// Progress and cancellation.
+    pub monitor: &'a Monitor,
+}
+
+impl<'a> Job<'a> {
+    /// A job that keeps outputs only.
+    pub fn new(data: &'a Dataset<'a>, folds: &'a dyn Resampling, monitor: &'a Monitor) -> Self {
+        Self {
+            data,
+            folds,
+            keep: Keep::default(),
+            monitor,
+        }
+    }
+
+    /// The same job, which keeps more.
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self { keep, ..self }
+    }
+}
+
+/// What [`OutOfFold`] holds besides outputs. Engines without such things leave them empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// The fitted model of every fold: engines of learners.
+    pub models: bool,
+    /// The coefficients of every fold: engines of linear models.
+    pub coefficients: bool,
+    /// Folds that do not determine a model are listed, with outputs of NaN. Otherwise the first of them
+    /// is an error.
+    pub undetermined: bool,
+}
+
+/// The fitted models of the folds, in their order.
+pub type FoldModels = Vec<Box<dyn Learner>>;
+
+/// Outputs for held-out rows, what they cost, and what else was to be kept.
+#[derive(Debug, Default)]
 pub struct OutOfFold {
     /// One row per held-out row, in test order: the held-out rows of the first fold, then those of
     /// the second, and so on. One column per output of the candidate.
     pub outputs: Array2<f64>,
     /// Exact counters of the work done.
     pub cost: Cost,
-    /// Anything that limits what the outputs can be used for.
-    pub notes: Vec<String>,
+    /// How far the solver came.
+    pub status: Status,
+    /// The fitted model of every fold, if kept.
+    pub models: FoldModels,
+    /// Fold × output × feature, the intercept last, if kept.
+    pub coefficients: Array3<f64>,
+}
+
+/// How far a solver came. Arrays are empty where an engine does not iterate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Status {
+    /// The rule that an engine with several has chosen.
+    pub method: &'static str,
+    /// Iterations: fold × output.
+    pub iterations: Array2<u64>,
+    /// What is left of the duality gap: fold × output.
+    pub gaps: Array2<f64>,
+    /// Folds that do not determine a model, if kept.
+    pub undetermined: Vec<UndeterminedFold>,
+}
+
+/// A fold whose training rows do not determine a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndeterminedFold {
+    /// Its index.
+    pub fold: usize,
+    /// Why, and what helps.
+    pub reason: String,
 }
 
 impl OutOfFold {
@@ -91,61 +171,58 @@ pub(crate) fn new_outputs(n_rows: usize, n_outputs: usize) -> Result<Vec<f64>> {
     memory::filled(what, n_rows.saturating_mul(n_outputs), 0.0)
 }
 
-/// What was found of all candidates as one learner: outputs in test order, and their cost.
-pub(crate) type Found = (Vec<f64>, Cost);
-
-/// Gives each candidate its columns of what was found of [`CandidateSet::of`] all of them. Counters of
-/// work that candidates share stay with the first.
-pub(crate) fn split_found(
-    (outputs, cost): Found,
-    candidates: &[&dyn Learner],
-    folds: &dyn Resampling,
-) -> Result<Vec<OutOfFold>> {
-    let outputs = checked_outputs(outputs, candidates, folds)?;
-    if candidates.len() == 1 {
-        let notes = Vec::new();
-        return Ok(vec![OutOfFold {
-            outputs,
-            cost,
-            notes,
-        }]);
-    }
-    memory::check::<f64>("outputs by candidate", outputs.len() as u64)?;
-    let mut start = 0;
-    let own = |(number, candidate): (usize, &&dyn Learner)| {
-        let columns = start..start + candidate.n_outputs();
-        start = columns.end;
-        OutOfFold {
-            outputs: outputs.slice_axis(Axis(1), Slice::from(columns)).to_owned(),
-            cost: if number == 0 { cost } else { cost.unshared() },
-            notes: Vec::new(),
-        }
-    };
-    Ok(candidates.iter().enumerate().map(own).collect())
-}
-
-/// The fitted models of the folds, in their order.
-pub type FoldModels = Vec<Box<dyn Learner>>;
+/// Outputs of all candidates as one learner, in test order, and their cost.
+pub(crate) type RawOutputs = (Vec<f64>, Cost);
 
 /// Places for the fitted models of the folds, which an engine fills.
 pub(crate) type ModelSlots = [Option<Box<dyn Learner>>];
 
-/// [`split_found`] with the fitted model of every fold.
-pub(crate) fn split_found_with_models(
-    found: Found,
-    models: Vec<Option<Box<dyn Learner>>>,
+/// Runs `work` on all candidates as one learner, with places for the models that are kept. Each candidate
+/// gets its columns and its models; counters of shared work stay with the first.
+pub(crate) fn run_together(
     candidates: &[&dyn Learner],
-    folds: &dyn Resampling,
-) -> Result<Vec<(OutOfFold, FoldModels)>> {
-    let found = split_found(found, candidates, folds)?;
-    let mut own: Vec<FoldModels> = found.iter().map(|_| Vec::new()).collect();
-    for model in models.into_iter().flatten() {
-        let split = CandidateSet::split(model, found.len())?;
-        for (own, model) in own.iter_mut().zip(split) {
-            own.push(model);
+    job: &Job<'_>,
+    finished: &mut Finished<'_>,
+    work: impl FnOnce(&dyn Learner, Option<&mut ModelSlots>) -> Result<RawOutputs>,
+) -> Result<()> {
+    job.data.check_samples(job.folds.n_samples())?;
+    let learner = CandidateSet::of(candidates)?;
+    let n_models = if job.keep.models {
+        job.folds.n_splits()
+    } else {
+        0
+    };
+    let mut slots: Vec<_> = (0..n_models).map(|_| None).collect();
+    let (outputs, cost) = work(&*learner, job.keep.models.then_some(&mut slots[..]))?;
+    let mut models: Vec<FoldModels> = candidates.iter().map(|_| Vec::new()).collect();
+    for slot in slots.into_iter().flatten() {
+        let split = CandidateSet::split(slot, candidates.len())?;
+        for (models, model) in models.iter_mut().zip(split) {
+            models.push(model);
         }
     }
-    Ok(found.into_iter().zip(own).collect())
+    let mut outputs = checked_outputs(outputs, candidates, job.folds)?;
+    if candidates.len() > 1 {
+        memory::check::<f64>("outputs by candidate", outputs.len() as u64)?;
+    }
+    let mut start = 0;
+    for (index, (candidate, models)) in candidates.iter().zip(models).enumerate() {
+        let columns = start..start + candidate.n_outputs();
+        start = columns.end;
+        let outputs = if candidates.len() == 1 {
+            std::mem::take(&mut outputs)
+        } else {
+            outputs.slice_axis(Axis(1), Slice::from(columns)).to_owned()
+        };
+        let found = OutOfFold {
+            outputs,
+            cost: if index == 0 { cost } else { cost.unshared() },
+            models,
+            ..OutOfFold::default()
+        };
+        finished(index, found);
+    }
+    Ok(())
 }
 
 /// The outputs of all candidates in test order as a matrix. They must be finite unless a candidate

@@ -63,13 +63,13 @@ impl Workspace {
 /// A thread that waits for another one returns its workspace first, so there are never more of them
 /// than threads.
 #[derive(Debug)]
-pub(crate) struct ThreadPool {
+pub(crate) struct WorkspacePool {
     workspaces: BufferPool<Workspace>,
     /// Tasks that run, or would run if there were a thread for them.
     n_tasks: AtomicUsize,
 }
 
-impl ThreadPool {
+impl WorkspacePool {
     pub(crate) fn new() -> Self {
         Self {
             workspaces: BufferPool::default(),

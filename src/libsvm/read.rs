@@ -228,5 +228,5 @@ pub(super) fn announce<'i>(
     options: &Options,
     monitor: &Monitor,
 ) {
-    monitor.expect(inputs.into_iter().map(|input| input.size(options)).sum());
+    monitor.add_total(inputs.into_iter().map(|input| input.size(options)).sum());
 }

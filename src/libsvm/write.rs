@@ -58,7 +58,7 @@ impl<R: Layout> Document<'_, R> {
     ) -> Result<()> {
         self.check()?;
         let n_rows = self.rows.n_rows();
-        monitor.expect(n_rows as u64);
+        monitor.add_total(n_rows as u64);
         let row_len = (self.rows.n_stored() / n_rows.max(1)).max(1);
         let group_len = (GROUP_VALUES / row_len).clamp(1, GROUP_ROWS);
         let n_groups = GROUPS_PER_THREAD * rayon::current_num_threads();

@@ -64,7 +64,7 @@ pub fn solve(
     let mut start = solver.constants();
     let mut found = Vec::new();
     found.resize_with(penalties.nrows(), Vec::new);
-    monitor.expect(penalties.len() as u64);
+    monitor.add_total(penalties.len() as u64);
     for candidate in from_strong_to_weak(penalties) {
         let row = penalties.row(candidate);
         let penalties = row.to_vec();

@@ -43,7 +43,7 @@
 //! let lasso = |alpha| Penalty { alpha, l1_ratio: 1.0 };
 //! let path = ElasticNetPath { penalties: vec![lasso(1.0), lasso(0.01)], ..Default::default() };
 //! let wanted = Wanted { errors: true, ..Default::default() };
-//! let found = Path.run(&path, &data, &Folds::shuffled(200, 5, 0)?, wanted, &Monitor::new())?;
+//! let found = Path.solve(&path, &data, &Folds::shuffled(200, 5, 0)?, wanted, &Monitor::new())?;
 //! assert!(found.errors[[0, 1, 0]] < 1e-3 && found.errors[[0, 0, 0]] > 1.0);
 //! # Ok::<(), onefold::Error>(())
 //! ```
@@ -70,10 +70,11 @@ use std::sync::Arc;
 use ndarray::Array2;
 
 use crate::data::{Dataset, Targets, with_layout};
+use crate::engine::{Finished, Job};
 use crate::least_squares::{LinearProblem, NormalizedTargets};
 use crate::runtime::memory;
 use crate::scaling::FoldScaling;
-use crate::{Cost, Engine, Error, Monitor, OutOfFold, Resampling, Result};
+use crate::{Engine, Error, Monitor, Resampling, Result};
 use fold::FoldProblem;
 
 /// α and ρ of one elastic net; ρ = 1 is the lasso.
@@ -83,6 +84,57 @@ pub struct Penalty {
     pub alpha: f64,
     /// ρ, from 0 to 1.
     pub l1_ratio: f64,
+}
+
+/// One elastic net: a candidate of [`Path`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ElasticNet {
+    /// α and ρ.
+    pub penalty: Penalty,
+    /// Whether there is an intercept: unpenalised, estimated in every fold.
+    pub fit_intercept: bool,
+    /// Whether coefficients must not be negative.
+    pub positive: bool,
+    /// The duality gap at which the problem is solved, relative to Σw(y − ȳ)².
+    pub tol: f64,
+    /// The scaling of the columns in every fold.
+    pub scaling: Option<Arc<FoldScaling>>,
+}
+
+impl Default for ElasticNet {
+    /// The lasso with α = 1.
+    fn default() -> Self {
+        let ElasticNetPath {
+            fit_intercept,
+            positive,
+            tol,
+            scaling,
+            ..
+        } = ElasticNetPath::default();
+        Self {
+            penalty: Penalty {
+                alpha: 1.0,
+                l1_ratio: 1.0,
+            },
+            fit_intercept,
+            positive,
+            tol,
+            scaling,
+        }
+    }
+}
+
+impl ElasticNet {
+    /// The path of this penalty alone.
+    fn path(&self) -> ElasticNetPath {
+        ElasticNetPath {
+            penalties: vec![self.penalty],
+            fit_intercept: self.fit_intercept,
+            positive: self.positive,
+            tol: self.tol,
+            scaling: self.scaling.clone(),
+        }
+    }
 }
 
 /// Elastic nets that differ in the penalty.
@@ -145,7 +197,7 @@ impl ElasticNetPath {
     }
 }
 
-/// What [`Path::run`] computes besides duality gaps.
+/// What [`Path::solve`] computes besides duality gaps.
 #[allow(clippy::struct_excessive_bools)] // independent of each other
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
@@ -163,41 +215,51 @@ pub struct Wanted {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Path;
 
-impl Engine<ElasticNetPath> for Path {
-    /// The outputs of a path are those of its penalties, one after the other.
-    fn out_of_fold(
+impl Engine<ElasticNet> for Path {
+    /// Candidates that differ in the penalty only share the moments of the rows.
+    fn run(
         &self,
-        candidates: &[&ElasticNetPath],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>> {
+        candidates: &[&ElasticNet],
+        job: &Job<'_>,
+        finished: &mut Finished<'_>,
+    ) -> Result<()> {
         let wanted = Wanted {
             predictions: true,
+            coefficients: job.keep.coefficients,
             ..Wanted::default()
         };
-        let run = |path: &&ElasticNetPath| {
-            let predictions = self.run(path, data, folds, wanted, monitor)?.predictions;
-            let (n, n_penalties, q) = predictions.dim();
-            let outputs = predictions.into_shape_with_order((n, n_penalties * q));
-            Ok(OutOfFold {
-                outputs: outputs.expect("standard layout"),
-                cost: Cost {
-                    fits: (folds.n_splits() * n_penalties) as u64,
-                    rows_fed: data.n_rows() as u64,
-                    rows_evaluated: (n * n_penalties) as u64,
-                    ..Cost::default()
-                },
-                notes: vec![],
-            })
-        };
-        candidates.iter().map(run).collect()
+        let mut paths: Vec<(ElasticNetPath, Vec<usize>)> = vec![];
+        for (index, candidate) in candidates.iter().enumerate() {
+            let path = candidate.path();
+            let is_same = |(known, _): &&mut (ElasticNetPath, _)| {
+                let penalties = known.penalties.clone();
+                *known
+                    == ElasticNetPath {
+                        penalties,
+                        ..path.clone()
+                    }
+            };
+            match paths.iter_mut().find(is_same) {
+                Some((known, members)) => {
+                    known.penalties.push(candidate.penalty);
+                    members.push(index);
+                }
+                None => paths.push((path, vec![index])),
+            }
+        }
+        for (path, members) in paths {
+            let found = self.solve(&path, job.data, job.folds, wanted, job.monitor)?;
+            for (at, index) in members.into_iter().enumerate() {
+                finished(index, found.of_penalty(at, job));
+            }
+        }
+        Ok(())
     }
 }
 
 impl Path {
-    /// Solves every fold for every penalty.
-    pub fn run(
+    /// Solves every fold for every penalty of a path: errors without outputs, the fit to all rows.
+    pub fn solve(
         &self,
         path: &ElasticNetPath,
         data: &Dataset<'_>,

@@ -1,12 +1,13 @@
 //! What is found of all folds, and how it is put together.
 
-use ndarray::{Array, Array2, Array3, Array4, Dimension, StrideShape};
+use ndarray::{Array, Array2, Array3, Array4, Axis, Dimension, StrideShape};
 use rayon::prelude::*;
 
 use super::fold::{FoldFits, FoldProblem};
 use crate::data::Layout;
+use crate::engine::{Job, Status};
 use crate::runtime::memory;
-use crate::{Monitor, Result};
+use crate::{Cost, Monitor, OutOfFold, Result};
 
 /// What was found of all folds. Arrays that are not wanted are empty.
 #[derive(Clone, Debug)]
@@ -25,6 +26,39 @@ pub struct PathResult {
     pub spreads: Array2<f64>,
     /// The fit to all rows, if wanted.
     pub all_rows: Option<AllRows>,
+}
+
+impl PathResult {
+    /// What was found of one penalty. The pass over the rows is counted for the first.
+    pub(super) fn of_penalty(&self, penalty: usize, job: &Job<'_>) -> OutOfFold {
+        let outputs = self.predictions.index_axis(Axis(1), penalty).to_owned();
+        let rows_evaluated = outputs.nrows() as u64;
+        let iterations = self.n_iterations.index_axis(Axis(1), penalty);
+        OutOfFold {
+            outputs,
+            cost: Cost {
+                fits: job.folds.n_splits() as u64,
+                rows_fed: if penalty == 0 {
+                    job.data.n_rows() as u64
+                } else {
+                    0
+                },
+                rows_evaluated,
+                ..Cost::default()
+            },
+            status: Status {
+                iterations: iterations.mapv(u64::from),
+                gaps: self.gaps.index_axis(Axis(1), penalty).to_owned(),
+                ..Status::default()
+            },
+            coefficients: if job.keep.coefficients {
+                self.coefficients.index_axis(Axis(1), penalty).to_owned()
+            } else {
+                Array3::default((0, 0, 0))
+            },
+            ..OutOfFold::default()
+        }
+    }
 }
 
 /// The fit to all rows.
@@ -65,7 +99,7 @@ pub(super) fn collect<R: Layout>(
         memory::check_shape::<f64>(what, &[2, k, n_penalties, q, width])?;
     }
     let mut predictions = Array3::zeros(predicted);
-    monitor.expect(k as u64);
+    monitor.add_total(k as u64);
     let all_rows = problem.all_rows(monitor)?;
     let start = all_rows.as_ref().filter(|_| problem.starts_from_all_rows());
     let start = start.map(|(beta, _)| beta);

@@ -1,5 +1,7 @@
 //! The engines of incremental learners: tree, merge and refit, of native learners and Python objects.
 
+use std::sync::Arc;
+
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,13 +13,14 @@ use super::learners::PyLearner;
 use super::run::run;
 use super::scaling::{ScalingArg, to_scaling};
 use crate::data::{CompactFeatures, Dataset};
-use crate::engine::{Engine, FoldModels, OutOfFold, partition};
+use crate::engine::{Engine, Job, Keep, OutOfFold};
 use crate::learners::{Learner, Order};
 use crate::merge::Merge;
 use crate::refit::Refit;
 use crate::runtime::cache;
+use crate::scaling::FoldScaling;
 use crate::tree::{Placement, Strategy, Tree};
-use crate::{Error, Monitor, Resampling, Result};
+use crate::{Error, Resampling, Result};
 
 /// Options of the engines, in the words of the facade.
 #[derive(FromPyObject)]
@@ -103,21 +106,20 @@ pub(super) fn incremental_cv<'py>(
     keep_models: bool,
     scaling: Option<ScalingArg<'_>>,
 ) -> PyResult<Vec<Found<'py>>> {
-    let scaling = scaling.map(to_scaling).transpose()?;
+    let scaling = scaling.map(to_scaling).transpose()?.map(Arc::new);
     let (data, folds, tree) = (examples.dataset()?, folds.get(), options.tree()?);
     let learners: Vec<&PyLearner> = learners.iter().map(|learner| &**learner).collect();
+    let keep = Keep {
+        models: keep_models,
+        ..Keep::default()
+    };
+    let engine = engine_named(engine, tree, scaling.clone());
     let found = run(py, options.n_jobs, progress, |monitor| {
-        if let Some(scaling) = &scaling {
-            let candidates: Vec<_> = learners.iter().map(|learner| &*learner.model).collect();
-            let folds = partition(folds, engine)?;
-            let found = Merge.out_of_fold_scaled(&candidates, &data, folds, scaling, monitor)?;
-            return Ok(found.into_iter().map(|found| (found, None)).collect());
-        }
-        if keep_models {
-            let candidates: Vec<_> = learners.iter().map(|learner| &*learner.model).collect();
-            return with_models(engine, tree, &candidates, &data, folds, monitor);
-        }
-        let compact = CompactLearners::new(&learners, &data)?;
+        let compact = if keep_models || scaling.is_some() {
+            None
+        } else {
+            CompactLearners::new(&learners, &data)?
+        };
         let candidates: Vec<&dyn Learner> = match &compact {
             Some(compact) => compact.learners.iter().map(|learner| &**learner).collect(),
             None => learners.iter().map(|learner| &*learner.model).collect(),
@@ -125,45 +127,28 @@ pub(super) fn incremental_cv<'py>(
         let data = compact
             .as_ref()
             .map_or(data, |compact| compact.features.apply(&data));
-        let found = match engine {
-            "tree" => tree.out_of_fold(&candidates, &data, folds, monitor),
-            "merge" => Merge.out_of_fold(&candidates, &data, folds, monitor),
-            _ => Refit { order: tree.order }.out_of_fold(&candidates, &data, folds, monitor),
-        };
-        Ok(found?.into_iter().map(|found| (found, None)).collect())
+        engine.out_of_fold(&candidates, &Job::new(&data, folds, monitor).keeping(keep))
     })?;
-    let convert = |(number, (found, models)): (usize, (OutOfFold, Option<FoldModels>))| {
+    let convert = |(found, learner): (OutOfFold, &&PyLearner)| {
         let cost = cost_by_name(py, &found.cost.of_models())?;
-        let wrap = |models: FoldModels| {
-            let models = models.into_iter();
-            models
-                .map(|model| learners[number].with_model(model))
-                .collect()
-        };
-        Ok((found.outputs.into_pyarray(py), cost, models.map(wrap)))
+        let models = found.models.into_iter();
+        let models = keep_models.then(|| models.map(|model| learner.with_model(model)).collect());
+        Ok((found.outputs.into_pyarray(py), cost, models))
     };
-    found.into_iter().enumerate().map(convert).collect()
+    found.into_iter().zip(&learners).map(convert).collect()
 }
 
-fn with_models(
-    engine: &str,
+/// The engine "tree", "merge" or "refit"; the tree has the order of the refits.
+pub(super) fn engine_named(
+    name: &str,
     tree: Tree,
-    candidates: &[&dyn Learner],
-    data: &Dataset<'_>,
-    folds: &dyn Resampling,
-    monitor: &Monitor,
-) -> Result<Vec<(OutOfFold, Option<FoldModels>)>> {
-    let found = match engine {
-        "merge" => {
-            let folds = partition(folds, engine)?;
-            Merge.out_of_fold_with_models(candidates, data, folds, monitor)?
-        }
-        _ => tree.out_of_fold_with_models(candidates, data, folds, monitor)?,
-    };
-    Ok(found
-        .into_iter()
-        .map(|(found, models)| (found, Some(models)))
-        .collect())
+    scaling: Option<Arc<FoldScaling>>,
+) -> Box<dyn Engine<dyn Learner> + Send + Sync> {
+    match name {
+        "merge" => Box::new(Merge { scaling }),
+        "refit" => Box::new(Refit { order: tree.order }),
+        _ => Box::new(tree),
+    }
 }
 
 /// Learners without the features that no row stores.
@@ -214,12 +199,10 @@ pub(super) fn callback_cv<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (folds, tree) = (folds.get(), options.tree()?);
     let root = Callback::new(Handler::new(handler)?, model);
+    let engine = engine_named(engine, tree, None);
     let found = run(py, options.n_jobs, progress, |monitor| {
         let data = Dataset::external(folds.n_samples());
-        match engine {
-            "merge" => Merge.out_of_fold(&[&root], &data, folds, monitor),
-            _ => tree.out_of_fold(&[&root], &data, folds, monitor),
-        }
+        engine.out_of_fold(&[&root], &Job::new(&data, folds, monitor))
     })?;
     cost_by_name(py, &found[0].cost.of_models())
 }

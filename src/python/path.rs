@@ -84,7 +84,7 @@ pub(super) fn path_cv<'py>(
         all_rows,
     };
     let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-        Path.run(&path.0, &data, folds, wanted, monitor)
+        Path.solve(&path.0, &data, folds, wanted, monitor)
     })?;
     to_dict(py, found, wanted)
 }

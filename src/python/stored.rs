@@ -9,13 +9,13 @@ use pyo3::types::PyDict;
 
 use super::convert::{WeightedTargetsArg, cost_by_name};
 use super::folds::PyFolds;
-use super::incremental::TreeOptions;
+use super::incremental::{TreeOptions, engine_named};
 use super::learners::PyLearner;
 use super::run::run;
 use crate::data::Dataset;
+use crate::engine::Job;
 use crate::learners::Learner;
-use crate::merge::Merge;
-use crate::stored::{self, Element, StoredArray, StoredDataset, StoredRows, Streaming};
+use crate::stored::{self, Element, StoredArray, StoredRows, Streaming};
 
 /// A matrix on disk, read block by block.
 #[pyclass(frozen, name = "StoredRows", module = "onefold._core")]
@@ -86,13 +86,12 @@ pub(super) fn stored_cv<'py>(
     streaming: (u64, PathBuf),
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Found<'py>>> {
-    let targets = targets.add_to(Dataset::external(rows.0.n_rows()))?;
-    let data = StoredDataset::new(&rows.0, targets)?;
     let (tree, streaming, folds) = (options.tree()?, to_streaming(streaming), &folds.0);
+    let data = targets.add_to(Dataset::stored(&rows.0, &streaming))?;
+    let engine = engine_named(engine, tree, None);
     let models: Vec<&dyn Learner> = learners.iter().map(|learner| &*learner.model).collect();
-    let found = run(py, options.n_jobs, progress, |monitor| match engine {
-        "merge" => Merge.out_of_fold_stored(&models, &data, folds, &streaming, monitor),
-        _ => tree.out_of_fold_stored(&models, &data, folds, &streaming, monitor),
+    let found = run(py, options.n_jobs, progress, |monitor| {
+        engine.out_of_fold(&models, &Job::new(&data, folds, monitor))
     })?;
     let convert = |found: crate::OutOfFold| {
         let cost = cost_by_name(py, &found.cost.of_models())?;
@@ -113,12 +112,11 @@ pub(super) fn stored_fit(
     streaming: (u64, PathBuf),
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyLearner> {
-    let targets = targets.add_to(Dataset::external(rows.0.n_rows()))?;
-    let data = StoredDataset::new(&rows.0, targets)?;
     let streaming = to_streaming(streaming);
+    let data = targets.add_to(Dataset::stored(&rows.0, &streaming))?;
     let mut model = learner.model.fork()?;
     run(py, 1, progress, |monitor| {
-        stored::fit(&mut *model, &data, order_seed, &streaming, monitor)
+        stored::fit(&mut *model, &data, order_seed, monitor)
     })?;
     Ok(learner.with_model(model))
 }

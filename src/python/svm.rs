@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ndarray::Axis;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -9,15 +10,14 @@ use pyo3::types::{PyDict, PyList};
 use super::convert::{ExamplesArg, RowsArg, cost_by_name};
 use super::incremental::ResamplingArg;
 use super::run::{guarded, run};
-use crate::folds::Resampling;
-use crate::svm::cv::Outcome;
+use crate::engine::{Engine, Job, OutOfFold};
 use crate::svm::kernel::Kernel;
 use crate::svm::memory::Budget;
 use crate::svm::model::{self, Predictor};
 use crate::svm::scaling::Scaling;
 use crate::svm::smo::Options;
 use crate::svm::{Candidate, Seeded, multiclass};
-use crate::{Error, OutOfFold, Result};
+use crate::{Error, Result};
 
 /// The attributes of the facade's `SvmParams`.
 #[derive(FromPyObject)]
@@ -199,15 +199,12 @@ pub(super) fn svm_kfold<'py>(
         seeding: effort.seeding.parse()?,
         budget: Budget::new(effort.memory_mb)?,
     };
-    let folds: &dyn Resampling = match &folds {
-        ResamplingArg::Folds(folds) => &folds.0,
-        ResamplingArg::Splits(splits) => &splits.0,
-    };
+    let folds = folds.get();
     let data = examples.dataset()?;
     let mut outcomes = vec![];
     let ended = run(py, effort.n_jobs, progress, |monitor| {
-        let mut finished = |number, outcome| outcomes.push((number, outcome));
-        engine.run(&candidates, &data, folds, monitor, &mut finished)
+        let mut finished = |index, outcome| outcomes.push((index, outcome));
+        engine.run(&candidates, &Job::new(&data, folds, monitor), &mut finished)
     });
     // Finished candidates are kept if the rest is interrupted.
     for (number, outcome) in outcomes {
@@ -216,15 +213,20 @@ pub(super) fn svm_kfold<'py>(
     ended
 }
 
-fn described(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
+fn described(py: Python<'_>, outcome: OutOfFold) -> PyResult<Bound<'_, PyDict>> {
     let found = PyDict::new(py);
-    let OutOfFold { outputs, cost, .. } = outcome.out_of_fold;
+    let OutOfFold {
+        outputs,
+        cost,
+        status,
+        ..
+    } = outcome;
+    let iterations = status.iterations.sum_axis(Axis(1));
     found.set_item("cost", cost_by_name(py, &cost.of_svms())?)?;
-    found.set_item("iterations", outcome.iterations.into_pyarray(py))?;
-    found.set_item("whole_iterations", outcome.all_samples_iterations)?;
-    found.set_item("gap", outcome.gap)?;
-    found.set_item("seeding_seconds", outcome.seeding_time.as_secs_f64())?;
-    found.set_item("rule", outcome.rule.name())?;
+    found.set_item("whole_iterations", cost.smo_iterations - iterations.sum())?;
+    found.set_item("iterations", iterations.into_pyarray(py))?;
+    found.set_item("gap", status.gaps.iter().copied().fold(0.0, f64::max))?;
+    found.set_item("rule", status.method)?;
     found.set_item("decisions", outputs.into_pyarray(py))?;
     Ok(found)
 }

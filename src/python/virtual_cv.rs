@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array3, Array4};
+use ndarray::{Array3, Array4, Axis};
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyReadonlyArray1, PyReadonlyArray2,
 };
@@ -14,6 +14,8 @@ use super::incremental::ResamplingArg;
 use super::run::run;
 use super::scaling::{ScalingArg, to_scaling};
 use crate::data::{Dataset, Rows};
+use crate::engine::{Engine, Job, Keep, UndeterminedFold};
+use crate::runtime::memory;
 use crate::virtual_cv::{Cutoff, KernelRidge, LinearModel, MeanSquaredErrors, Model, Virtual};
 use crate::{Error, Resampling, Result};
 
@@ -121,16 +123,34 @@ fn predict<M: Model>(
     folds: &dyn Resampling,
     coefficients: bool,
 ) -> PyResult<(Array3<f64>, Array4<f64>)> {
-    let (predictions, coefficients, found) = run(py, n_jobs, progress.as_ref(), |monitor| {
-        Virtual.predictions_where_determined(models, data, folds, coefficients, monitor)
+    let keep = Keep {
+        coefficients,
+        undetermined: undetermined.is_some(),
+        ..Keep::default()
+    };
+    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
+        Virtual.out_of_fold(models, &Job::new(data, folds, monitor).keeping(keep))
     })?;
-    match undetermined {
-        Some(list) => found.into_iter().try_for_each(|fold| list.append(fold))?,
-        None => {
-            if let Some((fold, reason)) = found.into_iter().next() {
-                return Err(Error::Undetermined { fold, reason }.into());
-            }
+    if let (Some(list), Some(first)) = (undetermined, found.first()) {
+        for UndeterminedFold { fold, reason } in &first.status.undetermined {
+            list.append((fold, reason))?;
         }
+    }
+    let (q, n_models) = (data.targets().n_outputs(), models.len());
+    let first = found.first();
+    let n_rows = first.map_or(0, |one| one.outputs.nrows());
+    let (k, _, width) = first.map_or((0, q, 0), |one| one.coefficients.dim());
+    memory::check_shape::<f64>("predictions of all penalties", &[n_rows, n_models, q])?;
+    memory::check_shape::<f64>("coefficients of all penalties", &[k, n_models, q, width])?;
+    let mut predictions = Array3::zeros((n_rows, n_models, q));
+    let mut coefficients = Array4::zeros((k, n_models, q, width));
+    for (index, one) in found.into_iter().enumerate() {
+        predictions
+            .index_axis_mut(Axis(1), index)
+            .assign(&one.outputs);
+        coefficients
+            .index_axis_mut(Axis(1), index)
+            .assign(&one.coefficients);
     }
     Ok((predictions, coefficients))
 }

@@ -1,7 +1,7 @@
 //! Progress and cancellation, shared between the thread that waits and the threads that work.
 //!
-//! Work calls [`Monitor::advance`] once a node, a block or every thousand iterations: at least
-//! every 100 ms. It costs two relaxed atomic operations.
+//! Work calls [`Monitor::advance`] once a node, a block or every few iterations: at least every
+//! 100 ms. It costs two relaxed atomic operations.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -22,7 +22,7 @@ impl Monitor {
     }
 
     /// Announces how many units of work there are in all; more may be announced later.
-    pub fn expect(&self, units: u64) {
+    pub fn add_total(&self, units: u64) {
         self.total.fetch_add(units, Ordering::Relaxed);
     }
 
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn counts_until_it_is_cancelled() {
         let monitor = Monitor::new();
-        monitor.expect(10);
+        monitor.add_total(10);
         assert!(monitor.advance(3).is_ok());
         assert_eq!(monitor.progress(), (3, 10));
         monitor.cancel();

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block_file::BlockFile;
 use super::finite::check_finite;
-use super::{StoredDataset, Streaming};
-use crate::data::{DatasetBuffer, OwnedRows};
+use super::{Stored, StoredRows, Streaming};
+use crate::data::{Dataset, DatasetBuffer, OwnedRows};
 use crate::engine::{PieceWork, RowSource};
 use crate::learners::{CostModel, Learner};
 use crate::runtime::memory;
@@ -23,7 +23,9 @@ const MAX_SHORT_RUNS: usize = 4;
 /// The rows of folds in blocks.
 #[derive(Debug)]
 pub(crate) struct StoredBlocks<'a> {
-    data: StoredDataset<'a>,
+    matrix: &'a StoredRows,
+    /// Targets and weights.
+    data: Dataset<'a>,
     /// The row at each position in fold order.
     rows: &'a [usize],
     /// The largest number of rows that blocks were cut for.
@@ -61,17 +63,21 @@ impl<'a> StoredBlocks<'a> {
     /// `rows` in their order. `cut` gives the positions where blocks of a number of rows begin, and the
     /// number of positions.
     pub(crate) fn new(
-        data: StoredDataset<'a>,
+        (data, stored): (Dataset<'a>, Stored<'a>),
         rows: &'a [usize],
-        streaming: &Streaming,
         monitor: &'a Monitor,
         cut: impl Fn(usize) -> Vec<usize>,
     ) -> Result<Self> {
-        let lengths = data.rows.row_lengths(monitor)?;
+        let Stored {
+            rows: matrix,
+            streaming,
+        } = stored;
+        let lengths = matrix.row_lengths(monitor)?;
         let lengths = lengths.as_deref();
-        let (block_rows, starts) = streaming.cut(data.rows, lengths, rows, cut)?;
+        let (block_rows, starts) = streaming.cut(matrix, lengths, rows, cut)?;
         let n_blocks = starts.len() - 1;
         let mut found = Self {
+            matrix,
             data,
             rows,
             block_rows,
@@ -92,7 +98,7 @@ impl<'a> StoredBlocks<'a> {
         }
         if !found.has_long_runs(n_runs(&block_of, |a, b| a == b)) {
             found.copy = Some(BlockFile::create(
-                (data.rows, lengths),
+                (matrix, lengths),
                 (&block_of, n_blocks),
                 (streaming.memory_bytes as f64, &streaming.temp_dir),
                 monitor,
@@ -140,7 +146,7 @@ impl<'a> StoredBlocks<'a> {
     fn has_long_runs(&self, n_runs: usize) -> bool {
         let run_rows = self.rows.len() as f64 / n_runs as f64;
         let n_blocks = self.starts.len() - 1;
-        run_rows * self.data.rows.mean_row_bytes() >= MIN_RUN_BYTES
+        run_rows * self.matrix.mean_row_bytes() >= MIN_RUN_BYTES
             || n_runs <= MAX_SHORT_RUNS * n_blocks
     }
 
@@ -195,7 +201,7 @@ impl<'a> StoredBlocks<'a> {
 
     fn load(&self, block: usize, reusable: Option<Block>) -> Result<Block> {
         let mut loaded = reusable.unwrap_or_else(|| Block {
-            rows: self.data.rows.new_block(),
+            rows: self.matrix.new_block(),
             targets: DatasetBuffer::default(),
             order: Vec::new(),
         });
@@ -219,7 +225,7 @@ impl<'a> StoredBlocks<'a> {
             loaded.rows.check()?;
         } else {
             for run in runs(&sorted) {
-                self.data.rows.read(run, &mut loaded.rows, self.monitor)?;
+                self.matrix.read(run, &mut loaded.rows, self.monitor)?;
             }
             loaded.rows.check()?;
             if !self.is_checked[block].load(Ordering::Relaxed) {
@@ -227,8 +233,7 @@ impl<'a> StoredBlocks<'a> {
                 self.is_checked[block].store(true, Ordering::Relaxed);
             }
         }
-        let targets = &self.data.targets;
-        targets.gather_targets(&sorted, &mut loaded.targets);
+        self.data.gather_targets(&sorted, &mut loaded.targets);
         Ok(loaded)
     }
 }
@@ -242,8 +247,7 @@ impl RowSource for StoredBlocks<'_> {
             let end = positions.end.min(self.starts[block + 1]);
             self.with_block(block, |loaded| {
                 let rows = loaded.rows.dataset()?;
-                let targets = &self.data.targets;
-                let data = targets.with_gathered(*rows.rows(), &loaded.targets);
+                let data = self.data.with_gathered(*rows.rows(), &loaded.targets);
                 work(start..end, &data, &loaded.order[start - first..end - first])
             })?;
             start = end;

@@ -22,7 +22,7 @@ pub(super) fn check_finite(rows: &OwnedRows, row_of: impl Fn(usize) -> usize) ->
             Rows::Dense(rows) => first_bad(rows.row(number)),
             Rows::Csr32(rows) => first_bad(rows.row(number)),
             Rows::Csr64(rows) => first_bad(rows.row(number)),
-            Rows::External { .. } => None,
+            Rows::Stored(_) | Rows::External { .. } => None,
         };
         if let Some((column, value)) = bad {
             return Err(Error::Value {

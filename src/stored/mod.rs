@@ -32,27 +32,20 @@ pub(crate) use blocks::StoredBlocks;
 
 use std::path::PathBuf;
 
-use crate::data::Dataset;
+use crate::data::{Dataset, Rows};
 use crate::engine::RowSource as _;
 use crate::learners::Learner;
 use crate::runtime::memory;
 use crate::runtime::random::permutation;
 use crate::{Error, Monitor, Result};
 
-/// Rows on disk with targets and weights in memory.
+/// Rows on disk, and how they are read.
 #[derive(Clone, Copy, Debug)]
-pub struct StoredDataset<'a> {
-    pub(crate) rows: &'a StoredRows,
-    /// Targets and weights; its rows are [`Rows::External`](crate::data::Rows).
-    pub(crate) targets: Dataset<'a>,
-}
-
-impl<'a> StoredDataset<'a> {
-    /// Adds the targets and weights of a data set without rows of its own ([`Dataset::external`]).
-    pub fn new(rows: &'a StoredRows, targets: Dataset<'a>) -> Result<Self> {
-        targets.check_samples(rows.n_rows())?;
-        Ok(Self { rows, targets })
-    }
+pub struct Stored<'a> {
+    /// The matrix.
+    pub rows: &'a StoredRows,
+    /// Memory, and the place of a temporary copy.
+    pub streaming: &'a Streaming,
 }
 
 /// How rows on disk are read.
@@ -98,22 +91,25 @@ impl Streaming {
     }
 }
 
-/// Updates a learner with all rows: in the order of the matrix, or in a random one that `seed` gives.
+/// Updates a learner with all rows on disk: in the order of the matrix, or in a random one that `seed`
+/// gives.
 pub fn fit(
     learner: &mut dyn Learner,
-    data: &StoredDataset<'_>,
+    data: &Dataset<'_>,
     seed: Option<u64>,
-    streaming: &Streaming,
     monitor: &Monitor,
 ) -> Result<()> {
-    let n_rows = data.rows.n_rows();
+    let Rows::Stored(stored) = *data.rows() else {
+        return Err(Error::parameter("X", "rows on disk", "rows in memory"));
+    };
+    let n_rows = data.n_rows();
     memory::check::<usize>("the order of the rows", n_rows as u64)?;
     let rows = match seed {
         Some(seed) => permutation(n_rows, seed),
         None => (0..n_rows).collect(),
     };
-    monitor.expect(n_rows as u64);
-    let source = StoredBlocks::new(*data, &rows, streaming, monitor, |block_rows| {
+    monitor.add_total(n_rows as u64);
+    let source = StoredBlocks::new((*data, stored), &rows, monitor, |block_rows| {
         StoredBlocks::even_starts(n_rows, block_rows)
     })?;
     source.read(0..n_rows, 1, &mut |piece, data, rows| {

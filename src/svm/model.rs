@@ -46,7 +46,7 @@ pub fn fit(
 ) -> Result<Model> {
     candidate.check(0)?;
     let binary = BinaryProblems::new(data.targets(), candidate.epsilon)?;
-    monitor.expect(binary.problems.len() as u64);
+    monitor.add_total(binary.problems.len() as u64);
     let solutions = with_layout!(data, |examples| {
         solve(examples, candidate, &binary, budget, monitor)
     })?;

@@ -278,7 +278,7 @@ mod tests {
 
     use super::*;
     use crate::data::{Csr, Rows};
-    use crate::engine::{Driver, ThreadPool};
+    use crate::engine::{Driver, WorkspacePool};
     use crate::learners::{
         GaussianNb, GaussianNbOptions, KMeansOptions, LeastSquaresOptions, LeastSquaresSgd,
         OnlineKMeans, Order, Pegasos, PegasosOptions,
@@ -337,7 +337,7 @@ mod tests {
             let Self { data, folds, .. } = *self;
             let monitor = Monitor::new();
             let cost_model = self.learner.cost_model(data);
-            let pool = ThreadPool::new();
+            let pool = WorkspacePool::new();
             let mut plan = Plan::new(&cost_model, self.tree.strategy).expect("valid");
             plan.thread_from = self.thread_from;
             let tree = Subtree {
@@ -347,7 +347,7 @@ mod tests {
                 plan,
                 n_outputs: self.learner.n_outputs(),
                 rows: folds.rows(0..folds.len()),
-                first: 0,
+                row_offset: 0,
             };
             let mut outputs = vec![f64::NAN; N_ROWS * tree.n_outputs];
             let mut models: Vec<_> = (0..folds.len()).map(|_| None).collect();

@@ -22,7 +22,7 @@
 use std::mem;
 
 use crate::data::Dataset;
-use crate::engine::{Driver, Found, ModelSlots, ThreadPool, Workspace, new_outputs};
+use crate::engine::{Driver, ModelSlots, RawOutputs, Workspace, WorkspacePool, new_outputs};
 use crate::learners::{Batch, Learner, Order};
 use crate::runtime::threads::is_parallel;
 use crate::{Error, Monitor, Result, Splits};
@@ -95,20 +95,20 @@ impl<'a> GrowingSets<'a> {
         data: &Dataset<'_>,
         models: Option<&mut ModelSlots>,
         monitor: &Monitor,
-    ) -> Result<Found> {
+    ) -> Result<RawOutputs> {
         let n_outputs = learner.n_outputs();
         let sizes: Vec<usize> = (0..self.splits.len())
             .map(|split| self.splits.test(split).len())
             .collect();
         let n_held_out = sizes.iter().sum();
-        monitor.expect((self.n_fed() + n_held_out) as u64);
+        monitor.add_total((self.n_fed() + n_held_out) as u64);
         let mut outputs = new_outputs(n_held_out, n_outputs)?;
         let growth = Growth {
             sets: self,
             learner,
             driver: Driver::new(data, &learner.cost_model(data), Order::Fixed, monitor),
             is_parallel: is_parallel(),
-            pool: ThreadPool::new(),
+            pool: WorkspacePool::new(),
         };
         let mut trees = self.trees(&sizes, n_outputs, &mut outputs, models);
         growth
@@ -226,7 +226,7 @@ struct Growth<'a> {
     learner: &'a dyn Learner,
     driver: Driver<'a>,
     is_parallel: bool,
-    pool: ThreadPool,
+    pool: WorkspacePool,
 }
 
 impl Growth<'_> {

@@ -75,15 +75,15 @@ pub use placement::Placement;
 use placement::PlacedFolds;
 use recursion::{Node, Plan, Subtree};
 
-use crate::data::Dataset;
+use crate::data::{Dataset, Rows};
 use crate::engine::{
-    Driver, Engine, FoldModels, Found, ModelSlots, OutOfFold, RowSource, ThreadPool, new_outputs,
-    split_found, split_found_with_models,
+    Driver, Engine, Finished, Job, ModelSlots, RawOutputs, RowSource, WorkspacePool, new_outputs,
+    run_together,
 };
-use crate::learners::{CandidateSet, Learner, Order};
+use crate::learners::{Learner, Order};
 use crate::runtime::memory;
-use crate::stored::{StoredBlocks, StoredDataset, Streaming};
-use crate::{Error, Folds, Monitor, Resampling, Result};
+use crate::stored::StoredBlocks;
+use crate::{Error, Folds, Monitor, Result};
 
 /// How a node of the tree comes back to its model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,24 +123,37 @@ impl Default for Tree {
     }
 }
 
-/// Where rows are.
-#[derive(Clone, Copy, Debug)]
-enum RowsOf<'a> {
-    Memory(&'a Dataset<'a>),
-    Disk(&'a StoredDataset<'a>, &'a Streaming),
-}
-
 impl Engine<dyn Learner> for Tree {
-    fn out_of_fold(
+    /// Models that are kept share memory as far as they have vectors in common; outputs are evaluated by
+    /// these very models, without closed forms. Of rows on disk, [`Order::Random`] is an error for learners
+    /// that depend on the order, because batches are learnt in parts: use [`Order::Once`].
+    fn run(
         &self,
         candidates: &[&dyn Learner],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>> {
-        let learner = CandidateSet::of(candidates)?;
-        let found = self.run(&*learner, data, folds, None, monitor)?;
-        split_found(found, candidates, folds)
+        job: &Job<'_>,
+        finished: &mut Finished<'_>,
+    ) -> Result<()> {
+        let Job {
+            data,
+            folds,
+            monitor,
+            ..
+        } = *job;
+        run_together(candidates, job, finished, |learner, models| {
+            if let Some(folds) = folds.partition() {
+                return self.run_folds(learner, data, folds, models, monitor);
+            }
+            let sets = folds
+                .splits()
+                .map(|splits| GrowingSets::new(splits, !learner.depends_on_order()));
+            let Some(sets) = sets.filter(|sets| sets.n_shared() > 0) else {
+                return Err(growing::no_growth());
+            };
+            if learner.depends_on_order() && self.order != Order::Fixed {
+                return Err(growing::no_random_order());
+            }
+            sets.run(learner, data, models, monitor)
+        })
     }
 }
 
@@ -155,92 +168,22 @@ impl Tree {
         }
     }
 
-    /// [`Engine::out_of_fold`], with the fitted model of every fold. Models share memory as far as they
-    /// have vectors in common. Outputs are evaluated by these very models, without closed forms.
-    pub fn out_of_fold_with_models(
-        &self,
-        candidates: &[&dyn Learner],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Vec<(OutOfFold, FoldModels)>> {
-        let learner = CandidateSet::of(candidates)?;
-        let mut models: Vec<_> = (0..folds.n_splits()).map(|_| None).collect();
-        let found = self.run(&*learner, data, folds, Some(&mut models), monitor)?;
-        split_found_with_models(found, models, candidates, folds)
-    }
-
-    /// [`Engine::out_of_fold`] of rows on disk, for the same result. [`Order::Random`] is an error for
-    /// learners that depend on the order, because batches are learnt in parts: use [`Order::Once`].
-    pub fn out_of_fold_stored(
-        &self,
-        candidates: &[&dyn Learner],
-        data: &StoredDataset<'_>,
-        folds: &Folds,
-        streaming: &Streaming,
-        monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>> {
-        data.targets.check_samples(folds.n_samples())?;
-        let learner = CandidateSet::of(candidates)?;
-        if matches!(
-            self.simplified(&*learner, folds).order,
-            Order::Random { .. }
-        ) {
-            return Err(Error::parameter(
-                "order",
-                "'once' or 'fixed' for rows on disk",
-                "'random'",
-            ));
-        }
-        let rows = RowsOf::Disk(data, streaming);
-        let found = self.run_folds(&*learner, rows, folds, None, monitor)?;
-        split_found(found, candidates, folds)
-    }
-
     /// Outputs in test order, and their cost.
-    fn run(
-        &self,
-        learner: &dyn Learner,
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        models: Option<&mut ModelSlots>,
-        monitor: &Monitor,
-    ) -> Result<Found> {
-        data.check_samples(folds.n_samples())?;
-        match (folds.partition(), folds.splits()) {
-            (Some(folds), _) => {
-                self.run_folds(learner, RowsOf::Memory(data), folds, models, monitor)
-            }
-            (None, Some(splits)) => {
-                let sets = GrowingSets::new(splits, !learner.depends_on_order());
-                if sets.n_shared() == 0 {
-                    return Err(growing::no_growth());
-                }
-                if learner.depends_on_order() && self.order != Order::Fixed {
-                    return Err(growing::no_random_order());
-                }
-                sets.run(learner, data, models, monitor)
-            }
-            (None, None) => Err(growing::no_growth()),
-        }
-    }
-
-    /// [`Tree::run`] of a partition.
     fn run_folds(
         &self,
         learner: &dyn Learner,
-        rows: RowsOf<'_>,
+        data: &Dataset<'_>,
         folds: &Folds,
         mut models: Option<&mut ModelSlots>,
         monitor: &Monitor,
-    ) -> Result<Found> {
+    ) -> Result<RawOutputs> {
         let tree = self.simplified(learner, folds);
-        if tree.keeps_places() {
-            return tree.run_in_place(learner, rows, folds, models, monitor);
+        if tree.is_given_order() {
+            return tree.run_placed(learner, data, folds, models, monitor);
         }
         let placed = PlacedFolds::new(folds, tree.placement, tree.order);
         let kept = models.as_deref_mut();
-        let (outputs, cost) = tree.run_in_place(learner, rows, placed.folds(), kept, monitor)?;
+        let (outputs, cost) = tree.run_placed(learner, data, placed.folds(), kept, monitor)?;
         if let Some(models) = models {
             placed.restore_models(models);
         }
@@ -249,7 +192,7 @@ impl Tree {
     }
 
     /// Whether folds and their rows stay in the order they have.
-    fn keeps_places(&self) -> bool {
+    fn is_given_order(&self) -> bool {
         self.placement == Placement::Given && !matches!(self.order, Order::Once { .. })
     }
 
@@ -275,26 +218,40 @@ impl Tree {
         }
     }
 
+    /// The rows on disk that `data` names, in blocks of `folds`.
+    fn stored_blocks<'a>(
+        &self,
+        data: &Dataset<'a>,
+        folds: &'a Folds,
+        monitor: &'a Monitor,
+    ) -> Result<Option<StoredBlocks<'a>>> {
+        let Rows::Stored(stored) = *data.rows() else {
+            return Ok(None);
+        };
+        if matches!(self.order, Order::Random { .. }) {
+            return Err(Error::parameter(
+                "order",
+                "'once' or 'fixed' for rows on disk",
+                "'random'",
+            ));
+        }
+        let order = folds.rows(0..folds.len());
+        StoredBlocks::new((*data, stored), order, monitor, |block_rows| {
+            blocks::block_starts(folds, block_rows)
+        })
+        .map(Some)
+    }
+
     /// [`Tree::run_folds`] with each fold at the leaf of its number.
-    fn run_in_place(
+    fn run_placed(
         &self,
         learner: &dyn Learner,
-        rows: RowsOf<'_>,
+        data: &Dataset<'_>,
         folds: &Folds,
         models: Option<&mut ModelSlots>,
         monitor: &Monitor,
-    ) -> Result<Found> {
-        let (data, blocks) = match rows {
-            RowsOf::Memory(data) => (*data, None),
-            RowsOf::Disk(stored, streaming) => {
-                let order = folds.rows(0..folds.len());
-                let blocks = StoredBlocks::new(*stored, order, streaming, monitor, |block_rows| {
-                    blocks::block_starts(folds, block_rows)
-                })?;
-                (stored.targets, Some(blocks))
-            }
-        };
-        let data = &data;
+    ) -> Result<RawOutputs> {
+        let blocks = self.stored_blocks(data, folds, monitor)?;
         let cost_model = match &blocks {
             None => learner.cost_model(data),
             Some(blocks) => blocks.cost_model(learner)?,
@@ -311,7 +268,7 @@ impl Tree {
             Strategy::Auto if models.is_some() => Strategy::Share,
             strategy => strategy,
         };
-        let pool = ThreadPool::new();
+        let pool = WorkspacePool::new();
         let tree = Subtree {
             folds,
             driver: Driver::new(data, &cost_model, self.order, monitor),
@@ -319,14 +276,14 @@ impl Tree {
             plan: Plan::new(&cost_model, strategy)?,
             n_outputs: learner.n_outputs(),
             rows: folds.rows(0..folds.len()),
-            first: 0,
+            row_offset: 0,
         };
         let n_samples = folds.n_samples();
         // Each row is evaluated once and learnt once per level; branches that end a level early are
         // made up for at the end.
         let n_levels = usize::BITS - (folds.len() - 1).leading_zeros();
         let expected = (n_samples as u64) * u64::from(n_levels + 1);
-        monitor.expect(expected);
+        monitor.add_total(expected);
         let mut outputs = new_outputs(n_samples, tree.n_outputs)?;
         let mut workspace = pool.acquire();
         let mut model = workspace.fork(learner)?;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Strategy;
 use crate::data::Dataset;
-use crate::engine::{Driver, ModelSlots, ThreadPool, Workspace};
+use crate::engine::{Driver, ModelSlots, Workspace, WorkspacePool};
 use crate::learners::{Batch, CostModel, LeafBlock, Learner};
 use crate::runtime::cache;
 use crate::runtime::threads::is_parallel;
@@ -24,12 +24,12 @@ const UNCACHED_COPY_COST: f64 = 8.0;
 pub(super) struct Subtree<'a> {
     pub(super) folds: &'a Folds,
     pub(super) driver: Driver<'a>,
-    pub(super) pool: &'a ThreadPool,
+    pub(super) pool: &'a WorkspacePool,
     pub(super) plan: Plan,
     pub(super) n_outputs: usize,
-    /// The row of the data at each position in fold order, from position `first` on.
+    /// The row of the data at each position in fold order, from position `row_offset` on.
     pub(super) rows: &'a [usize],
-    pub(super) first: usize,
+    pub(super) row_offset: usize,
 }
 
 /// A node: consecutive folds that are still held out, and where their results go.
@@ -264,7 +264,7 @@ impl Subtree<'_> {
     /// The rows of a span.
     pub(super) fn rows(&self, span: Range<usize>) -> &[usize] {
         let Range { start, end } = self.folds.range(span);
-        &self.rows[start - self.first..end - self.first]
+        &self.rows[start - self.row_offset..end - self.row_offset]
     }
 
     /// The subtree of a span whose rows are at `rows` of `data`.
@@ -277,7 +277,7 @@ impl Subtree<'_> {
         Subtree {
             driver: self.driver.with_data(data),
             rows,
-            first: self.folds.range(span).start,
+            row_offset: self.folds.range(span).start,
             ..*self
         }
     }

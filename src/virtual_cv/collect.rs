@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use ndarray::Array2;
 
+use crate::engine::UndeterminedFold;
 use crate::linalg::{Mat, MatRef};
 use crate::{Error, Monitor, Resampling, Result};
 
@@ -99,41 +100,51 @@ pub(super) fn par_each<S: Collector>(
 pub(super) struct Predictions<'a> {
     /// The first test row of each fold, then their number.
     pub(super) offsets: &'a [usize],
-    /// Values per test row.
-    pub(super) width: usize,
-    /// Coefficients per fold; 0 if they are not needed.
+    /// Values per test row and candidate.
+    pub(super) n_outputs: usize,
+    /// Coefficients per fold and candidate; 0 if they are not needed.
     pub(super) n_coefficients: usize,
     /// The first fold.
     pub(super) first: usize,
-    pub(super) values: &'a mut [f64],
-    pub(super) coefficients: &'a mut [f64],
-    /// Receives the folds that are undetermined, with the reasons; without it they are an error.
-    pub(super) undetermined: Option<Vec<Undetermined>>,
+    /// One per candidate.
+    pub(super) places: Vec<Place<'a>>,
+    /// Receives the folds that are undetermined; without it they are an error.
+    pub(super) undetermined: Option<Vec<UndeterminedFold>>,
 }
 
-/// A fold that cannot be predicted, and the reason.
-pub type Undetermined = (usize, String);
+/// Where the predictions and coefficients of a candidate go.
+pub(super) struct Place<'a> {
+    pub(super) outputs: &'a mut [f64],
+    pub(super) coefficients: &'a mut [f64],
+}
 
 impl Collector for Predictions<'_> {
     fn split(self, n_folds: usize) -> (Self, Self) {
         let middle = self.first + n_folds;
         let n_rows = self.offsets[middle] - self.offsets[self.first];
-        let (left, right) = self.values.split_at_mut(n_rows * self.width);
-        let (left_c, right_c) = self
-            .coefficients
-            .split_at_mut(n_folds * self.n_coefficients);
+        let split = self.places.into_iter().map(|place| {
+            let (outputs, right_outputs) = place.outputs.split_at_mut(n_rows * self.n_outputs);
+            let n_coefficients = n_folds * self.n_coefficients;
+            let (coefficients, right_coefficients) =
+                place.coefficients.split_at_mut(n_coefficients);
+            let left = Place {
+                outputs,
+                coefficients,
+            };
+            let right = Place {
+                outputs: right_outputs,
+                coefficients: right_coefficients,
+            };
+            (left, right)
+        });
+        let (places, right_places) = split.unzip();
+        let right_undetermined = self.undetermined.as_ref().map(|_| vec![]);
         (
-            Self {
-                values: left,
-                coefficients: left_c,
-                undetermined: self.undetermined.clone(),
-                ..self
-            },
+            Self { places, ..self },
             Self {
                 first: middle,
-                values: right,
-                coefficients: right_c,
-                undetermined: self.undetermined.as_ref().map(|_| vec![]),
+                places: right_places,
+                undetermined: right_undetermined,
                 ..self
             },
         )
@@ -149,7 +160,7 @@ impl Collector for Predictions<'_> {
     fn refuse(&mut self, error: Error) -> Result<()> {
         match (&mut self.undetermined, error) {
             (Some(undetermined), Error::Undetermined { fold, reason }) => {
-                undetermined.push((fold, reason));
+                undetermined.push(UndeterminedFold { fold, reason });
                 Ok(())
             }
             (_, error) => Err(error),
@@ -157,11 +168,14 @@ impl Collector for Predictions<'_> {
     }
 
     fn add_finite(&mut self, fold: usize, predictions: MatRef<'_, f64>) {
-        let start = (self.offsets[fold] - self.offsets[self.first]) * self.width;
-        let out = self.values[start..].chunks_exact_mut(self.width);
-        for (out, column) in out.zip(predictions.col_iter()) {
-            for (out, value) in out.iter_mut().zip(column.iter()) {
-                *out = *value;
+        let q = self.n_outputs;
+        let start = (self.offsets[fold] - self.offsets[self.first]) * q;
+        for (index, place) in self.places.iter_mut().enumerate() {
+            let out = place.outputs[start..].chunks_exact_mut(q);
+            for (out, column) in out.zip(predictions.col_iter()) {
+                for (out, value) in out.iter_mut().zip(column.iter().skip(index * q)) {
+                    *out = *value;
+                }
             }
         }
     }
@@ -171,14 +185,12 @@ impl Collector for Predictions<'_> {
     }
 
     fn add_coefficients(&mut self, fold: usize, coefficients: &Mat<f64>) {
-        let out = &mut self.coefficients[(fold - self.first) * self.n_coefficients..];
-        let n = coefficients.nrows();
-        for (c, out) in out
-            .chunks_exact_mut(n)
-            .take(coefficients.ncols())
-            .enumerate()
-        {
-            out.copy_from_slice(coefficients.col_as_slice(c));
+        let (n, q) = (coefficients.nrows(), self.n_outputs);
+        for (index, place) in self.places.iter_mut().enumerate() {
+            let out = &mut place.coefficients[(fold - self.first) * self.n_coefficients..];
+            for (output, out) in out.chunks_exact_mut(n).take(q).enumerate() {
+                out.copy_from_slice(coefficients.col_as_slice(index * q + output));
+            }
         }
     }
 }

@@ -47,7 +47,7 @@ fn leave_one_out<R: Layout>(
     monitor: &Monitor,
 ) -> Result<Diagnostics> {
     let (n, q) = (problem.n_rows(), problem.targets.n_outputs);
-    monitor.expect(n as u64);
+    monitor.add_total(n as u64);
     let rows: Vec<usize> = (0..n).collect();
     let mut out = Diagnostics {
         leverages: Array1::zeros(n),

@@ -60,7 +60,7 @@ impl<'a> KernelProblem<'a> {
         monitor: &Monitor,
     ) -> Result<S> {
         let (n, k) = (self.gram.n_rows(), folds.n_splits());
-        monitor.expect(k as u64);
+        monitor.add_total(k as u64);
         let refit_fold = |fold: usize, collector: &mut S| {
             let (train, test) = (training_rows(folds, fold), folds.held_out(fold));
             match self.refit(alphas, &train, test, fold, k == 1, monitor) {

@@ -21,7 +21,7 @@ impl<R: Layout> LinearProblem<'_, R> {
         monitor: &Monitor,
     ) -> Result<S> {
         let k = folds.n_splits();
-        monitor.expect(k as u64);
+        monitor.add_total(k as u64);
         let refit_fold = |fold: usize, collector: &mut S| {
             let fitted = self.refit(path, &training_rows(folds, fold), fold, monitor);
             match fitted {

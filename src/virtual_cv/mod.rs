@@ -36,7 +36,7 @@
 //! ```
 //! use ndarray::{Array2, Axis};
 //! use onefold::virtual_cv::{LinearModel, Virtual};
-//! use onefold::{Dataset, Engine, Folds, Monitor};
+//! use onefold::{Dataset, Engine, Folds, Job, Monitor};
 //!
 //! let x = Array2::from_shape_fn((200, 5), |(i, j)| (i as f64 * (j + 2) as f64).sin());
 //! let y = x.sum_axis(Axis(1)).insert_axis(Axis(1));
@@ -44,7 +44,8 @@
 //! let folds = Folds::leave_one_out(200)?;
 //! let ridge = |alpha| LinearModel { alpha, ..Default::default() };
 //! let (small, large) = (ridge(1e-3), ridge(10.0));
-//! let found = Virtual.out_of_fold(&[&small, &large], &data, &folds, &Monitor::new())?;
+//! let monitor = Monitor::new();
+//! let found = Virtual.out_of_fold(&[&small, &large], &Job::new(&data, &folds, &monitor))?;
 //! let mse = |outputs: &Array2<f64>| (outputs - &y).powi(2).mean();
 //! assert!(mse(&found[0].outputs) < mse(&found[1].outputs));
 //! # Ok::<(), onefold::Error>(())
@@ -70,18 +71,19 @@ mod refit;
 mod ridge_path;
 mod spectrum;
 
-pub use collect::{MeanSquaredErrors, Undetermined};
+pub use collect::MeanSquaredErrors;
 pub use diagnostics::Diagnostics;
 pub use model::{Cutoff, Family, KernelRidge, LinearModel, Model};
 
 use crate::least_squares::{LinearProblem, NormalizedTargets};
-use ndarray::{Array3, Array4, Axis};
+use ndarray::{Array2, Array3};
 use ridge_path::RidgePath;
 
 use crate::data::{Dataset, with_layout};
+use crate::engine::{Finished, Job};
 use crate::runtime::memory;
 use crate::{Cost, Engine, Error, Monitor, OutOfFold, Resampling, Result};
-use collect::{Collector, MseAccumulator, Predictions};
+use collect::{Collector, MseAccumulator, Place, Predictions};
 use kernel::KernelProblem;
 
 /// The engine of virtual k-fold.
@@ -90,84 +92,27 @@ pub struct Virtual;
 
 impl<M: Model> Engine<M> for Virtual {
     /// Candidates of one family share a factorisation.
-    fn out_of_fold(
-        &self,
-        candidates: &[&M],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>> {
-        let mut found = vec![OutOfFold::default(); candidates.len()];
-        let mut families: Vec<Family> = vec![];
-        for candidate in candidates {
+    fn run(&self, candidates: &[&M], job: &Job<'_>, finished: &mut Finished<'_>) -> Result<()> {
+        let mut families: Vec<(Family, Vec<usize>)> = vec![];
+        for (index, candidate) in candidates.iter().enumerate() {
             let family = candidate.family();
-            if families.contains(&family) {
-                continue;
-            }
-            let members: Vec<usize> = (0..candidates.len())
-                .filter(|&i| candidates[i].family() == family)
-                .collect();
-            families.push(family);
-            let path: Vec<&M> = members.iter().map(|&i| candidates[i]).collect();
-            let predictions = self.predictions(&path, data, folds, monitor)?;
-            for (number, &member) in members.iter().enumerate() {
-                let is_first = number == 0;
-                found[member] = OutOfFold {
-                    outputs: predictions.index_axis(Axis(1), number).to_owned(),
-                    cost: Cost {
-                        fits: u64::from(is_first),
-                        rows_fed: if is_first { data.n_rows() as u64 } else { 0 },
-                        rows_evaluated: predictions.len_of(Axis(0)) as u64,
-                        ..Cost::default()
-                    },
-                    notes: vec![],
-                };
+            match families.iter_mut().find(|(known, _)| *known == family) {
+                Some((_, members)) => members.push(index),
+                None => families.push((family, vec![index])),
             }
         }
-        Ok(found)
+        for (_, members) in families {
+            let path: Vec<&M> = members.iter().map(|&i| candidates[i]).collect();
+            for (index, found) in members.into_iter().zip(predict(&path, job)?) {
+                finished(index, found);
+            }
+        }
+        Ok(())
     }
 }
 
+/// Two things are computed without out-of-fold outputs, and so are not calls of the engine.
 impl Virtual {
-    /// Out-of-fold predictions of candidates of one family: test row × candidate × output.
-    pub fn predictions<M: Model>(
-        &self,
-        candidates: &[&M],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Array3<f64>> {
-        Ok(predict(candidates, data, folds, (false, None), monitor)?.predictions)
-    }
-
-    /// [`Virtual::predictions`] and, if needed, coefficients, with the folds that cannot be predicted
-    /// and the reasons: their predictions are NaN.
-    pub fn predictions_where_determined<M: Model>(
-        &self,
-        candidates: &[&M],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        needs_coefficients: bool,
-        monitor: &Monitor,
-    ) -> Result<(Array3<f64>, Array4<f64>, Vec<Undetermined>)> {
-        let wanted = (needs_coefficients, Some(vec![]));
-        let found = predict(candidates, data, folds, wanted, monitor)?;
-        Ok((found.predictions, found.coefficients, found.undetermined))
-    }
-
-    /// [`Virtual::predictions`], with the coefficients of every fold: fold × candidate × output ×
-    /// feature, the intercept last.
-    pub fn predictions_with_coefficients(
-        &self,
-        candidates: &[&LinearModel],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<(Array3<f64>, Array4<f64>)> {
-        let found = predict(candidates, data, folds, (true, None), monitor)?;
-        Ok((found.predictions, found.coefficients))
-    }
-
     /// Mean squared errors over the folds of candidates of one family; predictions are not stored.
     pub fn mean_squared_errors<M: Model>(
         &self,
@@ -217,61 +162,58 @@ impl Virtual {
     }
 }
 
-/// What [`predict`] finds.
-struct Predicted {
-    predictions: Array3<f64>,
-    /// Of no fold, if they are not needed.
-    coefficients: Array4<f64>,
-    undetermined: Vec<Undetermined>,
-}
-
-/// Predictions and, if needed, coefficients. Folds that cannot be predicted are an error unless there
-/// is a list for them.
-fn predict<M: Model>(
-    candidates: &[&M],
-    data: &Dataset<'_>,
-    folds: &dyn Resampling,
-    (needs_coefficients, undetermined): (bool, Option<Vec<Undetermined>>),
-    monitor: &Monitor,
-) -> Result<Predicted> {
+/// The results of candidates of one family.
+fn predict<M: Model>(candidates: &[&M], job: &Job<'_>) -> Result<Vec<OutOfFold>> {
+    let Job { data, folds, .. } = *job;
     let targets = NormalizedTargets::new(data)?;
     let (k, q) = (folds.n_splits(), targets.view().n_outputs);
     let mut offsets = vec![0];
     for fold in 0..k {
         offsets.push(offsets[fold] + folds.held_out(fold).len());
     }
-    let (n_kept, width) = (
-        if needs_coefficients { k } else { 0 },
-        data.n_features() + 1,
-    );
-    let predicted = [offsets[k], candidates.len(), q];
-    let what = format_args!("predictions of {} rows", offsets[k]);
-    memory::check_shape::<f64>(what, &predicted)?;
-    let mut predictions = Array3::from_elem(predicted, f64::NAN);
-    let kept = [n_kept, candidates.len(), q, width];
+    let (n_rows, width) = (offsets[k], data.n_features() + 1);
+    let n_kept = if job.keep.coefficients { k } else { 0 };
+    let what = format_args!("predictions of {n_rows} rows");
+    memory::check_shape::<f64>(what, &[n_rows, candidates.len(), q])?;
     let what = format_args!("coefficients of {width} features in {n_kept} folds");
-    memory::check_shape::<f64>(what, &kept)?;
-    let mut coefficients = Array4::zeros(kept);
+    memory::check_shape::<f64>(what, &[n_kept, candidates.len(), q, width])?;
+    let mut found: Vec<OutOfFold> = candidates
+        .iter()
+        .enumerate()
+        .map(|(index, _)| OutOfFold {
+            outputs: Array2::from_elem((n_rows, q), f64::NAN),
+            coefficients: Array3::zeros((n_kept, q, width)),
+            cost: Cost {
+                fits: u64::from(index == 0),
+                rows_fed: if index == 0 { data.n_rows() as u64 } else { 0 },
+                rows_evaluated: n_rows as u64,
+                ..Cost::default()
+            },
+            ..OutOfFold::default()
+        })
+        .collect();
+    let places = found.iter_mut().map(|one| Place {
+        outputs: one.outputs.as_slice_mut().expect("standard layout"),
+        coefficients: one.coefficients.as_slice_mut().expect("standard layout"),
+    });
     let collector = Predictions {
         offsets: &offsets,
-        width: candidates.len() * q,
-        n_coefficients: coefficients.len() / k,
+        n_outputs: q,
+        n_coefficients: if job.keep.coefficients { q * width } else { 0 },
         first: 0,
-        values: predictions.as_slice_mut().expect("contiguous"),
-        coefficients: coefficients.as_slice_mut().expect("contiguous"),
-        undetermined,
+        places: places.collect(),
+        undetermined: job.keep.undetermined.then(Vec::new),
     };
-    let found = run(candidates, data, &targets, folds, collector, monitor)?;
-    let undetermined = found.undetermined.unwrap_or_default();
-    if targets.unit != 1.0 {
-        predictions *= targets.unit;
-        coefficients *= targets.unit;
+    let collected = run(candidates, data, &targets, folds, collector, job.monitor)?;
+    let undetermined = collected.undetermined.unwrap_or_default();
+    for one in &mut found {
+        if targets.unit != 1.0 {
+            one.outputs *= targets.unit;
+            one.coefficients *= targets.unit;
+        }
+        one.status.undetermined.clone_from(&undetermined);
     }
-    Ok(Predicted {
-        predictions,
-        coefficients,
-        undetermined,
-    })
+    Ok(found)
 }
 
 /// Passes the predictions of all folds, for every λ, to `collector`.

@@ -5,7 +5,7 @@ use onefold::learners::{CandidateSet, Learner, Order, Pegasos, PegasosOptions};
 use onefold::merge::Merge;
 use onefold::refit::Refit;
 use onefold::tree::Tree;
-use onefold::{Engine, Error, Folds, Monitor, Resampling, Splits};
+use onefold::{Engine, Error, Folds, Job, Monitor, Resampling, Splits};
 
 use crate::algebra::assert_close;
 use crate::every_learner::{Targets, every_learner, learners_where};
@@ -33,7 +33,7 @@ fn check(
     folds: &dyn Resampling,
 ) {
     let candidates: Vec<&dyn Learner> = candidates.iter().map(|learner| &**learner).collect();
-    let together = engine.out_of_fold(&candidates, data, folds, &Monitor::new());
+    let together = engine.out_of_fold(&candidates, &Job::new(data, folds, &Monitor::new()));
     let together = together.expect("valid");
     assert_eq!(together.len(), candidates.len());
     for (together, candidate) in together.iter().zip(candidates) {
@@ -112,9 +112,10 @@ fn different_learners_run_together() {
     let candidates: Vec<&dyn Learner> = learners.iter().map(|learner| &**learner).collect();
     assert!(candidates.len() > 3);
     for data in set.classified() {
-        let together = Merge.out_of_fold(&candidates, &data, &folds, &Monitor::new());
+        let together =
+            Merge::default().out_of_fold(&candidates, &Job::new(&data, &folds, &Monitor::new()));
         for (together, candidate) in together.expect("valid").iter().zip(&candidates) {
-            let alone = Merge.cross_validate(*candidate, &data, &folds);
+            let alone = Merge::default().cross_validate(*candidate, &data, &folds);
             let [together, alone] = [together, &alone.expect("valid")]
                 .map(|found| found.outputs.iter().copied().collect::<Vec<_>>());
             assert_close(&together, &alone, 1e-9, "merged");
@@ -137,7 +138,7 @@ fn refits_and_mergers_give_the_bits_of_each_alone() {
     let [counts, _] = set.classified();
     let learners = every_discrete(9).into_iter();
     let learners: Vec<_> = learners.map(|learner| Box::new(learner) as _).collect();
-    check(&Merge, &learners, &counts, &folds);
+    check(&Merge::default(), &learners, &counts, &folds);
 }
 
 #[test]
@@ -146,7 +147,10 @@ fn no_candidates_are_refused() {
     assert!(matches!(none, Err(Error::Parameter { .. })));
     let set = Set::new(6, 10, 3, 2);
     let folds = Folds::contiguous(10, 2).expect("valid");
-    let found = Tree::default().out_of_fold(&[], &set.classified()[0], &folds, &Monitor::new());
+    let found = Tree::default().out_of_fold(
+        &[],
+        &Job::new(&set.classified()[0], &folds, &Monitor::new()),
+    );
     assert!(matches!(found, Err(Error::Parameter { .. })));
 }
 

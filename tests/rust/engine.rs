@@ -9,7 +9,7 @@ use onefold::data::Dataset;
 use onefold::learners::{CandidateSet, CostModel, Learner, State, UndoLog};
 use onefold::refit::Refit;
 use onefold::tree::{Strategy, Tree};
-use onefold::{Engine, Error, Folds, Monitor, OutOfFold, Result, Splits};
+use onefold::{Engine, Error, Folds, Job, Monitor, OutOfFold, Result, Splits};
 
 use crate::sets::Set;
 use crate::tree::{WithCost, folds_of, pegasos, pools, run_in};
@@ -196,14 +196,16 @@ fn progress_ends_at_its_total_and_cancellation_ends_the_work() {
             for folds in folds_of(45) {
                 let monitor = Monitor::new();
                 for engine in &engines {
-                    let found = engine.out_of_fold(&[&learner], &dense, &folds, &monitor);
+                    let found =
+                        engine.out_of_fold(&[&learner], &Job::new(&dense, &folds, &monitor));
                     found.expect("valid");
                 }
                 let (done, total) = monitor.progress();
                 assert_eq!(done, total);
                 monitor.cancel();
                 for engine in &engines {
-                    let found = engine.out_of_fold(&[&learner], &dense, &folds, &monitor);
+                    let found =
+                        engine.out_of_fold(&[&learner], &Job::new(&dense, &folds, &monitor));
                     assert!(matches!(found, Err(Error::Interrupted)));
                 }
             }

@@ -6,7 +6,7 @@ use onefold::learners::{Learner, Order};
 use onefold::merge::Merge;
 use onefold::refit::Refit;
 use onefold::tree::{Strategy, Tree};
-use onefold::{Cost, Engine as _, Folds, Monitor, OutOfFold};
+use onefold::{Cost, Engine, Folds, Job, Keep, Monitor, OutOfFold, Resampling};
 
 use crate::algebra::assert_close;
 use crate::every_learner::{Case, Targets, every_learner, learners_where};
@@ -15,12 +15,28 @@ use crate::sets::Set;
 use crate::textbook::{Textbook, evaluate};
 use crate::tree::{ORDERS, STRATEGIES, WithCost, pools, run_in};
 
-type Found = (OutOfFold, Vec<Box<dyn Learner>>);
+/// The results of all learners, with the fitted models of the folds.
+pub(crate) fn with_models(
+    engine: &dyn Engine<dyn Learner>,
+    learners: &[&dyn Learner],
+    data: &Dataset<'_>,
+    folds: &dyn Resampling,
+) -> Vec<OutOfFold> {
+    let (monitor, keep) = (
+        Monitor::new(),
+        Keep {
+            models: true,
+            ..Keep::default()
+        },
+    );
+    let job = Job::new(data, folds, &monitor).keeping(keep);
+    engine.out_of_fold(learners, &job).expect("valid")
+}
 
 /// The outputs are those of the models for the held-out rows of their folds, bit for bit.
-fn check_outputs((found, models): &Found, data: &Dataset<'_>, folds: &Folds) {
-    assert_eq!(models.len(), folds.len());
-    let outputs = models.iter().enumerate().flat_map(|(fold, model)| {
+fn check_outputs(found: &OutOfFold, data: &Dataset<'_>, folds: &Folds) {
+    assert_eq!(found.models.len(), folds.len());
+    let outputs = found.models.iter().enumerate().flat_map(|(fold, model)| {
         model.fitted().expect("fitted");
         evaluate(&**model, data, folds.rows(fold..fold + 1))
     });
@@ -51,7 +67,6 @@ fn every_folds(n: usize) -> [Folds; 3] {
 fn models_of_the_tree_are_those_of_the_textbook() {
     let set = Set::counts(81, 22, 5, 3);
     let pools = pools();
-    let monitor = Monitor::new();
     for Case {
         targets, learner, ..
     } in every_learner(5)
@@ -81,15 +96,13 @@ fn models_of_the_tree_are_those_of_the_textbook() {
                         };
                         for pool in pools.iter().step_by(2) {
                             let mut found = run_in(pool.as_ref(), || {
-                                tree.out_of_fold_with_models(&[learner], &data, &folds, &monitor)
-                                    .expect("valid")
-                                    .remove(0)
+                                with_models(&tree, &[learner], &data, &folds).remove(0)
                             });
-                            assert_eq!(found.0.cost.rows_fed, book.rows_fed);
-                            let models = found.1.iter().map(|model| bits(&**model));
+                            assert_eq!(found.cost.rows_fed, book.rows_fed);
+                            let models = found.models.iter().map(|model| bits(&**model));
                             assert!(models.eq(expected.iter().cloned()), "{tree:?}");
                             check_outputs(&found, &data, &folds);
-                            check_independence(&mut found.1, &data, &folds);
+                            check_independence(&mut found.models, &data, &folds);
                         }
                     }
                 }
@@ -126,7 +139,9 @@ fn check_merged(
     folds: &Folds,
     pools: &[Option<rayon::ThreadPool>],
 ) {
-    let plain = Merge.cross_validate(learner, data, folds).expect("valid");
+    let plain = Merge::default()
+        .cross_validate(learner, data, folds)
+        .expect("valid");
     let all: Vec<usize> = (0..data.n_rows()).collect();
     let expected: Vec<_> = (0..folds.len())
         .map(|fold| {
@@ -137,22 +152,19 @@ fn check_merged(
         .collect();
     for pool in pools.iter().step_by(2) {
         let mut found = run_in(pool.as_ref(), || {
-            Merge
-                .out_of_fold_with_models(&[learner], data, folds, &Monitor::new())
-                .expect("valid")
-                .remove(0)
+            with_models(&Merge::default(), &[learner], data, folds).remove(0)
         });
-        assert_eq!(found.0.outputs, plain.outputs);
+        assert_eq!(found.outputs, plain.outputs);
         let counted = |cost: Cost| Cost {
             peak_models: 0,
             ..cost
         };
-        assert_eq!(counted(found.0.cost), counted(plain.cost));
+        assert_eq!(counted(found.cost), counted(plain.cost));
         check_outputs(&found, data, folds);
-        for (model, expected) in found.1.iter().zip(&expected) {
+        for (model, expected) in found.models.iter().zip(&expected) {
             assert_close(&evaluate(&**model, data, &all), expected, 1e-9, "merged");
         }
-        check_independence(&mut found.1, data, folds);
+        check_independence(&mut found.models, data, folds);
     }
 }
 
@@ -171,7 +183,6 @@ fn candidates_have_their_own_models() {
         .filter(|l| l.is_mergeable())
         .collect();
     assert!(learners.len() > mergeable.len() && mergeable.len() > 1);
-    let monitor = Monitor::new();
     for data in set.classified() {
         for folds in every_folds(22) {
             for strategy in STRATEGIES {
@@ -179,30 +190,26 @@ fn candidates_have_their_own_models() {
                     strategy,
                     ..Tree::in_given_order()
                 };
-                let run = |learners: &[&dyn Learner]| {
-                    let found = tree.out_of_fold_with_models(learners, &data, &folds, &monitor);
-                    found.expect("valid")
-                };
+                let run = |learners: &[&dyn Learner]| with_models(&tree, learners, &data, &folds);
                 let alone = learners.iter().flat_map(|learner| run(&[*learner]));
                 for (mut together, alone) in run(&learners).into_iter().zip(alone) {
-                    assert_eq!(together.0.outputs, alone.0.outputs);
-                    let models = together.1.iter().map(|model| bits(&**model));
-                    assert!(models.eq(alone.1.iter().map(|model| bits(&**model))));
+                    assert_eq!(together.outputs, alone.outputs);
+                    let models = together.models.iter().map(|model| bits(&**model));
+                    assert!(models.eq(alone.models.iter().map(|model| bits(&**model))));
                     check_outputs(&together, &data, &folds);
-                    check_independence(&mut together.1, &data, &folds);
+                    check_independence(&mut together.models, &data, &folds);
                 }
             }
             // What is merged depends on the cost of all candidates: the same to rounding.
-            let together = Merge.out_of_fold_with_models(&mergeable, &data, &folds, &monitor);
-            let together = together.expect("valid");
+            let together = with_models(&Merge::default(), &mergeable, &data, &folds);
             assert_eq!(together.len(), mergeable.len());
             for (mut together, learner) in together.into_iter().zip(&mergeable) {
                 check_outputs(&together, &data, &folds);
-                let alone = Merge.cross_validate(*learner, &data, &folds);
-                let [found, alone] = [&together.0, &alone.expect("valid")]
+                let alone = Merge::default().cross_validate(*learner, &data, &folds);
+                let [found, alone] = [&together, &alone.expect("valid")]
                     .map(|found| found.outputs.iter().copied().collect::<Vec<_>>());
                 assert_close(&found, &alone, 1e-9, "merged");
-                check_independence(&mut together.1, &data, &folds);
+                check_independence(&mut together.models, &data, &folds);
             }
         }
     }
@@ -216,16 +223,17 @@ fn models_of_two_folds_are_refits() {
     for case in every_learner(5) {
         for data in case.targets.of(&set) {
             let refit = Refit::default().cross_validate(&*case.learner, &data, &folds);
-            let tree = Tree::in_given_order();
-            let found = tree
-                .out_of_fold_with_models(&[&*case.learner], &data, &folds, &Monitor::new())
-                .expect("valid")
-                .remove(0);
-            assert_eq!(found.0.outputs, refit.expect("valid").outputs);
-            for (fold, model) in found.1.iter().enumerate() {
-                let (before, after) = folds.complement(fold);
-                let expected = updated(&*case.learner, &data, &[before, after].concat());
-                assert_eq!(bits(&**model), bits(&*expected));
+            let refit = refit.expect("valid").outputs;
+            let engines: [&dyn Engine<dyn Learner>; 2] =
+                [&Tree::in_given_order(), &Refit::default()];
+            for engine in engines {
+                let found = with_models(engine, &[&*case.learner], &data, &folds).remove(0);
+                assert_eq!(found.outputs, refit);
+                for (fold, model) in found.models.iter().enumerate() {
+                    let (before, after) = folds.complement(fold);
+                    let expected = updated(&*case.learner, &data, &[before, after].concat());
+                    assert_eq!(bits(&**model), bits(&*expected));
+                }
             }
         }
     }
@@ -252,14 +260,9 @@ fn models_share_the_vectors_that_they_have_in_common() {
                     ..Tree::in_given_order()
                 };
                 let learner: &dyn Learner = &*case.learner;
-                let found = tree.out_of_fold_with_models(
-                    &[learner, learner],
-                    &data,
-                    &folds,
-                    &Monitor::new(),
-                );
-                for (_, models) in found.expect("valid") {
-                    let states: Vec<_> = models.iter().map(|model| states(&**model)).collect();
+                for found in with_models(&tree, &[learner, learner], &data, &folds) {
+                    let states: Vec<_> =
+                        found.models.iter().map(|model| states(&**model)).collect();
                     let mut n_pairs = 0;
                     // Leaves 3i and 3i + 1 are siblings: 48 folds, halved four times, are 3.
                     for first in (0..48).step_by(3) {

@@ -3,10 +3,11 @@
 use onefold::learners::{Learner, Order};
 use onefold::refit::Refit;
 use onefold::tree::Tree;
-use onefold::{Engine as _, Monitor, Resampling as _, Splits};
+use onefold::{Engine as _, Job, Monitor, Resampling as _, Splits};
 
 use crate::algebra::assert_close;
 use crate::every_learner::every_learner;
+use crate::fold_models::with_models;
 use crate::laws::bits;
 use crate::sets::Set;
 use crate::textbook::{copy, evaluate};
@@ -107,15 +108,10 @@ fn the_models_of_all_training_sets_can_be_kept() {
     for case in every_learner(5) {
         let [data, _] = case.targets.of(&set);
         for splits in [window(), branches()] {
-            let found = Tree::in_given_order().out_of_fold_with_models(
-                &[&*case.learner],
-                &data,
-                &splits,
-                &Monitor::new(),
-            );
-            let [(found, models)] = <[_; 1]>::try_from(found.expect("valid")).expect("one");
+            let tree = Tree::in_given_order();
+            let found = with_models(&tree, &[&*case.learner], &data, &splits).remove(0);
             let mut outputs = Vec::new();
-            for (split, model) in models.iter().enumerate() {
+            for (split, model) in found.models.iter().enumerate() {
                 let mut refitted = copy(&*case.learner);
                 let rows = splits.train(split);
                 refitted.update(&data, rows, None).expect("updated");
@@ -134,8 +130,9 @@ fn several_candidates_share_the_pass() {
     let learners = [pegasos(4, 2), pegasos(4, 2), pegasos(4, 2)];
     let candidates: Vec<&dyn Learner> = learners.iter().map(|own| own as &dyn Learner).collect();
     let monitor = Monitor::new();
-    let tree = Tree::in_given_order().out_of_fold(&candidates, &data, &branches(), &monitor);
-    let refit = Refit::default().out_of_fold(&candidates, &data, &branches(), &monitor);
+    let tree =
+        Tree::in_given_order().out_of_fold(&candidates, &Job::new(&data, &branches(), &monitor));
+    let refit = Refit::default().out_of_fold(&candidates, &Job::new(&data, &branches(), &monitor));
     for (tree, refit) in tree.expect("valid").iter().zip(refit.expect("valid")) {
         assert_eq!(tree.outputs, refit.outputs);
         assert_eq!(tree.cost.rows_fed, 23);

@@ -328,7 +328,7 @@ fn has_events(data: &Dataset<'_>, row: usize) -> bool {
         Rows::Dense(rows) => any(rows.row(row)),
         Rows::Csr32(rows) => any(rows.row(row)),
         Rows::Csr64(rows) => any(rows.row(row)),
-        Rows::External { .. } => false,
+        Rows::Stored(_) | Rows::External { .. } => false,
     }
 }
 

@@ -8,7 +8,7 @@ use onefold::learners::{
     PassiveAggressiveOptions, Pegasos, PegasosOptions, Perceptron, PerceptronOptions, Variant,
 };
 use onefold::tree::Tree;
-use onefold::{Engine as _, Folds, Monitor};
+use onefold::{Engine as _, Folds, Job, Monitor};
 
 use crate::textbook::Textbook;
 use crate::tree::{ORDERS, STRATEGIES, has_closed_form, pools, run_in};
@@ -48,7 +48,10 @@ fn check(learner: &dyn Learner, data: &Dataset<'_>, is_closed: bool) {
     let folds = Folds::leave_one_out(n).expect("valid");
     let tree = Tree::in_given_order();
     let alone = tree.cross_validate(learner, data, &folds).expect("valid");
-    let both = tree.out_of_fold(&[learner, learner], data, &folds, &Monitor::new());
+    let both = tree.out_of_fold(
+        &[learner, learner],
+        &Job::new(data, &folds, &Monitor::new()),
+    );
     for found in both.expect("valid") {
         assert_eq!(found.outputs, alone.outputs);
     }

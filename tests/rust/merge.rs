@@ -6,7 +6,7 @@ use onefold::learners::{Covariance, GaussianNb, Learner, Order, RidgeStatistics}
 use onefold::merge::Merge;
 use onefold::refit::Refit;
 use onefold::tree::Tree;
-use onefold::{Cost, Engine as _, Error, Folds, Monitor, OutOfFold, Splits};
+use onefold::{Cost, Engine as _, Error, Folds, Job, Monitor, OutOfFold, Splits};
 
 use crate::algebra::assert_close;
 use crate::densities::{gaussian, histogram};
@@ -122,11 +122,12 @@ fn check(empty: &dyn Learner, data: &Dataset<'_>, tolerance: f64) {
         check_tree(empty, data, &folds, tolerance);
         for learner in every_cost(empty) {
             let context = format!("k = {}, {} {}", folds.len(), learner.update, learner.copy);
-            let mut first: Option<OutOfFold> = None;
+            let mut first = None;
             for pool in &pools {
                 let monitor = Monitor::new();
                 let found = run_in(pool.as_ref(), || {
-                    let found = Merge.out_of_fold(&[&learner], data, &folds, &monitor);
+                    let found = Merge::default()
+                        .out_of_fold(&[&learner], &Job::new(data, &folds, &monitor));
                     found.expect("valid").remove(0)
                 });
                 assert_close(&values(&found), &expected, tolerance, &context);
@@ -134,13 +135,16 @@ fn check(empty: &dyn Learner, data: &Dataset<'_>, tolerance: f64) {
                 assert_eq!(done, total, "{context}");
                 assert_eq!(done, found.cost.rows_fed + found.cost.rows_evaluated);
                 // Whatever the threads: same bits, same counts.
-                let first = first.get_or_insert_with(|| found.clone());
-                assert_eq!(found.outputs, first.outputs, "{context}");
-                let counted = |found: &OutOfFold| Cost {
+                let counted = Cost {
                     peak_models: 0,
                     ..found.cost
                 };
-                assert_eq!(counted(&found), counted(first), "{context}");
+                let found = (found.outputs, counted);
+                assert_eq!(
+                    *first.get_or_insert_with(|| found.clone()),
+                    found,
+                    "{context}"
+                );
             }
         }
     }
@@ -206,7 +210,7 @@ fn counters_obey_the_theory() {
     let run = |update, copy, n_folds| {
         let learner = WithCost::new(&model, update, copy);
         let folds = Folds::contiguous(60, n_folds).expect("valid");
-        let found = Merge
+        let found = Merge::default()
             .cross_validate(&learner, &dense, &folds)
             .expect("valid");
         assert_eq!(found.cost.rows_evaluated, 60);
@@ -249,28 +253,31 @@ fn what_cannot_be_merged_is_refused_and_cancelling_ends_the_work() {
     let message = |found: onefold::Result<OutOfFold>| found.expect_err("refused").to_string();
     let other = Folds::contiguous(61, 3).expect("valid");
     assert_eq!(
-        message(Merge.cross_validate(&model, &dense, &other)),
+        message(Merge::default().cross_validate(&model, &dense, &other)),
         "samples of cv: expected length 60, got 61"
     );
     let splits = Splits::new(60, vec![(vec![0, 1], vec![2])]).expect("valid");
-    assert!(message(Merge.cross_validate(&model, &dense, &splits)).contains("engine 'merge'"));
+    assert!(
+        message(Merge::default().cross_validate(&model, &dense, &splits))
+            .contains("engine 'merge'")
+    );
     let folds = Folds::contiguous(60, 3).expect("valid");
     assert_eq!(
-        message(Merge.cross_validate(&pegasos(4, 3), &dense, &folds)),
+        message(Merge::default().cross_validate(&pegasos(4, 3), &dense, &folds)),
         "learner must be one whose models can be merged, got another"
     );
     // Two rows, two folds: a single row has no variance.
     let two = Set::new(76, 2, 4, 3);
     let folds = Folds::contiguous(2, 2).expect("valid");
     let [two, _] = two.classified();
-    let found = message(Merge.cross_validate(&model, &two, &folds));
+    let found = message(Merge::default().cross_validate(&model, &two, &folds));
     assert!(found.starts_with("var_smoothing must be large enough"));
     let monitor = Monitor::new();
     monitor.cancel();
     for pool in pools() {
         for folds in folds_of(60) {
             let found = run_in(pool.as_ref(), || {
-                Merge.out_of_fold(&[&model], &dense, &folds, &monitor)
+                Merge::default().out_of_fold(&[&model], &Job::new(&dense, &folds, &monitor))
             });
             assert!(matches!(found, Err(Error::Interrupted)));
         }

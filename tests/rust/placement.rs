@@ -4,9 +4,10 @@
 use onefold::data::Dataset;
 use onefold::learners::{Learner, Order};
 use onefold::tree::{Placement, Tree};
-use onefold::{Engine as _, Folds, Monitor};
+use onefold::{Engine as _, Folds};
 
 use crate::every_learner::every_learner;
+use crate::fold_models::with_models;
 use crate::laws::bits;
 use crate::sets::Set;
 use crate::tree::{ORDERS, STRATEGIES, pegasos, pools, run_in};
@@ -86,13 +87,14 @@ fn random_placement_renumbers_the_folds() {
 fn models_return_to_their_folds() {
     let set = Set::new(3, 20, 4, 2);
     let [dense, _] = set.classified();
-    let (learner, monitor) = (pegasos(4, 2), Monitor::new());
+    let learner = pegasos(4, 2);
     let candidates: [&dyn Learner; 1] = [&learner];
     let folds = Folds::shuffled(20, 6, 1).expect("valid");
     let (leaf_of, placed) = renumbered(&folds);
     let models = |tree: Tree, folds: &Folds| {
-        let found = tree.out_of_fold_with_models(&candidates, &dense, folds, &monitor);
-        found.expect("valid").swap_remove(0).1
+        with_models(&tree, &candidates, &dense, folds)
+            .swap_remove(0)
+            .models
     };
     let random = Tree {
         placement: Placement::Random { seed: SEED },

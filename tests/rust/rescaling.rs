@@ -1,11 +1,13 @@
 //! Rescaled models are those of scaled rows, and merging with a scaling per fold equals refits.
 
+use std::sync::Arc;
+
 use ndarray::{Array1, Array2};
 use onefold::data::Dataset;
 use onefold::learners::Learner;
 use onefold::merge::Merge;
 use onefold::scaling::{FoldScaling, Scaling};
-use onefold::{Error, Folds, Monitor, Resampling as _};
+use onefold::{Engine as _, Error, Folds, Job, Monitor, Resampling as _};
 
 use crate::algebra::assert_close;
 use crate::laws::{bits, updated};
@@ -44,6 +46,11 @@ fn scaling(n_folds: usize, has_shift: bool) -> FoldScaling {
     let scale = Array2::from_shape_fn((n_folds + 1, P), |at| 1.5 + wave(at));
     let shift = Array2::from_shape_fn((n_folds + 1, P), |at| -1.0 - wave(at).abs());
     FoldScaling::new(has_shift.then_some(shift), scale).expect("one shape")
+}
+
+fn merge(scaling: &FoldScaling) -> Merge {
+    let scaling = Some(Arc::new(scaling.clone()));
+    Merge { scaling }
 }
 
 fn with_targets<'a>(
@@ -103,8 +110,8 @@ fn merging_with_a_scaling_per_fold_equals_refits() {
             let layouts = weights.map_or(layouts, |_| set.weighted(layouts));
             for data in layouts {
                 let monitor = Monitor::new();
-                let found =
-                    Merge.out_of_fold_scaled(&candidates, &data, &folds, &scaling, &monitor);
+                let job = Job::new(&data, &folds, &monitor);
+                let found = merge(&scaling).out_of_fold(&candidates, &job);
                 let found = found.expect("merged");
                 for (learner, found) in all.iter().zip(found) {
                     assert!(found.cost.rows_fed <= 4 * N as u64);
@@ -130,9 +137,7 @@ fn what_cannot_be_rescaled_is_refused() {
     let folds = Folds::contiguous(N, 4).expect("valid");
     let bernoulli = every_discrete(P).pop().expect("the last");
     let run = |folds: &Folds, scaling: &FoldScaling| {
-        let learner: &dyn Learner = &bernoulli;
-        let monitor = Monitor::new();
-        let found = Merge.out_of_fold_scaled(&[learner], &data, folds, scaling, &monitor);
+        let found = merge(scaling).cross_validate(&bernoulli, &data, folds);
         found
             .err()
             .map_or(String::new(), |error: Error| error.to_string())

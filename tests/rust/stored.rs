@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use onefold::data::{Csr, Dataset, Rows};
 use onefold::learners::{Order, Pegasos, PegasosOptions};
 use onefold::merge::Merge;
-use onefold::stored::{self, Element, StoredArray, StoredDataset, StoredRows, Streaming};
+use onefold::stored::{self, Element, StoredArray, StoredRows, Streaming};
 use onefold::tree::{Placement, Strategy, Tree};
+use onefold::virtual_cv::{LinearModel, Virtual};
 use onefold::{Engine, Error, Folds, Monitor};
 use tempfile::TempDir;
 
@@ -103,16 +104,20 @@ fn streaming(directory: &Path, memory_bytes: u64) -> Streaming {
 }
 
 /// The same targets and weights for rows that are elsewhere.
-fn targets_of(set: &Set, targets: Targets) -> Dataset<'_> {
-    let external = Dataset::external(N_ROWS);
+/// Rows on disk with the targets and weights of a set.
+fn with_targets<'a>(
+    rows: &'a StoredRows,
+    streaming: &'a Streaming,
+    set: &'a Set,
+    targets: Targets,
+) -> Dataset<'a> {
+    let rows = Dataset::stored(rows, streaming);
     let data = match targets {
-        Targets::None => external,
-        Targets::Classes => external
-            .with_classes(set.codes(), N_CLASSES)
-            .expect("valid"),
+        Targets::None => rows,
+        Targets::Classes => rows.with_classes(set.codes(), N_CLASSES).expect("valid"),
         Targets::Values => {
             let values = set.values().insert_axis(ndarray::Axis(1));
-            external.with_values(values).expect("valid")
+            rows.with_values(values).expect("valid")
         }
     };
     data.with_weights(set.weights()).expect("valid")
@@ -169,26 +174,26 @@ fn check(
     files: &Files,
 ) {
     let learner = &*case.learner;
-    let stored = StoredDataset::new(rows, targets_of(&files.set, case.targets)).expect("valid");
-    let monitor = Monitor::new();
     let expected = tree
         .cross_validate(learner, data, folds)
         .expect("in memory");
-    let merged = learner
-        .is_mergeable()
-        .then(|| Merge.cross_validate(learner, data, folds).expect("merged"));
+    let merged = learner.is_mergeable().then(|| {
+        Merge::default()
+            .cross_validate(learner, data, folds)
+            .expect("merged")
+    });
     for (n_threads, memory_bytes) in [(1, 4_000), (2, 9_000), (1, 1 << 20)] {
         on_threads(n_threads, || {
             let streaming = streaming(files.directory.path(), memory_bytes);
-            let found = tree.out_of_fold_stored(&[learner], &stored, folds, &streaming, &monitor);
-            let found = found.expect("stored").remove(0);
+            let stored = with_targets(rows, &streaming, &files.set, case.targets);
+            let found = tree.cross_validate(learner, &stored, folds);
+            let found = found.expect("stored");
             assert_eq!(found.outputs, expected.outputs, "{}, {folds:?}", case.name);
             assert_eq!(found.cost.rows_fed, expected.cost.rows_fed, "{}", case.name);
             if let Some(merged) = &merged {
-                let found = Merge
-                    .out_of_fold_stored(&[learner], &stored, folds, &streaming, &monitor)
-                    .expect("stored")
-                    .remove(0);
+                let found = Merge::default()
+                    .cross_validate(learner, &stored, folds)
+                    .expect("stored");
                 assert_eq!(found.outputs, merged.outputs, "{}, {folds:?}", case.name);
             }
         });
@@ -202,14 +207,13 @@ fn fits_have_the_bits_of_rows_in_memory() {
     let [dense, ..] = files.layouts();
     for case in every_learner(N_FEATURES) {
         let [data, _] = files.set.weighted(case.targets.of(&files.set));
-        let stored = StoredDataset::new(&dense, targets_of(&files.set, case.targets));
-        let stored = stored.expect("valid");
         let mut expected = case.learner.fork().expect("forked");
         let rows: Vec<usize> = (0..N_ROWS).collect();
         expected.update(&data, &rows, None).expect("updated");
         let mut fitted = case.learner.fork().expect("forked");
         let streaming = streaming(files.directory.path(), 6_000);
-        stored::fit(&mut *fitted, &stored, None, &streaming, &Monitor::new()).expect("fitted");
+        let stored = with_targets(&dense, &streaming, &files.set, case.targets);
+        stored::fit(&mut *fitted, &stored, None, &Monitor::new()).expect("fitted");
         assert_eq!(
             fitted.state().to_vec(),
             expected.state().to_vec(),
@@ -250,10 +254,6 @@ fn blocks_of_long_rows_fit_the_memory() {
     let data = Dataset::new(Rows::Csr32(csr))
         .with_classes(codes.view(), 2)
         .expect("valid");
-    let targets = Dataset::external(200)
-        .with_classes(codes.view(), 2)
-        .expect("valid");
-    let stored = StoredDataset::new(&rows, targets).expect("valid");
     let folds = Folds::leave_one_out(200).expect("valid");
     let tree = Tree::in_given_order();
     let expected = tree
@@ -261,11 +261,12 @@ fn blocks_of_long_rows_fit_the_memory() {
         .expect("in memory");
     let run = |memory_bytes| {
         let streaming = streaming(directory.path(), memory_bytes);
-        tree.out_of_fold_stored(&[&learner], &stored, &folds, &streaming, &Monitor::new())
+        let data = Dataset::stored(&rows, &streaming).with_classes(codes.view(), 2);
+        tree.cross_validate(&learner, &data.expect("valid"), &folds)
     };
     on_threads(1, || {
         let found = run(3 * 13 * 1_200).expect("room for 12 of the longest rows");
-        assert_eq!(found[0].outputs, expected.outputs);
+        assert_eq!(found.outputs, expected.outputs);
         // The mean row has 11 values, so rows of that length would fit in blocks of 12.
         assert!(message(run(3 * 6 * 1_200)).starts_with("memory_mb must be room for"));
     });
@@ -285,13 +286,12 @@ fn files_that_are_damaged_or_change_are_errors() {
         .into_iter()
         .find(|case| case.name == "pegasos");
     let learner = case.expect("in the registry").learner;
-    let data = targets_of(&files.set, Targets::Classes);
     let folds = Folds::contiguous(N_ROWS, 5).expect("valid");
-    let (tree, monitor) = (Tree::in_given_order(), Monitor::new());
+    let tree = Tree::in_given_order();
     let streaming = streaming(files.directory.path(), 3_000);
     let run = |rows: &StoredRows, tree: Tree, streaming: &Streaming| {
-        let stored = StoredDataset::new(rows, data).expect("valid");
-        message(tree.out_of_fold_stored(&[&*learner], &stored, &folds, streaming, &monitor))
+        let data = with_targets(rows, streaming, &files.set, Targets::Classes);
+        message(tree.cross_validate(&*learner, &data, &folds))
     };
     assert_eq!(run(&dense, tree, &streaming), "");
     let tiny = Streaming {
@@ -311,9 +311,9 @@ fn files_that_are_damaged_or_change_are_errors() {
         ..tree
     };
     assert_eq!(run(&dense, shuffled, &nowhere), "");
-    let stored = StoredDataset::new(&dense, data).expect("valid");
+    let stored = with_targets(&dense, &nowhere, &files.set, Targets::Classes);
     let scattered = Folds::shuffled(N_ROWS, 5, 0).expect("valid");
-    let found = tree.out_of_fold_stored(&[&*learner], &stored, &scattered, &nowhere, &monitor);
+    let found = tree.cross_validate(&*learner, &stored, &scattered);
     assert!(message(found).starts_with("temporary file in "));
 
     let open = |name, len| StoredArray::open(&files.path(name), 16, Element::F64, len);
@@ -350,19 +350,17 @@ fn values_that_are_not_finite_are_named() {
         .into_iter()
         .find(|case| case.name == "pegasos");
     let learner = case.expect("in the registry").learner;
-    let data = targets_of(&files.set, Targets::Classes);
-    let stored = StoredDataset::new(&dense, data).expect("valid");
+    let streaming = streaming(files.directory.path(), 3_000);
+    let data = with_targets(&dense, &streaming, &files.set, Targets::Classes);
     let folds = Folds::shuffled(N_ROWS, 4, 0).expect("valid");
-    let found = Tree::in_given_order().out_of_fold_stored(
-        &[&*learner],
-        &stored,
-        &folds,
-        &streaming(files.directory.path(), 3_000),
-        &Monitor::new(),
-    );
+    let found = Tree::in_given_order().cross_validate(&*learner, &data, &folds);
     assert_eq!(
         message(found),
         "X[70, 2] is NaN: every value must be finite"
     );
-    assert!(matches!(data.rows(), Rows::External { .. }));
+    // Engines that do not read block by block say so.
+    let values = files.set.values().insert_axis(ndarray::Axis(1));
+    let ridge = Dataset::stored(&dense, &streaming).with_values(values);
+    let ridge = Virtual.cross_validate(&LinearModel::default(), &ridge.expect("valid"), &folds);
+    assert!(message(ridge).contains("a dense or CSR matrix in memory, got rows on disk"));
 }

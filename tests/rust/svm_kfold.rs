@@ -2,13 +2,12 @@
 
 use ndarray::{Array1, Axis, array};
 use onefold::folds::Folds;
-use onefold::svm::cv::Outcome;
 use onefold::svm::kernel::Kernel;
 use onefold::svm::memory::Budget;
 use onefold::svm::seeding::Seeding;
 use onefold::svm::smo::Options;
 use onefold::svm::{Candidate, Seeded, multiclass};
-use onefold::{Dataset, Engine, Monitor};
+use onefold::{Dataset, Engine, Job, Monitor, OutOfFold};
 
 use crate::svm::{Small, clouds};
 
@@ -47,7 +46,7 @@ fn outcomes(
     megabytes: f64,
     n_threads: usize,
     seeding: Seeding,
-) -> Vec<Outcome> {
+) -> Vec<OutOfFold> {
     let codes = codes(problem);
     let data = Dataset::dense(problem.values.view()).expect("contiguous");
     let data = data.with_classes(codes.view(), 3).expect("valid");
@@ -63,9 +62,13 @@ fn outcomes(
     let folds = five_folds(problem);
     let mut found: Vec<_> = candidates.iter().map(|_| None).collect();
     pool.install(|| {
-        let mut finished = |number: usize, outcome| found[number] = Some(outcome);
+        let mut finished = |index: usize, outcome| found[index] = Some(outcome);
         engine
-            .run(&candidates, &data, &folds, &Monitor::new(), &mut finished)
+            .run(
+                &candidates,
+                &Job::new(&data, &folds, &Monitor::new()),
+                &mut finished,
+            )
             .expect("runs");
     });
     found.into_iter().flatten().collect()
@@ -82,18 +85,17 @@ fn threads_and_memory_change_nothing() {
             let other = outcomes(&problem, &candidates, megabytes, n_threads, Seeding::Auto);
             for (one, other) in one.iter().zip(&other) {
                 assert_eq!(
-                    one.out_of_fold.outputs, other.out_of_fold.outputs,
+                    one.outputs, other.outputs,
                     "{megabytes} MB, {n_threads} threads"
                 );
-                assert_eq!(one.iterations, other.iterations);
+                assert_eq!(one.status, other.status);
             }
         }
         for outcome in &one {
-            assert_eq!(outcome.out_of_fold.outputs.dim(), (200, 3));
-            assert_eq!(
-                outcome.out_of_fold.cost.smo_iterations,
-                outcome.all_samples_iterations + outcome.iterations.iter().sum::<u64>()
-            );
+            assert_eq!(outcome.outputs.dim(), (200, 3));
+            assert_eq!(outcome.status.iterations.dim(), (5, 3));
+            assert!(outcome.cost.smo_iterations >= outcome.status.iterations.sum());
+            assert!(outcome.status.gaps.iter().all(|gap| *gap < 1e-4));
         }
     }
 }
@@ -112,30 +114,18 @@ fn a_grid_shares_kernel_rows_and_solutions() {
         .flat_map(|&kernel| [10.0, 1.0, 3.0].map(|c| candidate(c, &[kernel])))
         .collect();
     let together = outcomes(&problem, &grid, 8.0, 2, Seeding::Auto);
-    let rows: u64 = together
-        .iter()
-        .map(|o| o.out_of_fold.cost.kernel_rows)
-        .sum();
+    let rows: u64 = together.iter().map(|o| o.cost.kernel_rows).sum();
     assert_eq!(rows, 2 * 200, "once the distances, once the inner products");
     let cold = outcomes(&problem, &grid, 8.0, 2, Seeding::Cold);
-    let total = |all: &[Outcome]| {
-        all.iter()
-            .map(|o| o.out_of_fold.cost.smo_iterations)
-            .sum::<u64>()
-    };
-    let alone: Vec<Outcome> = grid
+    let total = |all: &[OutOfFold]| all.iter().map(|o| o.cost.smo_iterations).sum::<u64>();
+    let alone: Vec<OutOfFold> = grid
         .iter()
         .flat_map(|one| outcomes(&problem, std::slice::from_ref(one), 8.0, 2, Seeding::Auto))
         .collect();
     assert!(total(&together) < total(&alone) && total(&alone) < total(&cold));
     for (number, one) in together.iter().enumerate() {
         for other in [&alone[number], &cold[number]] {
-            for (a, b) in one
-                .out_of_fold
-                .outputs
-                .iter()
-                .zip(&other.out_of_fold.outputs)
-            {
+            for (a, b) in one.outputs.iter().zip(&other.outputs) {
                 assert!((a - b).abs() < 2e-2, "candidate {number}: {a} and {b}");
             }
         }
@@ -174,13 +164,21 @@ fn the_engine_returns_what_it_reports() {
         seeding: Seeding::Sir,
         ..Seeded::default()
     };
-    let found = engine.out_of_fold(&[&limited, &converged], &data, &folds, &Monitor::new());
+    let found = engine.out_of_fold(
+        &[&limited, &converged],
+        &Job::new(&data, &folds, &Monitor::new()),
+    );
     let found = found.expect("runs");
     for (found, reported) in found.iter().zip(&reported) {
-        assert_eq!(found, &reported.out_of_fold);
+        assert_eq!(found.outputs, reported.outputs);
+        assert_eq!(
+            (found.cost, &found.status),
+            (reported.cost, &reported.status)
+        );
     }
-    assert!(found[1].notes.is_empty());
-    assert!(found[0].notes[0].starts_with("not converged: the gap is "));
+    let is_converged = |found: &OutOfFold| found.status.gaps.iter().all(|gap| *gap < 1e-4);
+    assert!(!is_converged(&found[0]) && is_converged(&found[1]));
+    assert_eq!(found[0].status.method, "sir");
     // A candidate of its own; together, the second starts from the first.
     let alone = engine.cross_validate(&limited, &data, &folds);
     assert_eq!(alone.expect("runs").outputs, found[0].outputs);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, Array3, Axis};
+use ndarray::{Array1, Array2, Array3, Axis, stack};
 use onefold::data::{Csr, Layout, Rows, Targets};
 use onefold::scaling::{FoldScaling, training_moments};
 use onefold::virtual_cv::{KernelRidge, LinearModel, MeanSquaredErrors, Model, Virtual};
-use onefold::{Dataset, Engine, Error, Folds, Monitor, Resampling, Result, Splits};
+use onefold::{Dataset, Engine, Error, Folds, Job, Keep, Monitor, Resampling, Result, Splits};
 use proptest::prelude::*;
 
 use crate::algebra::solve;
@@ -101,8 +101,10 @@ fn standard(data: &Dataset<'_>, folds: &Folds) -> Arc<FoldScaling> {
 
 fn predict<M: Model>(models: &[M], data: &Dataset<'_>, folds: &dyn Resampling) -> Array3<f64> {
     let models: Vec<_> = models.iter().collect();
-    let found = Virtual.predictions(&models, data, folds, &Monitor::new());
-    found.expect("determined")
+    let found = Virtual.out_of_fold(&models, &Job::new(data, folds, &Monitor::new()));
+    let found = found.expect("determined");
+    let outputs: Vec<_> = found.iter().map(|one| one.outputs.view()).collect();
+    stack(Axis(1), &outputs).expect("one shape")
 }
 
 fn errors<M: Model>(models: &[M], data: &Dataset<'_>, folds: &Folds) -> MeanSquaredErrors {
@@ -170,13 +172,19 @@ fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
         betas.push(beta);
     }
     // With coefficients the primal form is used; the predictions are the same.
-    let (primal, coefficients) = Virtual
-        .predictions_with_coefficients(&[&model], &data.weighted(), &splits, &Monitor::new())
-        .expect("determined");
-    assert!(all_close(&primal, &found));
-    assert_eq!(coefficients.dim(), (3, 1, 1, 21));
+    let keep = Keep {
+        coefficients: true,
+        ..Keep::default()
+    };
+    let (data, monitor) = (data.weighted(), Monitor::new());
+    let job = Job::new(&data, &splits, &monitor).keeping(keep);
+    let primal = Virtual.out_of_fold(&[&model, &ridge(3.0, false)], &job);
+    let primal = primal.expect("determined").swap_remove(0);
+    assert!(all_close(&primal.outputs, found.index_axis(Axis(1), 0)));
+    assert_eq!(primal.coefficients.dim(), (3, 1, 21));
     for (split, beta) in betas.iter().enumerate() {
-        assert!(all_close(coefficients.index_axis(Axis(0), split), beta));
+        let own = primal.coefficients.index_axis(Axis(0), split);
+        assert!(all_close(own, beta));
     }
 }
 
@@ -197,7 +205,7 @@ fn candidates_of_any_family_have_the_outputs_they_have_alone() {
     ];
     let models: Vec<_> = models.iter().collect();
     let data = data.weighted();
-    let found = Virtual.out_of_fold(&models, &data, &folds, &Monitor::new());
+    let found = Virtual.out_of_fold(&models, &Job::new(&data, &folds, &Monitor::new()));
     let found = found.expect("determined");
     let fits: Vec<_> = found.iter().map(|found| found.cost.fits).collect();
     assert_eq!(fits, [1, 1, 0, 1], "one factorisation per family");
@@ -366,7 +374,8 @@ fn cancelled_work_stops() {
     let monitor = Monitor::new();
     monitor.cancel();
     let folds = Folds::contiguous(30, 5).expect("valid");
-    let stopped = Virtual.predictions(&[&ridge(1.0, true)], &data.unweighted(), &folds, &monitor);
+    let (model, data) = (ridge(1.0, true), data.unweighted());
+    let stopped = Virtual.out_of_fold(&[&model], &Job::new(&data, &folds, &monitor));
     assert!(matches!(stopped, Err(Error::Interrupted)));
 }
 
@@ -378,7 +387,7 @@ fn what_cannot_be_computed_is_refused() {
     let (data, monitor) = (Data::new(12, 3, 1), Monitor::new());
     let folds = Folds::contiguous(12, 3).expect("valid");
     let predict = |models: &[&LinearModel], data: &Dataset<'_>, folds: &Folds| {
-        message(Virtual.predictions(models, data, folds, &monitor))
+        message(Virtual.out_of_fold(models, &Job::new(data, folds, &monitor)))
     };
     let (model, plain) = (ridge(1.0, true), ridge(1.0, false));
     let rows = Dataset::dense(data.x.view()).expect("contiguous");
@@ -390,9 +399,12 @@ fn what_cannot_be_computed_is_refused() {
         let found = predict(&[&model, &ridge(alpha, true)], &data, &folds);
         assert!(found.starts_with("alpha must be finite and not negative"));
     }
-    assert!(predict(&[], &data, &folds).ends_with("got nothing"));
-    assert!(predict(&[&model, &plain], &data, &folds).contains("of one family"));
-    let kernel = Virtual.predictions(&[&KernelRidge::default()], &data, &folds, &monitor);
+    let errors = |models: &[&LinearModel]| {
+        message(Virtual.mean_squared_errors(models, &data, &folds, &monitor))
+    };
+    assert!(errors(&[]).ends_with("got nothing"));
+    assert!(errors(&[&model, &plain]).contains("of one family"));
+    let kernel = Virtual.cross_validate(&KernelRidge::default(), &data, &folds);
     assert_eq!(message(kernel), "K: expected length 144, got 36");
     let scaled = LinearModel {
         scaling: Some(standard(&data, &folds)),

@@ -215,8 +215,7 @@ def _notes(found: dict[str, Any], estimator: Any, *, alone: bool) -> list[str]:
         iterations = found["iterations"]
         notes.append(
             f"seeding {found['rule']}: {iterations.min()} to {iterations.max()} SMO iterations "
-            f"per fold, {found['whole_iterations']} for all samples; "
-            f"{found['seeding_seconds']:.3g} s for the starts"
+            f"per fold, {found['whole_iterations']} for all samples"
         )
     if estimator.kernel == "sigmoid" or (estimator.kernel == "poly" and estimator.coef0 < 0):
         notes.append(

@@ -107,7 +107,7 @@ pub fn leave_one_out(
     let tolerance = tolerance.min(ROW_TOLERANCE / n as f64);
     let solver = Solver::new(family, data, targets, &folds, tolerance, monitor)?;
     let mut found = LeaveOneOut::new((n, penalties.nrows(), targets.ncols()));
-    monitor.expect((n * penalties.nrows() * targets.ncols()) as u64);
+    monitor.add_total((n * penalties.nrows() * targets.ncols()) as u64);
     let mut start = solver.constants();
     for candidate in from_strong_to_weak(penalties) {
         let penalties = penalties.row(candidate).to_vec();

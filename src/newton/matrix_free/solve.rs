@@ -68,7 +68,7 @@ pub fn solve(
     )?;
     let mut found = solver.empty_solutions(penalties.nrows(), needs_coefficients)?;
     let mut path = Path::new(&solver, penalties.nrows());
-    monitor.expect(penalties.len() as u64);
+    monitor.add_total(penalties.len() as u64);
     for candidate in from_strong_to_weak(penalties) {
         let own = penalties.row(candidate).to_vec();
         solver.candidate(candidate, &own, &mut path, &mut found, monitor)?;

@@ -1,9 +1,7 @@
 //! The result of one fold: the decision values of its test samples, and the cost of its solution.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
-use super::start::Solved;
 use crate::Monitor;
 use crate::data::{Examples, Layout};
 use crate::folds::Resampling;
@@ -26,7 +24,6 @@ pub(super) struct FoldResult {
     pub(super) iterations: u64,
     pub(super) rows_read: u64,
     pub(super) gap: f64,
-    pub(super) seeding_time: Duration,
 }
 
 impl<R: Layout + Debug> CvContext<'_, R> {
@@ -47,11 +44,7 @@ impl<R: Layout + Debug> CvContext<'_, R> {
         &self,
         gram: &Gram<'_>,
         problem: &BinaryProblem,
-        Solved {
-            solution,
-            seeding_time,
-            ..
-        }: &Solved,
+        solution: &Solution,
         fold: usize,
         exact: Option<Vec<f64>>,
     ) -> FoldResult {
@@ -64,7 +57,6 @@ impl<R: Layout + Debug> CvContext<'_, R> {
             iterations: solution.iterations,
             rows_read: solution.rows_read + n_read,
             gap: solution.gap,
-            seeding_time: *seeding_time,
         }
     }
 

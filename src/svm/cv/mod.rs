@@ -33,7 +33,6 @@ use rayon::prelude::*;
 use self::fold_result::CvContext;
 use self::matrices::Matrices;
 use self::order::stages;
-pub use self::path::Outcome;
 use self::path::{PathSolver, Prepared};
 use self::plan::Plan;
 use super::candidate::Candidate;
@@ -44,10 +43,10 @@ use super::memory::Budget;
 use super::problem::BinaryProblems;
 use super::scaling::{ScaledLayout, Scaling};
 use super::seeding::Seeding;
-use crate::data::{Dataset, with_layout};
-use crate::engine::{Engine, OutOfFold};
+use crate::Result;
+use crate::data::with_layout;
+use crate::engine::{Engine, Finished, Job, OutOfFold};
 use crate::folds::Resampling;
-use crate::{Monitor, Result};
 
 /// The engine of support vector machines: one kernel matrix for all folds, which start from the
 /// solutions of others.
@@ -60,34 +59,20 @@ pub struct Seeded {
 }
 
 impl Engine<Candidate> for Seeded {
-    fn out_of_fold(
+    /// Candidates finish from coarse to fine. Those of one kernel finish together, except a few that come
+    /// first in a large grid. Outputs are decision values, one column per binary problem.
+    fn run(
         &self,
         candidates: &[&Candidate],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
-    ) -> Result<Vec<OutOfFold>> {
-        let mut found = vec![OutOfFold::default(); candidates.len()];
-        let mut finished = |number: usize, outcome: Outcome| found[number] = outcome.out_of_fold;
-        self.run(candidates, data, folds, monitor, &mut finished)?;
-        Ok(found)
-    }
-}
-
-/// Receives the number and the outcome of every finished candidate.
-pub type Finished<'a> = dyn FnMut(usize, Outcome) + Send + 'a;
-
-impl Seeded {
-    /// [`Engine::out_of_fold`] with diagnostics, reported as candidates finish, from coarse to fine. Those
-    /// of one kernel finish together, except a few that come first in a large grid.
-    pub fn run(
-        &self,
-        candidates: &[&Candidate],
-        data: &Dataset<'_>,
-        folds: &dyn Resampling,
-        monitor: &Monitor,
+        job: &Job<'_>,
         finished: &mut Finished<'_>,
     ) -> Result<()> {
+        let Job {
+            data,
+            folds,
+            monitor,
+            ..
+        } = *job;
         data.check_samples(folds.n_samples())?;
         let candidates = candidates.iter().map(|candidate| {
             candidate.check(folds.n_splits())?;
@@ -100,7 +85,7 @@ impl Seeded {
         };
         let sample_of_row = &first.binary.sample_of_row();
         let plan = Plan::new(self.seeding, folds.n_splits());
-        monitor.expect(n_solves(&candidates, &plan, folds) as u64);
+        monitor.add_total(n_solves(&candidates, &plan, folds) as u64);
         with_layout!(data, |examples| {
             let context = CvContext {
                 examples,
@@ -194,14 +179,14 @@ impl KernelFamily<'_> {
         // finished after them.
         let initial = matrices.rows_computed();
         let finished = Mutex::new((finished, initial));
-        let report = |is_first: bool, path: &CPath<'_>, outcomes: Vec<Outcome>| {
+        let report = |is_first: bool, path: &CPath<'_>, outcomes: Vec<OutOfFold>| {
             let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
             let (finished, counted) = &mut *finished;
             let mut computed = matrices.rows_computed() - *counted;
             *counted += computed;
             computed += if is_first { initial } else { 0 };
             for ((number, _), mut outcome) in path.iter().zip(outcomes) {
-                let cost = &mut outcome.out_of_fold.cost;
+                let cost = &mut outcome.cost;
                 cost.kernel_rows = std::mem::take(&mut computed);
                 cost.cache_hits = cost.cache_hits.saturating_sub(cost.kernel_rows);
                 finished(*number, outcome);
@@ -243,7 +228,7 @@ fn run_path<'g, R: ScaledLayout, K: Deref<Target = Gram<'g>> + Sync>(
     plan: &Plan,
     path: &[&Prepared<'_>],
     grams: impl Fn(usize) -> Result<K> + Sync,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<OutOfFold>> {
     let mut plan = *plan;
     let kernels = &path[0].candidate.kernels;
     let is_auto = plan.rule == Seeding::Auto;

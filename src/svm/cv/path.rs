@@ -10,41 +10,22 @@
 
 use std::fmt::Debug;
 use std::ops::Deref;
-use std::time::{Duration, Instant};
 
-use ndarray::{Array1, Array2};
+use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::decision::{Decision, decision_values};
 use super::fold_result::{CvContext, FoldResult};
 use super::plan::{Anchor, Plan, Seed};
 use super::start::{Solved, Unsolved};
-use crate::engine::OutOfFold;
+use crate::engine::{OutOfFold, Status};
 use crate::svm::candidate::Candidate;
 use crate::svm::dual::Solution;
 use crate::svm::gram::Gram;
 use crate::svm::problem::BinaryProblems;
 use crate::svm::scaling::{RowStore as _, ScaledLayout, ScaledRows};
-use crate::svm::seeding::{self, CPathSeed, GammaSeries, SeededStart, Seeding};
+use crate::svm::seeding::{self, CPathSeed, GammaSeries, SeededStart};
 use crate::{Cost, Result};
-
-/// The result of one candidate, with diagnostics of the solver.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Decision values, one column per binary problem. Kernel rows are counted for the first candidate
-    /// that needed them.
-    pub out_of_fold: OutOfFold,
-    /// SMO iterations of each fold, over all binary problems.
-    pub iterations: Array1<u64>,
-    /// SMO iterations for the solution of all samples, if folds start from it.
-    pub all_samples_iterations: u64,
-    /// The largest remaining gap.
-    pub gap: f64,
-    /// Time spent on starts, over all threads.
-    pub seeding_time: Duration,
-    /// The rule, resolved for the folds and the kernel.
-    pub rule: Seeding,
-}
 
 /// A candidate with its binary problems.
 #[derive(Debug)]
@@ -97,7 +78,7 @@ where
     K: Deref<Target = Gram<'g>> + Sync,
 {
     /// Solves the anchors, then all other folds; returns one outcome per candidate of the path.
-    pub(super) fn run(&self) -> Result<Vec<Outcome>> {
+    pub(super) fn run(&self) -> Result<Vec<OutOfFold>> {
         let n_folds = self.context.folds.n_splits();
         let mut folds: Vec<Option<FoldResults>> = (0..n_folds).map(|_| None).collect();
         let anchors = self.solve_anchors(&mut folds)?;
@@ -168,7 +149,6 @@ where
         let solutions = solutions.par_iter_mut().enumerate();
         solutions.try_for_each(|(at, path)| {
             for (solved, prepared) in path.iter_mut().zip(self.path) {
-                let clock = Instant::now();
                 let dual = prepared.binary.problems[at].dual(gram);
                 let (beta, monitor) = (&solved.solution.beta, self.context.monitor);
                 let found = GammaSeries::new(&dual, beta, kernel, kernels, monitor)?;
@@ -176,7 +156,6 @@ where
                     solved.series = Some(series);
                     solved.solution.rows_read += n_read;
                 }
-                solved.seeding_time += clock.elapsed();
             }
             Ok(())
         })
@@ -215,7 +194,7 @@ where
                 let column = at * self.path.len() + step;
                 let exact = exact.as_ref().map(|values| values.column(column).to_vec());
                 self.context
-                    .fold_result(&set.gram, problem, solved, fold, exact)
+                    .fold_result(&set.gram, problem, &solved.solution, fold, exact)
             });
             results.collect()
         });
@@ -282,7 +261,6 @@ where
         let mut path: PathSolutions = vec![];
         for step in 0..self.path.len() {
             let unsolved = self.unsolved(set, at, step);
-            let clock = Instant::now();
             let plan_seed = |seed: &Seed| {
                 let from = match *seed {
                     Seed::Zero => None,
@@ -307,14 +285,12 @@ where
                 (seed, new_c / old_c)
             });
             let start = unsolved.choose(previous, || seeds.iter().map(plan_seed).collect())?;
-            let seeding_time = clock.elapsed();
             let solution = unsolved.solve(start, self.plan.is_conjugate())?;
             self.context.monitor.advance(1)?;
             path.push(Solved {
                 solution,
                 bounds: unsolved.bounds,
                 series: None,
-                seeding_time,
             });
         }
         Ok(path)
@@ -333,7 +309,6 @@ where
             return Ok(vec![]);
         };
         let merged = (0..self.path.len()).map(|step| {
-            let clock = Instant::now();
             let problem = &self.path[step].binary.problems[at];
             let (dual, bounds) = (problem.dual(gram), problem.bounds(&costs[step]));
             let [first, second] = [first, second].map(|solved| {
@@ -346,7 +321,6 @@ where
                 solution: seeding::merge(&dual, first, second, self.context.monitor)?,
                 bounds,
                 series: None,
-                seeding_time: clock.elapsed(),
             })
         });
         merged.collect()
@@ -389,8 +363,8 @@ where
         self.path.iter().map(costs).collect()
     }
 
-    /// The outcome of candidate `at`.
-    fn outcome(&self, at: usize, folds: &[FoldResults], anchors: &Anchors) -> Outcome {
+    /// The result of candidate `at`.
+    fn outcome(&self, at: usize, folds: &[FoldResults], anchors: &Anchors) -> OutOfFold {
         let held_out = folds.iter().flat_map(|fold| {
             let n_rows = fold[0][at].decision_values.len();
             (0..n_rows).map(move |row| (fold, row))
@@ -401,40 +375,35 @@ where
             let (fold, row) = held_out[position];
             fold[problem][at].decision_values[row]
         });
-        let total = |fold: &FoldResults| fold.iter().map(|p| p[at].iterations).sum();
-        let iterations: Array1<u64> = folds.iter().map(total).collect();
+        let shape = (folds.len(), self.n_problems());
+        let iterations = Array2::from_shape_fn(shape, |(fold, p)| folds[fold][p][at].iterations);
+        let gaps = Array2::from_shape_fn(shape, |(fold, p)| folds[fold][p][at].gap);
         let results = || folds.iter().flatten().map(|path| &path[at]);
         // Anchors that are no fold.
         let extra = |anchor: Anchor| {
             let solutions = find(anchors, anchor).into_iter().flatten();
-            solutions.map(|path| &path[at])
+            solutions.map(|path| &path[at].solution)
         };
         let all_samples = || extra(Anchor::AllSamples);
         let extras = || all_samples().chain(extra(Anchor::Merged));
-        let all_samples_iterations = all_samples().map(|s| s.solution.iterations).sum();
         let cost = Cost {
             fits: (results().count() + all_samples().count()) as u64,
             rows_evaluated: held_out.len() as u64,
             cache_hits: results().map(|result| result.rows_read).sum::<u64>()
-                + extras().map(|s| s.solution.rows_read).sum::<u64>(),
-            smo_iterations: all_samples_iterations + iterations.sum(),
+                + extras().map(|solution| solution.rows_read).sum::<u64>(),
+            smo_iterations: iterations.sum() + all_samples().map(|s| s.iterations).sum::<u64>(),
             ..Cost::default()
         };
-        let gap = results().map(|result| result.gap).fold(0.0, f64::max);
-        let tolerance = self.path[at].candidate.options.tolerance;
-        let note = || format!("not converged: the gap is {gap:.2e}, above tol={tolerance}");
-        Outcome {
-            out_of_fold: OutOfFold {
-                outputs,
-                cost,
-                notes: (gap >= tolerance).then(note).into_iter().collect(),
+        OutOfFold {
+            outputs,
+            cost,
+            status: Status {
+                method: self.plan.rule.name(),
+                iterations,
+                gaps,
+                ..Status::default()
             },
-            iterations,
-            all_samples_iterations,
-            gap,
-            seeding_time: results().map(|r| r.seeding_time).sum::<Duration>()
-                + extras().map(|s| s.seeding_time).sum::<Duration>(),
-            rule: self.plan.rule,
+            ..OutOfFold::default()
         }
     }
 }

@@ -1,8 +1,6 @@
 //! One binary problem of one candidate on one training set: makes the seeds of a [plan](super::plan),
 //! chooses between them, and solves.
 
-use std::time::Duration;
-
 use crate::svm::dual::{Bounds, Dual, Solution, Start, rounding_error};
 use crate::svm::kernel::Kernel;
 use crate::svm::seeding::{self, CPathSeed, GammaSeries, SeededStart, Seeding, Transition};
@@ -25,8 +23,6 @@ pub(super) struct Solved {
     pub(super) bounds: Bounds,
     /// Its gradient for other kernels, if training sets with nearly the same γ start from it.
     pub(super) series: Option<GammaSeries>,
-    /// Time spent on its start.
-    pub(super) seeding_time: Duration,
 }
 
 impl Unsolved<'_> {
