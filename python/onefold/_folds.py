@@ -272,9 +272,11 @@ def _as_indices(rows: Any, number: int, n_samples: int) -> Rows:
             f"cv: split {number} must hold indices or a mask of the {n_samples} samples, "
             f"got an array of {indices.dtype} with shape {indices.shape}"
         )
-    if indices.size and not 0 <= indices.min() <= indices.max() < n_samples:
-        outside = indices[(indices < 0) | (indices >= n_samples)][0]
+    if indices.size and not -n_samples <= indices.min() <= indices.max() < n_samples:
+        outside = indices[(indices < -n_samples) | (indices >= n_samples)][0]
         raise ValueError(f"cv: split {number} names sample {outside} of {n_samples}")
+    if indices.dtype.kind == "i":  # −1 is the last sample, as in numpy
+        indices = np.where(indices < 0, indices + np.int64(n_samples), indices)
     return np.ascontiguousarray(indices, dtype=np.int64)
 
 

@@ -165,13 +165,20 @@ def _codes(loss: str, y: Any, answer: NDArray[Any], classes: Any) -> Codes:
     return codes
 
 
-def losses(estimator: Any, y: Any, answers: Answers) -> tuple[str, Floats] | None:
-    """Name and value of each held-out sample's loss, by the kind of estimator.
+def losses(
+    estimator: Any, y: Any, answers: Answers, classes: Any = None, *, asked: str | None = None
+) -> tuple[str, Floats] | None:
+    """Name and value of each held-out sample's loss: the one asked for, or that of the estimator.
 
     Classification has the zero-one loss, regression the squared error (the mean over outputs),
     density estimation the negative log density, clustering the squared distance to the nearest
     centre; None where no such answers are known.
     """
+    if asked is not None:
+        try:
+            return asked, sample_losses(asked, y, answers, classes)
+        except ValueError:
+            pass  # it is not defined on every sample
     loss = _usual_loss(estimator, y, answers)
     return None if loss is None else (loss, sample_losses(loss, y, answers, None))
 

@@ -26,13 +26,14 @@ from ._scoring import (
     HeldOut,
     Scorer,
     is_sum,
+    loss_of,
     metric_of,
     per_sample,
     reads_answers,
     score_held_out,
     sign_of,
 )
-from ._warnings import warn
+from ._warnings import each_warning_once, warn
 from .engines import Outcome, Task
 from .report._settings import settings_of
 
@@ -92,7 +93,13 @@ def result_of_columns(
         targets=_as_array(task.data.y),
         answers=outcome.answers,
         pooled=pooled,
-        losses=losses(estimator, targets.y, outcome.answers),
+        losses=losses(
+            estimator,
+            targets.y,
+            outcome.answers,
+            outcome.classes,
+            asked=loss_of(task.scorers, estimator),
+        ),
         classes=outcome.classes,
         status=outcome.status_by(engine),
         cost=outcome.cost,
@@ -330,25 +337,26 @@ def _one_by_one(
     folds = []
     # scikit-learn's scorers read the answers and never the rows.
     X = None if reads_answers(scorer) else task.data.X
-    for fold, (start, stop) in enumerate(pairwise(targets.starts.tolist())):
-        part = slice(start, stop)
-        rows = None if X is None else _safe_indexing(X, task.folds.test(fold))
-        held = HeldOut(
-            estimator,
-            {key: answer[part] for key, answer in outcome.answers.items()},
-            outcome.classes,
-            rows,
-        )
-        folds.append(
-            score_held_out(
-                {name: scorer},
-                held,
+    with each_warning_once():
+        for fold, (start, stop) in enumerate(pairwise(targets.starts.tolist())):
+            part = slice(start, stop)
+            rows = None if X is None else _safe_indexing(X, task.folds.test(fold))
+            held = HeldOut(
+                estimator,
+                {key: answer[part] for key, answer in outcome.answers.items()},
+                outcome.classes,
                 rows,
-                None if y is None else copied(y[part]),
-                params=params_of_rows(targets.params, len(task.folds.rows), part),
-                error_score=task.error_score,
             )
-        )
+            folds.append(
+                score_held_out(
+                    {name: scorer},
+                    held,
+                    rows,
+                    None if y is None else copied(y[part]),
+                    params=params_of_rows(targets.params, len(task.folds.rows), part),
+                    error_score=task.error_score,
+                )
+            )
     return _by_metric(folds, task)
 
 

@@ -60,6 +60,9 @@ def as_text(result: CVResult) -> str:
     text = [f"CVResult: {_title(result)}"]
     phrase = result._error.phrase
     for name, mean, error, pooled in lines:
+        if np.isnan(mean) and not np.isnan(pooled):
+            text.append(f"  {name:<{width}}  {pooled:.4f} (all held-out predictions together)")
+            continue
         overall = "" if np.isnan(pooled) else f"   pooled {pooled:.4f}"
         spread = "" if len(result.folds) < 2 else f" ± {error:.4f} (mean ± {phrase})"
         text.append(f"  {name:<{width}}  {mean:.4f}{spread}{overall}")

@@ -14,6 +14,7 @@ and scikit-learn's. Pooled scores follow the same rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from inspect import signature
 from numbers import Real
 from traceback import format_exc
@@ -28,10 +29,14 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import (
     accuracy_score,
+    brier_score_loss,
     check_scoring,
+    hinge_loss,
+    log_loss,
     mean_absolute_error,
     mean_squared_error,
     r2_score,
+    zero_one_loss,
 )
 from sklearn.metrics._scorer import (
     _BaseScorer,
@@ -59,6 +64,7 @@ __all__ = [
     "Scorer",
     "is_mean",
     "is_sum",
+    "loss_of",
     "metric_of",
     "per_sample",
     "reads_answers",
@@ -282,7 +288,7 @@ def score_held_out(
     for name, scorer in scorers.items():
         subject = held if reads_answers(scorer) else held.subject
         try:
-            score = scorer(subject, *arguments, **params.get(name, {}))
+            score = _with_labels(scorer, held, y)(subject, *arguments, **params.get(name, {}))
         except Exception:
             if error_score == "raise":
                 raise
@@ -297,6 +303,51 @@ def score_held_out(
                 raise ValueError(f"scoring must return a number, got {value!r} (scorer={key})")
             scores[key] = float(number)
     return scores
+
+
+def _with_labels(scorer: Any, held: HeldOut, y: Any) -> Scorer:
+    """A scorer of probabilities that knows all classes, for a test set that lacks some of them."""
+    metric: Any = getattr(scorer, "_score_func", None)
+    if metric not in (log_loss, brier_score_loss):
+        return scorer  # type: ignore[no-any-return]
+    classes: Any = getattr(held, "classes_", None)
+    takes_labels = "labels" in signature(metric).parameters and "labels" not in scorer._kwargs
+    if takes_labels and np.ndim(classes) == 1 and np.ndim(y) == 1:
+        present = np.unique(y)
+        if len(present) < len(classes) and np.isin(present, classes).all():
+            scorer = copy(scorer)
+            scorer._kwargs = scorer._kwargs | {"labels": classes}
+    return scorer  # type: ignore[no-any-return]
+
+
+LOSS_OF_METRIC: dict[Any, str] = {
+    log_loss: "log",
+    brier_score_loss: "Brier",
+    hinge_loss: "hinge",
+    accuracy_score: "zero-one",
+    zero_one_loss: "zero-one",
+    mean_squared_error: "squared error",
+    mean_absolute_error: "absolute error",
+}
+"""Metrics that are, up to sign, one minus or exactly the mean of a loss."""
+
+
+def loss_of(scorers: Mapping[str, Scorer], estimator: Any) -> str | None:
+    """The loss whose mean is the one metric that was asked for, if it is such.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from onefold._scoring import loss_of, resolve_scoring
+    >>> loss_of(resolve_scoring(GaussianNB(), "neg_log_loss"), GaussianNB())
+    'log'
+    """
+    if len(scorers) != 1:
+        return None
+    [scorer] = scorers.values()
+    metric = metric_of(scorer, estimator)
+    is_plain = not getattr(scorer, "_kwargs", None)
+    return LOSS_OF_METRIC.get(metric) if is_plain and reads_answers(scorer) else None
 
 
 def reads_answers(scorer: Scorer) -> bool:

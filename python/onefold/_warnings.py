@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import joblib
 import sklearn
 
-__all__ = ["warn"]
+__all__ = ["each_warning_once", "warn"]
 
 _OWN = Path(__file__).parent
 _PASSED_THROUGH = tuple(
@@ -50,3 +52,13 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
         module=frame.f_globals.get("__name__", "<unknown>"),
         registry=frame.f_globals.setdefault("__warningregistry__", {}),
     )
+
+
+@contextmanager
+def each_warning_once() -> Iterator[None]:
+    """Issue every warning of a block once, at its end, however many folds caused it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in {(own.category, str(own.message)): own for own in caught}.values():
+        warn(warning.message, warning.category)

@@ -21,10 +21,19 @@ from ._folds import Folds, Splits, resolve_cv
 from ._report import HeldOutTargets, fold_scores, make_result, score_columns
 from ._result import CVResult
 from ._routing import is_routing, route, scorer_params, shared_weights, take_weights
-from ._scoring import RESPONSES, resolve_scoring
+from ._scoring import RESPONSES, Scorer, resolve_scoring, responses_read
 from ._verbose import print_folds
-from .engines import Data, Outcome, Problem, Task, choose, report_failures, warn_of_refits
-from .engines._fold_scorer import COLUMNS_ARE_CLASSES
+from .engines import (
+    Data,
+    Outcome,
+    Problem,
+    Task,
+    choose,
+    report_failures,
+    warn_of_refits,
+)
+from .engines._fold_scorer import COLUMNS_ARE_CLASSES, finite_where_unknown
+from .engines._one_candidate import outcome_of
 
 __all__ = [
     "cross_val_predict",
@@ -311,6 +320,8 @@ def cross_val_predict(
     if method not in outcome.answers:
         raise ValueError(f"method={method!r} did not return one array per fold")
     answers: Any = outcome.answers[method]
+    if method == "predict_log_proba" and np.ndim(task.data.y) == 1 and np.ndim(answers) == 2:
+        answers = finite_where_unknown(answers, task)
     rows = task.folds.rows
     position = np.empty_like(rows)
     position[rows] = np.arange(len(position))
@@ -331,7 +342,7 @@ def _evaluate(
 def mean_score(estimator: Any, task: Task, engine: str) -> float:
     """The mean of the one metric of a task over the folds."""
     [choice] = choose(engine, [estimator], task)
-    [(_, outcome)] = choice.engine.run_many([choice.plan], task)
+    outcome = outcome_of(choice, task, falls_back=engine == "auto")
     report_failures([outcome], len(task.folds), task.error_score)
     [scores] = fold_scores(estimator, task, outcome, HeldOutTargets(task)).values()
     return float(np.mean(scores))
@@ -395,7 +406,7 @@ def make_task(
         scorers=scorers,
         score_params=score_params,
         fit_params=routed.fit,
-        responses=usual_responses(estimator) if responses is None else responses,
+        responses=_all_responses(estimator, scorers) if responses is None else responses,
         required=required,
         has_groups=routed.split.get("groups") is not None,
         **keywords,
@@ -437,7 +448,7 @@ def _run(estimator: Any, task: Task, engine: str, verbose: int = 0) -> tuple[Out
     if verbose > 0:
         name = type(estimator).__name__
         print(f"Cross-validating {name} on {len(task.folds)} folds, engine={choice.name!r}")
-    [(_, outcome)] = choice.engine.run_many([choice.plan], task)
+    outcome = outcome_of(choice, task, falls_back=engine == "auto")
     outcome.notes += notes
     if choice.name == "refit" and choice.obstacle is not None:
         outcome.status = replace(outcome.status_by("refit"), reason=choice.obstacle.reason)
@@ -466,6 +477,11 @@ def _check(keywords: dict[str, Any]) -> None:
         raise ValueError(f"n_jobs must be a whole number or None, got {n_jobs!r}")
     if not (isinstance(error_score, Real) or error_score == "raise"):
         raise ValueError(f"error_score must be a number or 'raise', got {error_score!r}")
+
+
+def _all_responses(estimator: Any, scorers: dict[str, Scorer]) -> tuple[str, ...]:
+    """The answers that a result has, and those that its losses are computed from."""
+    return tuple(dict.fromkeys((*usual_responses(estimator), *responses_read(scorers, estimator))))
 
 
 def usual_responses(estimator: Any) -> tuple[str, ...]:

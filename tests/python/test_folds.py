@@ -189,7 +189,7 @@ def test_folds_and_splits_pickle():
         ([([0, 1], [])], "the test set of split 0 is empty"),
         ([([0, 1], [2]), ([], [0])], "the train set of split 1 is empty"),
         ([([0, 1], [30])], "split 0 names sample 30 of 30"),
-        ([([0, -1], [3])], "split 0 names sample -1 of 30"),
+        ([([0, -31], [3])], "split 0 names sample -31 of 30"),
         ([([0.5, 1], [3])], "split 0 must hold indices or a mask"),
         ([([0, 1], [3], [4])], r"split 0 must be a pair \(train, test\)"),
         ([], "there are no splits"),

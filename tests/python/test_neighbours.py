@@ -254,7 +254,7 @@ def test_bad_input():
     rows = X.copy()
     rows[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"X\[3, 1\] is NaN"):
-        onefold.cross_val_score(KNeighborsRegressor(), rows, VALUES)
+        onefold.cross_val_score(KNeighborsRegressor(), rows, VALUES, engine="neighbours")
     for bad in ({"n_neighbors": 0}, {"weights": "no"}, {"n_neighbors": 1.5}):
         with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of KNeighbors"):
             onefold.cross_val_score(KNeighborsRegressor(**bad), X, VALUES)

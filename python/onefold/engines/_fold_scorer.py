@@ -16,7 +16,14 @@ from .._scoring import HeldOut, Scorer, score_held_out
 from .._warnings import warn
 from ._task import Task
 
-__all__ = ["COLUMNS_ARE_CLASSES", "FoldResult", "FoldScorer", "Joined", "join_folds"]
+__all__ = [
+    "COLUMNS_ARE_CLASSES",
+    "FoldResult",
+    "FoldScorer",
+    "Joined",
+    "finite_where_unknown",
+    "join_folds",
+]
 
 
 @dataclass(frozen=True)
@@ -194,3 +201,11 @@ def _align(answer: NDArray[Any], name: str, known: Any, classes: Any) -> NDArray
     full = np.full((len(answer), len(classes)), fill, dtype=answer.dtype)
     full[:, np.searchsorted(classes, known)] = answer
     return full
+
+
+def finite_where_unknown(answers: NDArray[Any], task: Task) -> NDArray[Any]:
+    """The smallest number for classes that a training set lacks, as scikit-learn has it."""
+    lacks = np.repeat(task.problem.class_counts() == 0, np.diff(task.folds.starts), axis=0)
+    if lacks.shape != answers.shape or not lacks.any():
+        return answers
+    return np.where(lacks & np.isneginf(answers), np.finfo(answers.dtype).min, answers)

@@ -69,6 +69,9 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+VERDICT = "p: corrected resampled t-test (Nadeau and Bengio), for any metric on any test sets"
+"""The one verdict that is shown; the interval of losses is of another quantity, on request."""
+
 _COLUMNS = ("candidate", "mean", "difference", "std_error", "corrected_error", "t", "p")
 _ROPE_COLUMNS = ("p_worse", "p_equivalent", "p_better")
 
@@ -90,6 +93,7 @@ class Comparison:
               0   0.4629      0.0000     0.0000           0.0000      nan     nan  alpha=0.01
               1   0.4054     -0.0575     0.0213           0.0310  -1.8552  0.0965  alpha=1
               2  -0.0140     -0.4769     0.0398           0.0578  -8.2517  0.0000  alpha=100
+      p: corrected resampled t-test (Nadeau and Bengio), for any metric on any test sets
     """
 
     metric: str
@@ -123,7 +127,11 @@ class Comparison:
 
     @property
     def interval(self) -> Interval | None:
-        """Of two candidates: the interval of the mean difference of losses."""
+        """Of two candidates: the interval of the mean difference of losses.
+
+        It is of losses and of the fold models as they are, so it may disagree with ``p``, which is
+        of the metric and allows for the choice of the training sets.
+        """
         known = [own for own in self.intervals if own is not None]
         return known[0] if len(self.candidate) == 2 and known else None
 
@@ -157,7 +165,7 @@ class Comparison:
         return [list(columns), *([show(value) for value in row] for row in rows)]
 
     def _remarks(self) -> list[str]:
-        found = [] if self.interval is None else [f"difference of losses: {self.interval!r}"]
+        found = [VERDICT] if self.n_test_sets > 1 else []
         if self.rope is not None:
             found.append(f"equivalent: a difference of at most {self.rope:g}")
         return [*found, *self.notes]

@@ -1,0 +1,100 @@
+"""Folds that cannot be fitted or scored as usual: the answers of scikit-learn."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn import model_selection
+from sklearn.feature_selection import SequentialFeatureSelector
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss, make_scorer
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+import onefold
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4))
+Y = (X[:, 0] > 0).astype(int)
+CLASSIFIERS = [LogisticRegression(), GaussianNB(), SVC(), KNeighborsClassifier()]
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def assert_same(function, estimator, rows, y, **options):
+    ours = getattr(onefold, function)(estimator, rows, y, **options)
+    theirs = getattr(model_selection, function)(estimator, rows, y, **options)
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=str)
+@pytest.mark.parametrize(
+    "cv",
+    [5, [(np.arange(10, 40), np.arange(40, 60)), (np.arange(40), np.arange(40, 60))]],
+    ids=["k-fold", "one split without it"],
+)
+def test_a_row_with_nan_fails_the_folds_that_have_it(estimator, cv):
+    rows = X.copy()
+    rows[3, 1] = np.nan
+    assert_same("cross_val_score", estimator, rows, Y, cv=cv)
+
+
+def test_an_error_that_no_fold_survives_is_that_of_the_engine():
+    rows = X.copy()
+    rows[[3, 50], 1] = np.nan
+    with pytest.raises(ValueError, match=r"X\[3, 1\] is NaN"):
+        onefold.cross_val_score(SVC(), rows, Y, cv=2)
+    with pytest.raises(ValueError, match=r"X\[3, 1\] is NaN"):
+        onefold.cross_val_score(SVC(), rows, Y, cv=5, error_score="raise")
+
+
+def test_constant_columns():
+    assert_same("cross_val_score", GaussianNB(), np.ones((60, 2)), Y, cv=3)
+    result = onefold.cross_validate(GaussianNB(), np.ones((60, 2)), Y, cv=3)
+    assert (result.engine, result.status.refitted_folds) == ("refit", 3)
+    assert "var_smoothing" in result.status.reason
+    rows = np.c_[np.ones((60, 2)), X]
+    theirs, ours = (
+        selector(GaussianNB(), n_features_to_select=2, cv=3).fit(rows, Y).get_support()
+        for selector in (SequentialFeatureSelector, onefold.SequentialFeatureSelector)
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_negative_indices_count_from_the_end():
+    pairs = [(np.arange(-40, 0), np.arange(20)), (np.arange(40), np.arange(-20, 0))]
+    assert_same("cross_val_score", Ridge(), X, X[:, 1] + Y, cv=pairs)
+
+
+@pytest.mark.parametrize("method", ["predict_log_proba", "predict_proba"])
+@pytest.mark.parametrize("estimator", CLASSIFIERS[:2], ids=str)
+def test_classes_that_a_training_set_lacks(estimator, method):
+    y, all_rows = np.repeat([0, 1, 2], 20), np.arange(60)
+    cv = [(np.delete(all_rows, slice(a, a + 20)), np.arange(a, a + 20)) for a in (0, 20, 40)]
+    assert_same("cross_val_predict", estimator, X, y, cv=cv, method=method)
+
+
+@pytest.mark.parametrize("engine", ["auto", "refit"])
+@pytest.mark.parametrize("estimator", [GaussianNB(), KNeighborsClassifier()], ids=str)
+def test_leave_one_out_of_log_loss_knows_all_classes(estimator, engine):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        result = onefold.cross_validate(
+            estimator, X, Y, cv="loo", scoring="neg_log_loss", engine=engine
+        )
+    scorer = make_scorer(
+        log_loss, greater_is_better=False, response_method="predict_proba", labels=[0, 1]
+    )
+    loo = model_selection.LeaveOneOut()
+    theirs = model_selection.cross_val_score(estimator, X, Y, cv=loo, scoring=scorer)
+    np.testing.assert_allclose(result["test_score"], theirs, atol=1e-9)
+    assert result.loss == "log"
+    np.testing.assert_allclose(result.losses, -theirs, atol=1e-9)
+    assert result.interval().loss == "log"
+
+
+def test_leave_one_out_of_r2_shows_the_pooled_score():
+    result = onefold.cross_validate(Ridge(), X, X[:, 1] + Y, cv="loo")
+    assert f"score  {result.pooled:.4f} (all held-out predictions together)" in repr(result)
+    assert "nan" not in repr(result)
