@@ -84,13 +84,13 @@ pub enum Error {
         source: std::io::Error,
     },
     /// More memory than there is.
-    #[error("{what} needs {bytes} bytes ({}), but only {} of memory are available", in_units(*bytes), in_units(*available))]
+    #[error("{what} needs {bytes} bytes ({}), but {}", in_units(*bytes), shortage(*bytes, *available))]
     Memory {
         /// What is to be stored, with the argument that its size follows from.
         what: String,
         /// Its size.
         bytes: u64,
-        /// What the system and the limits of the process leave.
+        /// What the system and the limits of the process leave for it.
         available: u64,
     },
     /// An error of a caller's own callback (a Python object, say), passed through unchanged.
@@ -102,6 +102,16 @@ pub enum Error {
 }
 
 /// Bytes in binary units, with one decimal.
+/// Why memory that is there does not suffice: it is too little, or the system does not map it.
+fn shortage(bytes: u64, available: u64) -> String {
+    let available_units = in_units(available);
+    if available < bytes {
+        format!("only {available_units} of memory are available")
+    } else {
+        format!("the system grants no piece of this size, of {available_units} that are available")
+    }
+}
+
 fn in_units(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut size = bytes as f64 / 1024.0;

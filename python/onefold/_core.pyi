@@ -20,6 +20,7 @@ __all__ = [
     "check_rows",
     "convert_libsvm",
     "dump_libsvm",
+    "fail_memory_check",
     "incremental_cv",
     "is_canonical",
     "load_libsvm",
@@ -81,6 +82,7 @@ _Matrix: TypeAlias = tuple[
 def is_canonical(
     indptr: NDArray[Any], indices: NDArray[Any], n_values: int, n_features: int
 ) -> bool: ...
+def fail_memory_check(n: int) -> int: ...
 def check_rows(X: Any, n_jobs: int) -> None: ...
 def load_libsvm(
     files: list[Any],

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use super::convert::RowsArg;
 use super::run::run;
 use crate::data::{Dataset, is_canonical};
+use crate::runtime::memory;
 
 /// Checks that rows are well formed and finite: a `ValueError` names what is not.
 #[pyfunction]
@@ -15,6 +16,13 @@ use crate::data::{Dataset, is_canonical};
 pub(super) fn check_rows(py: Python<'_>, X: RowsArg<'_>, n_jobs: usize) -> PyResult<()> {
     let data = Dataset::new(X.rows()?);
     run(py, n_jobs, None, |monitor| data.check_finite(monitor))
+}
+
+/// Makes the `n`-th check of memory from now on fail, for tests; 0 takes that back. Returns what was left of
+/// the number before.
+#[pyfunction]
+pub(super) fn fail_memory_check(n: u64) -> u64 {
+    memory::fail_check(n)
 }
 
 /// The indices of a CSR matrix, or where its rows begin.

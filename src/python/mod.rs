@@ -34,7 +34,7 @@ mod _core {
     }
 
     #[pymodule_export]
-    use super::data::{check_rows, is_canonical_csr};
+    use super::data::{check_rows, fail_memory_check, is_canonical_csr};
     #[pymodule_export]
     use super::folds::{PyFolds, PySplits};
     #[pymodule_export]

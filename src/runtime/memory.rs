@@ -12,6 +12,7 @@
 use std::fmt::Display;
 use std::fs::read_to_string;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapMut;
 
@@ -26,6 +27,22 @@ const SPARE_BYTES: u64 = 32 << 20;
 /// Sizes below this are part of the spare bytes.
 const MIN_CHECKED_BYTES: u64 = 1 << 20;
 
+/// Checks up to one that fails on purpose; 0 is none.
+static CHECKS_TO_FAILURE: AtomicU64 = AtomicU64::new(0);
+
+/// Makes the `n`-th check from now on fail, whatever its size, and no other one; 0 takes that back. Tests
+/// find out by it what a failure leaves behind. Returns what was left of the number before.
+#[cfg(feature = "python")]
+pub(crate) fn fail_check(n: u64) -> u64 {
+    CHECKS_TO_FAILURE.swap(n, Ordering::Relaxed)
+}
+
+fn fails_on_purpose() -> bool {
+    let less = |n: u64| n.checked_sub(1);
+    CHECKS_TO_FAILURE.load(Ordering::Relaxed) > 0
+        && CHECKS_TO_FAILURE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) == Ok(1)
+}
+
 /// Bytes that can be allocated without swapping.
 pub(crate) fn available() -> u64 {
     System::read(true).available(0)
@@ -34,6 +51,9 @@ pub(crate) fn available() -> u64 {
 /// Checks that `n` values of type `T` can be allocated; otherwise [`Error::Memory`] names `what`.
 pub(crate) fn check<T>(what: impl Display, n: u64) -> Result<()> {
     let bytes = n.saturating_mul(size_of::<T>() as u64);
+    if fails_on_purpose() {
+        return Err(shortage(what, bytes, SPARE_BYTES));
+    }
     if bytes < MIN_CHECKED_BYTES {
         return Ok(());
     }
@@ -47,26 +67,26 @@ pub(crate) fn check<T>(what: impl Display, n: u64) -> Result<()> {
             return Ok(());
         }
     }
-    let what = what.to_string();
-    Err(Error::Memory {
-        what,
+    Err(shortage(what, bytes, available))
+}
+
+/// The error of a size that does not fit what is available besides the spare bytes.
+fn shortage(what: impl Display, bytes: u64, available: u64) -> Error {
+    Error::Memory {
+        what: what.to_string(),
         bytes,
-        available,
-    })
+        available: available.saturating_sub(SPARE_BYTES),
+    }
 }
 
 /// Checks that the system maps `bytes` besides the spare bytes, without asking how much memory there is: a
 /// small part of the cost of a [`check`].
 #[cfg(feature = "python")]
 pub(crate) fn check_granted(what: impl Display, bytes: u64) -> Result<()> {
-    if is_granted(bytes + SPARE_BYTES) {
+    if !fails_on_purpose() && is_granted(bytes + SPARE_BYTES) {
         return Ok(());
     }
-    Err(Error::Memory {
-        what: what.to_string(),
-        bytes,
-        available: available(),
-    })
+    Err(shortage(what, bytes, available()))
 }
 
 /// [`check`] of an array of this shape.
@@ -89,10 +109,9 @@ pub(crate) fn reserve<T>(what: impl Display, items: &mut Vec<T>, n: usize) -> Re
     let n_items = items.len().saturating_add(n) as u64;
     check::<T>(&what, n_items)?;
     let reserved = items.try_reserve(n).or_else(|_| items.try_reserve_exact(n));
-    reserved.map_err(|_| Error::Memory {
-        what: what.to_string(),
-        bytes: n_items.saturating_mul(size_of::<T>() as u64),
-        available: available(),
+    reserved.map_err(|_| {
+        let bytes = n_items.saturating_mul(size_of::<T>() as u64);
+        shortage(what, bytes, available())
     })
 }
 
