@@ -17,13 +17,13 @@ taken about the mean of all rows, and `is_accurate` says where the normal equati
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from ._cached_property import cached_property
 from ._folds import Folds, Splits
 from .engines._virtual import LinearProblem, LinearSpec
 

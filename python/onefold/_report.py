@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from copy import copy
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.utils import _safe_indexing
 
+from ._cached_property import cached_property
 from ._caller_data import copied
 from ._losses import losses
 from ._refit_check import RefitCheck

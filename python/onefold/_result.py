@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _json
+from ._cached_property import cached_property
 from ._certificates import Certificates
 from ._fold_models import predict_with_each
 from ._folds import Folds, Splits
@@ -459,7 +459,8 @@ class CVResult(HasReport, dict[str, Any]):
             The text, or the path of the file.
         """
         state, left_out = _json.load("CVResult", source)
-        result = cls._from_state(state)
+        with _json.reading("CVResult"):
+            result = cls._from_state(state)
         if left_out:
             names = ", ".join(name.removeprefix("columns.") for name in left_out)
             result.notes = [*result.notes, f"not saved: {names}"]
@@ -470,7 +471,9 @@ class CVResult(HasReport, dict[str, Any]):
         for name, record in _RECORDS.items():
             if state[name] is not None:
                 state[name] = record(**state[name])
-        return _restore(state.pop("columns"), state)
+        columns = state.pop("columns")
+        _json.check_result(columns, state)
+        return _restore(columns, state)
 
     # Display
 

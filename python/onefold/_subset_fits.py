@@ -16,12 +16,12 @@ numbers; where it says that a set is collinear, or nearly so, its scores are NaN
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._cached_property import cached_property
 from ._column_metrics import ColumnMetric
 from ._fold_moments import FoldMoments, TargetMoments
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import validate_data
 
+from ._cached_property import cached_property
 from ._column_metrics import ColumnMetric
 from ._elimination import Elimination, Equations, eliminate
 from ._estimator_class import known_class

@@ -8,13 +8,13 @@ range of positions are a slice of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._cached_property import cached_property
 from .._folds import Folds
 from ._chunks import random_order
 

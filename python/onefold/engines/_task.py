@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
+from .._cached_property import cached_property
 from .._data import as_classes, as_values, check_rows, to_rows
 from .._folds import Folds, Splits, partitions
 from .._progress import Report
