@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,17 @@ import numpy as np
 from ._core import __version__
 from ._folds import Folds, Splits
 
-__all__ = ["dump", "load"]
+__all__ = ["check_result", "dump", "load", "reading"]
 
 TYPE = "__onefold__"
+
+
+MAX_SPARE_CHARACTERS = 1024
+"""Length of texts that a type of arrays may have without need."""
+
+
+MAX_PATH_CHARACTERS = 4096
+"""Of the path of a file: what is longer is JSON."""
 
 
 class _NotSavedError(Exception):
@@ -60,16 +69,63 @@ def load(kind: str, source: str | os.PathLike[str]) -> tuple[dict[str, Any], lis
     source : str or PathLike
         JSON, or the path of a file.
     """
-    is_text = isinstance(source, str) and source.lstrip().startswith("{")
-    text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"source is not JSON: {error}") from None
+    content = _parsed(source)
     found = content.get(TYPE) if isinstance(content, dict) else None
     if found != kind:
         raise ValueError(f"source must hold a {kind} saved by to_json, got {found!r}")
-    return _decode(content["state"]), content["left_out"]
+    with reading(kind):
+        state, left_out = _decode(content["state"]), content["left_out"]
+        if not isinstance(state, dict) or not _is_list_of_texts(left_out):
+            raise TypeError("its state must be an object, and left_out a list of texts")
+        return state, left_out
+
+
+@contextmanager
+def reading(kind: str) -> Iterator[None]:
+    """Turn whatever a damaged source leads to into an error that says so."""
+    try:
+        yield
+    except (MemoryError, OSError):
+        raise
+    except RecursionError:
+        raise ValueError(f"source holds a damaged {kind}: it is nested too deeply") from None
+    except Exception as error:
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(
+            f"source holds a {kind} that is damaged or of another version: {what}; save it again "
+            "by to_json"
+        ) from error
+
+
+def check_result(columns: Any, state: dict[str, Any]) -> None:
+    """Raise an error where columns, folds and notes of a result contradict each other."""
+    folds = state["folds"]
+    if not isinstance(columns, dict) or not isinstance(folds, Folds | Splits):
+        raise TypeError("columns must be an object, and folds must be folds")
+    for name, column in columns.items():
+        if np.shape(column)[:1] != (len(folds),) and name.startswith(("test_", "train_", "fit_")):
+            raise ValueError(f"column {name} must have an entry for each of {len(folds)} folds")
+    if not _is_list_of_texts(state["notes"]):
+        raise TypeError("notes must be a list of texts")
+
+
+def _parsed(source: Any) -> Any:
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(
+            f"source must be JSON text or the path of a file, got {type(source).__name__}"
+        )
+    is_long = isinstance(source, str) and len(source) > MAX_PATH_CHARACTERS
+    is_text = is_long or (isinstance(source, str) and source.lstrip().startswith("{"))
+    try:
+        return json.loads(str(source) if is_text else Path(source).read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("source is not JSON of a result: it is nested too deeply") from None
+    except ValueError as error:  # also of text that is not UTF-8, and of names with NUL
+        raise ValueError(f"source is not JSON: {error}") from None
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 class _Encoder:
@@ -154,6 +210,12 @@ def _decode(value: Any) -> Any:
 def _decode_array(value: dict[str, Any]) -> Any:
     dtype = np.dtype(value["dtype"])
     items = value["values"]
+    if not isinstance(items, list) or dtype.kind not in "biufUO" or dtype.names is not None:
+        raise TypeError(f"an array of type {dtype} is not one that is saved")
+    if dtype.kind == "U":
+        longest = max((len(item) for item in items), default=0)
+        if dtype.itemsize > 4 * max(longest, MAX_SPARE_CHARACTERS):
+            raise ValueError(f"an array of type {dtype} has no text of more than {longest}")
     if dtype.kind == "O":
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):

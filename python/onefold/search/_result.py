@@ -383,16 +383,17 @@ class SearchResult(HasReport):
             The text, or the path of the file.
         """
         state, left_out = _json.load("SearchResult", source)
-        table = Table(state.pop("table"))
-        table.pooled = state.pop("pooled")
-        for kind, scores in state.pop("by_split").items():
-            table.add_splits(kind, list(scores))
-        shared = {"folds": state["folds"], "targets": state.pop("targets")}
-        results = {
-            int(own): CVResult._from_state(shared | saved)
-            for own, saved in state.pop("results").items()
-        }
-        result = cls(table=table, results=results, **state)
+        with _json.reading("SearchResult"):
+            table = Table(state.pop("table"))
+            table.pooled = state.pop("pooled")
+            for kind, scores in state.pop("by_split").items():
+                table.add_splits(kind, list(scores))
+            shared = {"folds": state["folds"], "targets": state.pop("targets")}
+            results = {
+                int(own): CVResult._from_state(shared | saved)
+                for own, saved in state.pop("results").items()
+            }
+            result = cls(table=table, results=results, **state)
         if left_out:
             result.notes.append(f"not saved: {', '.join(left_out)}")
         return result
