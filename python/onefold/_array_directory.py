@@ -43,7 +43,7 @@ class ArrayDirectory:
     mmap_mode : {"r", "c", None}
         As in `open_libsvm`.
     verify : bool
-        Whether checksums and the indices of all rows are checked, too.
+        Whether checksums are checked, too.
     """
 
     def __init__(self, path: Path, *, mmap_mode: Literal["r", "c"] | None, verify: bool) -> None:
@@ -72,8 +72,9 @@ class ArrayDirectory:
             self._damaged(f"indices.npy has type {indices.dtype}, indptr.npy {indptr.dtype}")
         if len(indices) != len(values):
             self._damaged(f"indices.npy has {len(indices)} entries, values.npy {len(values)}")
-        if self._verify:
-            self._check_indices(indptr, indices)
+        if max(self.shape) > np.iinfo(indices.dtype).max:
+            self._damaged(f"meta.json says shape {self.shape} with indices of {indices.dtype}")
+        self._check_indices(indptr, indices)
         return values, indices, indptr
 
     def starts(self, name: str, n_entries: int) -> NDArray[Any]:
@@ -150,7 +151,7 @@ class ArrayDirectory:
 
 
 def _count(value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, int) or not 0 <= value < 2**63:
         raise ValueError(f"{value!r} is not a number of rows or columns")
     return value
 

@@ -25,6 +25,7 @@ __all__ = [
     "as_values",
     "as_weights",
     "canonical_csr",
+    "check_csr",
     "check_finite",
     "check_rows",
     "encode",
@@ -156,6 +157,36 @@ def canonical_csr(X: Any) -> Any:
     rows = _csr_of(rows, rows.data.copy(), rows.indices.copy(), rows.indptr.copy())
     rows.sum_duplicates()
     return rows
+
+
+def check_csr(X: Any, *, name: str = "X") -> None:
+    """Raise an error where the arrays of a CSR matrix contradict each other or its shape.
+
+    Scipy looks at the ends of the arrays only, and its compiled code believes the rest.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from onefold._data import check_csr
+    >>> check_csr(sp.csr_array(([1.0], [7], [0, 1]), shape=(1, 3)))
+    Traceback (most recent call last):
+    ValueError: X is not a valid CSR matrix: row 0 has index 7 of 3 features
+    """
+    index_dtype = np.promote_types(X.indices.dtype, X.indptr.dtype)
+    indices, indptr = (_native_array(part, index_dtype) for part in (X.indices, X.indptr))
+    if index_dtype not in (np.int32, np.int64):
+        raise ValueError(f"{name} has indices of type {index_dtype}, which must be integers")
+    n_stored = int(indptr[-1]) if len(indptr) else 0
+    if max(X.shape) > np.iinfo(index_dtype).max or len(indptr) != X.shape[0] + 1:
+        raise ValueError(f"{name} has shape {X.shape} and {len(indptr)} starts of rows")
+    if 0 <= n_stored <= min(len(indices), len(X.data)):  # there may be spare room at the end
+        indices = indices[:n_stored]
+    else:
+        n_stored = len(X.data)
+    try:
+        _core.is_canonical(indptr, indices, n_stored, X.shape[1])
+    except ValueError as error:
+        raise ValueError(str(error).replace("X", name, 1)) from None
 
 
 def with_index_type(rows: Any, dtype: DTypeLike) -> Any:

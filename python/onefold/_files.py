@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import mmap
 import os
@@ -12,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,9 +21,11 @@ from numpy.typing import NDArray
 
 from . import _core
 from ._array_directory import ArrayDirectory
+from ._libsvm_arguments import as_csr
+from ._temporary import temporary_directory
 from .libsvm import convert_libsvm, load_libsvm, open_libsvm
 
-__all__ = ["FileRows", "keep_predictions", "names_files", "opened"]
+__all__ = ["FileRows", "check_predictions_file", "keep_predictions", "names_files", "opened"]
 
 FILE_OPTIONS = ("memory_mb", "temp_dir")
 
@@ -32,13 +35,21 @@ DEFAULT_SHARE = 0.25
 MEMORY_PER_TEXT_BYTE = 6.0
 """Bytes in memory per byte of LIBSVM text, at most: rows of a label only. Values take 3 or less."""
 
-MAX_NAMES_TRIED = 100
-"""Texts of a list that are looked for among the files."""
+MAGIC = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
+"""The first bytes of compressed files: gzip, bzip2, xz, Zstandard."""
+
+SKIPPABLE_FRAME = b"\x2a\x4d\x18"
+"""Bytes 1 to 3 of a Zstandard file of a parallel compressor."""
 
 COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst"})
 
-MAX_COMPRESSION = 20
-"""Bytes of text per byte of a compressed file, at most: those of usual sets are 3 to 12."""
+OTHER_FORMATS = {
+    ".csv": "a CSV file: read it, for example by pandas.read_csv,",
+    ".tsv": "a TSV file: read it, for example by pandas.read_csv(sep='\\t'),",
+    ".npz": "an npz file: read it by numpy.load",
+    ".parquet": "a Parquet file: read it, for example by pandas.read_parquet,",
+}
+"""By the ends of names: files that hold no LIBSVM text, and what to do with them."""
 
 BLOCK_SHARE = 0.25
 """The share of the memory that one block of `FileRows.blocks` takes."""
@@ -69,7 +80,7 @@ class FileRows:
         self.ndim = 2
         self.streaming = (memory_bytes, temp_dir)
         self._arrays = arrays
-        self._stamps = {name: _stamp(place[0]) for name, place in arrays.items()}
+        self._readers = {name: _ArrayReader(*place) for name, place in arrays.items()}
         if "indptr" in arrays:
             self.core = _core.StoredRows.csr(
                 arrays["indptr"], arrays["indices"], arrays["values"], shape
@@ -108,12 +119,7 @@ class FileRows:
     @contextmanager
     def reader(self) -> Iterator[Callable[[slice], Any]]:
         """A function that reads the rows of a slice; they are valid until its next call."""
-        with ExitStack() as stack:
-            readers = {
-                name: stack.enter_context(_ArrayReader(*place, self._stamps[name]))
-                for name, place in self._arrays.items()
-            }
-            yield partial(self._read, readers)
+        yield partial(self._read, {name: own.copy() for name, own in self._readers.items()})
 
     def _read(self, readers: dict[str, _ArrayReader], part: slice) -> Any:
         n_rows, width = part.stop - part.start, self.shape[1]
@@ -122,27 +128,44 @@ class FileRows:
             return values.astype(np.float64, copy=False).reshape(n_rows, width)
         ends = readers["indptr"].read(part.start, part.stop + 1)
         first, last = int(ends[0]), int(ends[-1])
+        if not 0 <= first <= last <= self._arrays["values"][3]:
+            self._damaged(part, f"indptr runs from {first} to {last}")
         indices = readers["indices"].read(first, last)
         values = readers["values"].read(first, last).astype(np.float64, copy=False)
-        starts = (ends - first).astype(indices.dtype)
-        return sp.csr_matrix((values, indices, starts), (n_rows, width))
+        index_dtype = np.promote_types(ends.dtype, indices.dtype)
+        starts = ends.astype(index_dtype) - index_dtype.type(first)
+        indices = indices.astype(index_dtype, copy=False)
+        # Scipy does not look at the arrays, and would read and write where they point.
+        try:
+            is_canonical = _core.is_canonical(starts, indices, len(values), width)
+        except ValueError as error:
+            self._damaged(part, str(error))
+        if not is_canonical:
+            self._damaged(part, "the indices of a row do not increase")
+        return as_csr(values, indices, starts, (n_rows, width))
+
+    def _damaged(self, part: slice, reason: str) -> NoReturn:
+        directory = os.path.dirname(self._arrays["indptr"][0])
+        rows = f"rows {part.start} to {part.stop - 1}"
+        raise ValueError(f"{directory} is damaged: {rows}, counted from the first: {reason}")
 
 
 class _ArrayReader:
-    """Reads ranges of an array on disk into memory that is used again for the next range."""
+    """Reads ranges of an array on disk into memory that is used again for the next range.
 
-    def __init__(
-        self, path: str, offset: int, dtype: str, length: int, stamp: tuple[int, int]
-    ) -> None:
-        self._path, self._offset, self._stamp = path, offset, stamp
+    The file stays open, so its name may be removed.
+    """
+
+    def __init__(self, path: str, offset: int, dtype: str, length: int) -> None:
+        self._offset, self._stamp = offset, _stamp(path)
+        self._file = _OpenFile(path)
         self._buffer: NDArray[Any] = np.empty(0, dtype)
 
-    def __enter__(self) -> _ArrayReader:
-        self._file = open(self._path, "rb", buffering=0)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
+    def copy(self) -> _ArrayReader:
+        """A reader of the same file with memory of its own, for another thread."""
+        other = copy.copy(self)
+        other._buffer = self._buffer[:0]
+        return other
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Elements that are valid until the next call."""
@@ -150,15 +173,32 @@ class _ArrayReader:
             self._buffer = np.empty(stop - start, self._buffer.dtype)
         found = self._buffer[: stop - start]
         rest = found.data.cast("B")
-        self._file.seek(self._offset + start * found.itemsize)
-        while rest:
-            n_read = self._file.readinto(rest)
-            if not n_read:
-                break
-            rest = rest[n_read:]
-        if rest or _stamp(self._file.fileno()) != self._stamp:
-            raise OSError(f"{self._path}: it changed while it was read")
+        place = self._offset + start * found.itemsize
+        while rest and (n_read := self._file.read_at(rest, place)):
+            rest, place = rest[n_read:], place + n_read
+        if rest or _stamp(self._file.handle) != self._stamp:
+            raise OSError(f"{self._file.path}: it changed while it was read")
         return found
+
+
+class _OpenFile:
+    """A file that is open as long as there are readers."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+
+    def __del__(self) -> None:
+        if hasattr(self, "handle"):
+            os.close(self.handle)
+
+    def read_at(self, buffer: Any, place: int) -> int:
+        """Read into a buffer from a place of the file; threads do not disturb each other."""
+        if hasattr(os, "preadv"):
+            return os.preadv(self.handle, [buffer], place)
+        with open(self.path, "rb", buffering=0) as own:  # Windows
+            own.seek(place)
+            return own.readinto(buffer)
 
 
 @contextmanager
@@ -169,7 +209,7 @@ def opened(
 
     Parameters
     ----------
-    X : path, list of paths, np.memmap, or any rows
+    X : path, list of `pathlib.Path`, np.memmap, or any rows
         LIBSVM files, plain or compressed, a directory of `convert_libsvm`, or an ``.npy`` file. A
         memory-mapped array is read block by block if ``memory_mb`` is among the options.
     y : array or None
@@ -186,6 +226,8 @@ def opened(
     options : dict
         Those that are left for engines.
     """
+    if isinstance(X, bytes):
+        raise TypeError(f"X={X!r} is bytes: a path is a str or a pathlib.Path (os.fsdecode)")
     is_file = names_files(X)
     is_mapped = isinstance(X, np.memmap) and "memory_mb" in options
     if is_mapped and not _has_rows_of_file(X):
@@ -217,6 +259,45 @@ def opened(
         yield rows, targets, rest
 
 
+def check_predictions_file(path: Any, **inputs: Any) -> None:
+    """Raise an error for a file of predictions that would replace an input of the call.
+
+    Parameters
+    ----------
+    path : path
+    **inputs : path, list of paths, np.memmap, or anything else
+        By the names of the arguments.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"predictions_file must be a path (str or pathlib.Path), got {type(path).__name__}"
+        )
+    if not Path(path).resolve().parent.is_dir():
+        raise FileNotFoundError(
+            f"predictions_file={os.fsdecode(path)!r}: there is no such directory"
+        )
+    for name, value in inputs.items():
+        is_list = isinstance(value, list | tuple) and names_files(value)
+        files: Any = value if is_list else [value]
+        for file in files:
+            while isinstance(file, np.ndarray) and not isinstance(file, np.memmap):
+                file = file.base
+            if isinstance(file, np.memmap):
+                file = file.filename
+            if _is_path(file) and _is_within(Path(path), Path(file)):
+                raise ValueError(
+                    f"predictions_file={os.fsdecode(path)!r} is {name}, and would be replaced by "
+                    "the predictions: choose another name"
+                )
+
+
+def _is_within(path: Path, other: Path) -> bool:
+    """Whether a path is the same file as another, or lies in that directory."""
+    path, other = path.resolve(), other.resolve()
+    is_same = path.exists() and other.exists() and path.samefile(other)
+    return is_same or path == other or other in path.parents
+
+
 def keep_predictions(result: Any, path: str | os.PathLike[str]) -> None:
     """Write the held-out predictions of a result to an ``.npy`` file, and map them from there.
 
@@ -225,34 +306,35 @@ def keep_predictions(result: Any, path: str | os.PathLike[str]) -> None:
     result : CVResult
         Its ``predictions`` become a memory-mapped array.
     path : path
-        What is there is replaced.
+        What is there is replaced when all of the new file is there. Arrays that are mapped from
+        the old one keep their values.
     """
     predictions = result.predictions
     if predictions is None or predictions.dtype.hasobject:
         raise ValueError(f"predictions_file={os.fsdecode(path)!r}: there are no numbers to write")
-    with open(path, "wb") as file:
-        np.save(file, predictions)
-    result.__dict__["predictions"] = np.load(path, mmap_mode="r")
+    target = Path(os.fsdecode(path)).resolve()
+    with temporary_directory(str(target.parent)) as folder:
+        np.save(folder / "predictions.npy", predictions)
+        os.replace(folder / "predictions.npy", target)
+    result.__dict__["predictions"] = np.load(target, mmap_mode="r")
 
 
 def names_files(X: Any) -> bool:
     """Whether rows are given as a path or a list of paths.
 
-    A list of texts may also be rows, for an estimator that takes documents: it names files if one
-    of its first texts does.
+    A list of texts is rows, for an estimator that takes documents, whatever files there are: a list
+    names files if all its members are `pathlib.Path`, or other path objects.
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from onefold._files import names_files
-    >>> names_files("rows.libsvm"), names_files(["a document", "another one"])
-    (True, False)
+    >>> names_files("rows.libsvm"), names_files(["spam", "ham"]), names_files([Path("spam")])
+    (True, False, True)
     """
-    if _is_path(X):
-        return True
-    if not (isinstance(X, list | tuple) and X and all(map(_is_path, X))):
-        return False
-    first = X[:MAX_NAMES_TRIED]
-    return any(isinstance(own, os.PathLike) or os.path.exists(own) for own in first)
+    if isinstance(X, list | tuple):
+        return bool(X) and all(isinstance(own, os.PathLike) for own in X)
+    return _is_path(X)
 
 
 def _is_path(X: Any) -> bool:
@@ -301,16 +383,34 @@ def _open(
         return _of_directory(paths[0], memory_bytes, temp_dir)
     if len(paths) == 1 and paths[0].suffix == ".npy":
         return _of_npy(paths[0], memory_bytes, temp_dir), None
-    if _text_bytes(paths) * MEMORY_PER_TEXT_BYTE <= memory_bytes:
-        return _loaded(paths, progress)
+    for path in paths:
+        _check_format(path)
+    if not any(map(_has_unknown_size, paths)):
+        n_bytes = sum(path.stat().st_size for path in paths)
+        if n_bytes * MEMORY_PER_TEXT_BYTE <= memory_bytes:
+            return _loaded(paths, progress)
     before = [_stamp(path) for path in paths]
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="onefold-", dir=temp_dir))
-    directory = Path(folder, "arrays")
+    folder = stack.enter_context(temporary_directory(temp_dir))
+    directory = folder / "arrays"
     convert_libsvm(list(paths), directory, progress=progress if progress is True else False)
     for path, stamp in zip(paths, before, strict=True):
-        if _stamp(path) != stamp:
+        if path.is_file() and _stamp(path) != stamp:
             raise OSError(f"{path}: it changed while it was read")
-    return _of_directory(directory, memory_bytes, temp_dir)
+    rows = _of_directory(directory, memory_bytes, temp_dir)
+    if os.name == "posix":
+        stack.close()  # the files are open, and are freed whatever ends the process
+    return rows
+
+
+def _check_format(path: Path) -> None:
+    """Raise an error for a file of another format, which would be read as LIBSVM text."""
+    suffixes = [own.lower() for own in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    if suffixes and (advice := OTHER_FORMATS.get(suffixes[-1])):
+        raise ValueError(
+            f"X: {str(path)!r} is {advice} or convert it: onefold convert {path.name} NAME.libsvm"
+        )
 
 
 def _loaded(paths: list[Path], progress: Any) -> tuple[Any, NDArray[Any]]:
@@ -320,13 +420,13 @@ def _loaded(paths: list[Path], progress: Any) -> tuple[Any, NDArray[Any]]:
     return sp.vstack(found[::2], format="csr"), np.concatenate(found[1::2])
 
 
-def _text_bytes(paths: list[Path]) -> float:
-    """The size of the text, at most; of compressed files it is not known."""
-    sizes = [
-        path.stat().st_size * (MAX_COMPRESSION if path.suffix in COMPRESSED else 1)
-        for path in paths
-    ]
-    return float(sum(sizes))
+def _has_unknown_size(path: Path) -> bool:
+    """Whether a file may hold any amount of text: it is compressed, or a pipe."""
+    if not path.is_file():
+        return True
+    with open(path, "rb") as file:
+        first = file.read(max(map(len, MAGIC)))
+    return first.startswith(MAGIC) or first[1:4] == SKIPPABLE_FRAME
 
 
 def _stamp(path: str | Path | int) -> tuple[int, int]:
@@ -357,9 +457,12 @@ def _of_npy(path: Path, memory_bytes: int, temp_dir: str) -> Any:
             reads = {(1, 0): np.lib.format.read_array_header_1_0}
             read = reads.get(version, np.lib.format.read_array_header_2_0)
             shape, is_fortran, dtype = read(file)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+        except Exception as error:  # numpy raises many kinds for a bad header
+            raise ValueError(f"{path} is not an array file: {error}") from None
         offset = file.tell()
+    n_found, n_told = path.stat().st_size - offset, math.prod(shape) * dtype.itemsize
+    if n_found < n_told:
+        raise ValueError(f"{path}: shape {shape} needs {n_told} bytes, and {n_found} are there")
     if math.prod(shape) * 8 <= memory_bytes:
         return np.load(path)
     _check_readable(shape, dtype, is_contiguous=not is_fortran)

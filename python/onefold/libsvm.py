@@ -206,7 +206,7 @@ def convert_libsvm(
     n_jobs: int | None = -1,
     progress: bool = False,
 ) -> None:
-    r"""Convert files to a directory of arrays, which `open_libsvm` opens in milliseconds.
+    r"""Convert files to a directory of arrays, which `open_libsvm` maps into memory.
 
     Files are read in blocks, so they may be larger than memory; several are put together, one
     after another, in one matrix. The directory appears when it is complete and on the disk: what
@@ -251,10 +251,11 @@ def open_libsvm(
     mmap_mode: Literal["r", "c"] | None = "r",
     verify: bool = False,
 ) -> tuple[Any, ...]:
-    r"""Open a directory that `convert_libsvm` made, without reading it.
+    r"""Open a directory that `convert_libsvm` made, without reading its values.
 
     Files that are missing, too short or too long, or contradict each other are a ``ValueError``
-    that names the directory and the file.
+    that names the directory and the file. The index of every entry is looked at: compiled code
+    that uses the matrix would read and write outside it otherwise.
 
     Parameters
     ----------
@@ -263,8 +264,8 @@ def open_libsvm(
         How arrays are mapped into memory: read-only, or with changes that stay in memory. None
         reads them.
     verify : bool, default=False
-        Read everything, and check the checksum of every array and the indices of every row. By
-        default only the sizes of files and the beginnings of rows are checked.
+        Read everything, and check the checksum of every array. By default the sizes of files, the
+        beginnings of rows and their indices are checked.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from ._data import as_weights, encode
-from ._files import keep_predictions, names_files, opened
+from ._files import check_predictions_file, keep_predictions, names_files, opened
 from ._folds import Folds, Splits, resolve_cv
 from ._report import HeldOutTargets, fold_scores, make_result, score_columns
 from ._result import CVResult
@@ -152,6 +152,8 @@ def cross_validate(
     (442,)
     """
     predictions_file = options.pop("predictions_file", None)
+    if predictions_file is not None:
+        check_predictions_file(predictions_file, X=X, y=y, sample_weight=sample_weight)
     task, outcome, name = _evaluate(
         estimator,
         X,

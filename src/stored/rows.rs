@@ -47,6 +47,16 @@ impl StoredRows {
     ) -> Result<Self> {
         check_length("X.indptr", n_rows as u64 + 1, indptr.len())?;
         check_length("X.indices", values.len(), indices.len())?;
+        for (row, expected) in [(0, 0), (n_rows as u64, values.len())] {
+            let mut end = [0];
+            indptr.read_i64(row, &mut end, &Monitor::new())?;
+            if u64::try_from(end[0]) != Ok(expected) {
+                return Err(invalid(format!(
+                    "indptr must run from 0 to {}",
+                    values.len()
+                )));
+            }
+        }
         Ok(Self {
             layout: Layout::Csr {
                 indptr,

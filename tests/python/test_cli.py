@@ -274,7 +274,16 @@ def test_head_lines_of_csv_files(tmp_path, run):
         ("bad.libsvm", "1 1:0.5\n-1 2:x\n", "bad.libsvm, line 2"),
         ("bad.csv", "a,b,c\n1,2,3\n1,x,3\n", "bad.csv, line 3, column 2: 'x' is not a number"),
         ("empty.csv", "a,b,c\n1,,3\n", "empty.csv, line 2, column 2: an empty cell"),
-        ("ragged.csv", "a,b,c\n1,2,3\n1,2\n", "ragged.csv, line 3: 2 cells only"),
+        (
+            "ragged.csv",
+            "a,b,c\n1,2,3\n1,2\n",
+            "ragged.csv, line 3: 2 cells, and the first line has 3",
+        ),
+        (
+            "wide.csv",
+            "a,b,c\n1,2,3\n\n1,2,3,4\n",
+            "wide.csv, line 4: 4 cells, and the first line has",
+        ),
         ("one.csv", "a\n1\n", "a target and one feature or more are needed"),
         ("none.csv", "a,b\n", "none.csv: the file has no rows"),
         ("none.libsvm", "", "none.libsvm: the file has no rows"),

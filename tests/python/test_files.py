@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -492,12 +493,14 @@ def test_predictions_are_written_to_a_file(text, tmp_path):
         onefold.cross_validate(GaussianNB(), text, labels, predictions_file=path)
 
 
-def test_lists_of_texts_are_files_only_if_one_is(text):
+def test_lists_are_files_only_if_all_members_are_path_objects(text, tmp_path, monkeypatch):
     documents = ["red green", "green", "blue red", "blue"] * 5
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "green").write_text("a file with the name of a document")
     model = make_pipeline(CountVectorizer(), MultinomialNB())
     assert onefold.cross_validate(model, documents, [0, 0, 1, 1] * 5, cv=2).folds.n_samples == 20
     with pytest.raises(FileNotFoundError, match="there is no file 'missing'"):
-        onefold.cross_validate(Pegasos(), [str(text), "missing"])
+        onefold.cross_validate(Pegasos(), [text, Path("missing")])
 
 
 @pytest.mark.parametrize("function", [onefold.learning_curve, onefold.permutation_test_score])

@@ -156,9 +156,10 @@ def test_one_label_per_row(tmp_path):
         ([0, 0, 1, 0, 1, 2], "the indices of a row do not increase"),
     ],
 )
-def test_verification_checks_every_index(indices, message, directory):
+@pytest.mark.parametrize("verify", [False, True])
+def test_every_index_is_checked(indices, message, directory, verify):
     overwrite(directory, "indices", indices)
-    refused(directory, f"indices.npy: .*{message}", verify=True)
+    refused(directory, f"indices.npy: .*{message}", verify=verify)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import lzma
 import re
 import sys
 import warnings
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -47,14 +48,21 @@ def load_csv(path: str, target: str | None = None, groups: str | None = None) ->
         Name or number of the column with the groups of the rows, which is no feature.
     """
     delimiter = "\t" if ".tsv" in Path(path).name.lower() else ","
-    with _open(path) as file:
-        return _from_file(file, path, delimiter, target, groups)
+    try:
+        with _open(path) as file, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            warnings.filterwarnings("ignore", "Input line \\d+ contained no data")
+            return _from_file(file, path, delimiter, target, groups)
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        if getattr(error, "errno", None) is not None:  # of the system
+            raise
+        raise ValueError(f"{path} cannot be decompressed: {error}") from error
 
 
 def _from_file(
     file: TextIO, path: str, delimiter: str, target: str | None, groups: str | None
 ) -> CsvTable:
-    head = _first_line(path, file, delimiter)
+    head, n_lines = _first_row(path, file, delimiter)
     if len(head) < 2:
         separator = "tabs" if delimiter == "\t" else "commas"
         raise ValueError(
@@ -65,17 +73,18 @@ def _from_file(
     names = [cell.strip() for cell in head] if has_names else None
     y_column = _column(target, names, len(head), "--target") if target else len(head) - 1
     group_column = _column(groups, names, len(head), "--groups") if groups else None
+    _check_widths(path, file, delimiter, len(head))
     features = [i for i in range(len(head)) if i not in (y_column, group_column)]
     if not features:
         raise ValueError(f"{path}: no column is left for the features")
     options: dict[str, Any] = {
         "delimiter": delimiter,
-        "skiprows": int(has_names),
+        "skiprows": n_lines if has_names else 0,
         "quotechar": '"',
         "comments": None,
         "encoding": "utf-8",
     }
-    X = _numbers(path, file, features, int(has_names), options)
+    X = _numbers(path, file, features, options)
     if not len(X):
         raise ValueError(f"{path}: the file has no rows")
     return CsvTable(
@@ -86,11 +95,28 @@ def _from_file(
     )
 
 
-def _first_line(path: str, file: TextIO, delimiter: str) -> list[str]:
+def _first_row(path: str, file: TextIO, delimiter: str) -> tuple[list[str], int]:
+    """The cells of the first row, and the number of lines that it takes."""
+    reader = csv.reader(file, delimiter=delimiter)
     try:
-        return next(csv.reader(file, delimiter=delimiter), [])
+        return next(reader, []), reader.line_num
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not a CSV file: {error}") from error
+
+
+def _check_widths(path: str, file: TextIO, delimiter: str, n_columns: int) -> None:
+    """Raise an error for a row that has more or fewer cells than the first line."""
+    file.seek(0)
+    reader = csv.reader(file, delimiter=delimiter)
+    try:
+        for cells in reader:
+            if len(cells) != n_columns and cells:
+                raise ValueError(
+                    f"{path}, line {reader.line_num}: {len(cells)} cells, and the first line has "
+                    f"{n_columns}"
+                )
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
 
 
 def _has_names(cells: list[str], others: list[str]) -> bool:
@@ -144,15 +170,13 @@ def _column(given: str, names: list[str] | None, n_columns: int, option: str) ->
 
 
 def _numbers(
-    path: str, file: TextIO, columns: list[int], n_skipped: int, options: dict[str, Any]
+    path: str, file: TextIO, columns: list[int], options: dict[str, Any]
 ) -> NDArray[np.float64]:
     try:
         file.seek(0)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-            return np.loadtxt(file, usecols=columns, ndmin=2, **options)
+        return np.loadtxt(file, usecols=columns, ndmin=2, **options)
     except ValueError as error:
-        raise ValueError(f"{path}, {_located(str(error), n_skipped)}") from error
+        raise ValueError(f"{path}, {_located(str(error), options['skiprows'])}") from error
 
 
 def _located(message: str, n_skipped: int) -> str:

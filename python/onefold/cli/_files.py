@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._data import check_csr
 from ..libsvm import load_libsvm, open_libsvm
 from ._console import UsageError, is_sparse
 from ._csv import load_csv
@@ -20,6 +21,9 @@ from ._csv import load_csv
 __all__ = ["FORMATS", "Rows", "format_of", "load_rows", "save_npz", "targets_for"]
 
 FORMATS = ("libsvm", "directory", "csv", "npz")
+
+CSR_PARTS = ("data", "indices", "indptr", "shape")
+"""Of a sparse matrix; each is an array ``X_…`` of an npz file."""
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _CSV = (".csv", ".tsv")
@@ -153,21 +157,46 @@ def _from_npz(path: str, target: str) -> Rows:
     try:
         with np.load(source, allow_pickle=False) as archive:
             arrays = dict(archive)
-    except (OSError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # of the archive, the compression, a header: many kinds
         raise ValueError(f"{path} is not an npz file of plain arrays: {error}") from error
     if target not in arrays:
         raise ValueError(f"{path} has no array {target!r}; it has {', '.join(arrays)}")
     y = arrays[target].ravel()
     if "X" in arrays:
         X: Any = np.atleast_2d(arrays["X"])
+        if X.ndim != 2:
+            raise ValueError(f"{path}: X must have two dimensions, got shape {X.shape}")
     elif {"X_data", "X_indices", "X_indptr", "X_shape"} <= arrays.keys():
-        parts = (arrays["X_data"], arrays["X_indices"], arrays["X_indptr"])
-        X = sp.csr_matrix(parts, shape=tuple(arrays["X_shape"].tolist()))
+        X = _csr_of_parts(path, *(arrays[f"X_{part}"] for part in CSR_PARTS))
     else:
         raise ValueError(f"{path} has no array 'X'; it has {', '.join(arrays)}")
     if X.shape[0] != len(y):
         raise ValueError(f"{path}: X has {X.shape[0]} rows and {target} has {len(y)} entries")
     return Rows(X, y, path, "npz")
+
+
+def _csr_of_parts(path: str, values: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+    """A CSR matrix of arrays that a file holds, all of which are looked at."""
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
+        raise ValueError(f"{path}: X_shape must be two sizes, got {shape.tolist()}")
+    for name, part, kinds in (
+        ("X_data", values, "fiub"),
+        ("X_indices", indices, "iu"),
+        ("X_indptr", indptr, "iu"),
+    ):
+        if part.ndim != 1 or part.dtype.kind not in kinds:
+            raise ValueError(
+                f"{path}: {name} must be numbers in one dimension, got {part.dtype} of shape "
+                f"{part.shape}"
+            )
+    try:
+        X = sp.csr_matrix((values, indices, indptr), shape=tuple(shape.tolist()))
+        check_csr(X)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{path}: the parts of X contradict each other: {error}") from error
+    return X
 
 
 def save_npz(path: str, X: Any, y: NDArray[Any]) -> None:

@@ -309,8 +309,9 @@ class _Sums:
                     block: Any = read(part)
                     is_sparse = sp.issparse(block)
                     dense: Floats = np.asarray(block.todense() if is_sparse else block)
-                    extended = self.extend(dense, buffer[: len(dense)])
-                    return part, list(work(part, dense, extended))
+                    with np.errstate(invalid="ignore", over="ignore"):  # an error with its place
+                        extended = self.extend(dense, buffer[: len(dense)])
+                        return part, list(work(part, dense, extended))
                 finally:
                     idle.put((read, buffer))
 
