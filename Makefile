@@ -63,12 +63,16 @@ bench-simd: ## The hot loops of a plain build against a target-cpu=native build
 	cargo bench --locked --bench simd -- --save-baseline plain
 	RUSTFLAGS="-C target-cpu=native" CARGO_TARGET_DIR=target/native cargo bench --locked --bench simd
 
-fuzz: ## Fuzz the LIBSVM reader and saved learners (needs nightly and cargo-fuzz; FUZZ_SECONDS=60)
-	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs a nightly toolchain and cargo-fuzz: rustup toolchain install nightly; cargo install cargo-fuzz" >&2; exit 1; }
-	@for target in libsvm learner_state; do \
-		mkdir -p fuzz/corpus/$$target; \
-		cargo +nightly fuzz run $$target fuzz/corpus/$$target tests/rust/fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
-	done
+fuzz: $(VENV)/built ## Fuzz what reads files, results and saved learners (FUZZ_SECONDS=60 each; guided by coverage if there is a nightly cargo-fuzz)
+	@if cargo +nightly fuzz --version >/dev/null 2>&1; then \
+		for target in libsvm learner_state; do \
+			mkdir -p fuzz/corpus/$$target; \
+			cargo +nightly fuzz run $$target fuzz/corpus/$$target tests/rust/fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+		done; \
+	else \
+		FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --locked --test rust fuzz::changed || exit 1; \
+	fi
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/python/test_fuzz.py -q -o timeout=0
 
 deny: ## Licences and known vulnerabilities of all dependencies (cargo-deny, installed if missing)
 	@cargo deny --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-deny

@@ -4,6 +4,7 @@ mod targets;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use onefold::learners::LearnerSpec;
 use proptest::prelude::*;
@@ -90,12 +91,6 @@ fn replay(name: &str, target: fn(&[u8])) {
     for seed in &seeds {
         target(seed);
     }
-    let mut runner = TestRunner::new(ProptestConfig {
-        cases: 5000,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    });
     let mutated = (
         prop::sample::select(seeds),
         prop::collection::vec(mutation(), 1..5),
@@ -107,9 +102,27 @@ fn replay(name: &str, target: fn(&[u8])) {
         target(&bytes);
         Ok(())
     };
-    runner
-        .run(&mutated, run)
-        .unwrap_or_else(|error| panic!("{error}"));
+    let end = Instant::now() + Duration::from_secs(fuzz_seconds());
+    for round in 1.. {
+        let mut runner = TestRunner::new(ProptestConfig {
+            cases: 5000,
+            rng_seed: RngSeed::Fixed(round),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
+        runner
+            .run(&mutated, run)
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        if Instant::now() >= end {
+            break;
+        }
+    }
+}
+
+/// How long random changes are tried: `make fuzz` on stable says so, otherwise it is one round.
+fn fuzz_seconds() -> u64 {
+    let seconds = std::env::var("FUZZ_SECONDS").ok();
+    seconds.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 #[test]
