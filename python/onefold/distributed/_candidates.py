@@ -65,6 +65,11 @@ class Orders:
         if not depends_on_order:
             return self.order if self.order == "fixed" else "chunks"
         if self.placement == "random" and len(folds) == folds.n_samples:
+            if self.order == "fixed":
+                raise ValueError(
+                    "order='fixed' of leave-one-out needs placement='given': single rows at random "
+                    "leaves are learnt in random order"
+                )
             return "fixed"  # single rows at random leaves are in random order already
         return self.order or "random"
 
