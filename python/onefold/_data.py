@@ -234,6 +234,11 @@ def as_classes(y: Any, n_samples: int, *, name: str = "y") -> tuple[NDArray[np.u
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.ravel()
     _check_length(labels, n_samples, name, ndim=1)
+    if labels.dtype.kind in "mM":
+        raise ValueError(
+            f"{name} holds dates or times ({labels.dtype}): labels are words or whole numbers, "
+            f"such as {name}.astype(str)"
+        )
     if labels.dtype.kind == "f":
         check_finite(labels, name)
     for index, value in enumerate(labels if labels.dtype.kind == "O" else ()):
@@ -310,9 +315,11 @@ def as_numbers(values: Any, *, name: str) -> Floats:
     ValueError: alphas cannot be read as numbers: could not convert string to float: 'a'
     """
     try:
-        return np.asarray(values, dtype=np.float64)
+        if (kind := np.asarray(values).dtype).kind not in "mM":
+            return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be read as numbers: {error}") from None
+    raise ValueError(f"{name} holds dates or times ({kind}): convert them to numbers")
 
 
 def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:

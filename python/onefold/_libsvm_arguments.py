@@ -51,7 +51,12 @@ def as_file(file: Any, name: str, method: str) -> Any:
     if hasattr(file, method):
         return file
     if isinstance(file, str | os.PathLike):
-        return os.fsdecode(file)
+        path = os.fsdecode(file)
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{name}={path!r} cannot be the name of a file: {error}") from None
+        return path
     hint = "; wrap the contents of a file in io.BytesIO" if isinstance(file, _BYTES) else ""
     raise TypeError(
         f"{name} must be a path (str or os.PathLike) or a file opened in binary mode, "

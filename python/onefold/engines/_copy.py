@@ -19,7 +19,7 @@ def copy_estimator(estimator: Any) -> Any:
     """
     kind = type(estimator)
     if any(_overrides(kind, name) for name in _COPY_PROTOCOL):
-        return copy.deepcopy(estimator)
+        return _deep_copy(estimator, kind.__name__, {})
     copied: Any = object.__new__(kind)
     memo: dict[int, Any] = {id(estimator): copied}
     for name, value in vars(estimator).items():
@@ -28,8 +28,18 @@ def copy_estimator(estimator: Any) -> Any:
         elif type(value) is np.ndarray and value.dtype.kind != "O":
             copied.__dict__[name] = memo.setdefault(id(value), value.copy(order="K"))
         else:
-            copied.__dict__[name] = copy.deepcopy(value, memo)
+            copied.__dict__[name] = _deep_copy(value, f"{kind.__name__}.{name}", memo)
     return copied
+
+
+def _deep_copy(value: Any, what: str, memo: dict[int, Any]) -> Any:
+    try:
+        return copy.deepcopy(value, memo)
+    except TypeError as error:
+        raise TypeError(
+            f"{what} cannot be copied: {error}; define __deepcopy__ or __getstate__ without it, or "
+            "use engine='refit', which copies no fitted estimator"
+        ) from error
 
 
 def _overrides(kind: type, name: str) -> bool:

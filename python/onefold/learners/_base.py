@@ -13,7 +13,8 @@ the decorator `native`, which generates ``__init__`` and names the learner of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
@@ -182,13 +183,27 @@ class NativeEstimator(BaseEstimator):
         n_samples = rows.shape[0]
         targets, n_targets = self._targets(y, n_samples)
         weights = as_weights(sample_weight, n_samples)
-        if first:
-            self._learner = self._make_learner(rows.shape[1], n_targets)
-        else:
-            # Shallow copies of this estimator keep the model as it is.
-            self._learner = self._learner.fork()
-        self._learner.update((rows, targets, n_targets, weights), order_seed)
+        with self._unshared():
+            if first:
+                self._learner = self._make_learner(rows.shape[1], n_targets)
+            else:
+                # Shallow copies of this estimator keep the model as it is.
+                self._learner = self._learner.fork()
+            self._learner.update((rows, targets, n_targets, weights), order_seed)
         return self
+
+    @contextmanager
+    def _unshared(self) -> Iterator[None]:
+        """Say what it means that another thread uses the model."""
+        try:
+            yield
+        except RuntimeError as error:
+            if "borrowed" not in str(error):
+                raise
+            raise RuntimeError(
+                f"this {type(self).__name__} is being fitted by another thread: wait for it, or "
+                "let each thread have a copy"
+            ) from None
 
     def _with_model(self, model: Learner, n_features: int) -> Self:
         """A copy of this estimator, which knows its targets, fitted by a model of the core."""
@@ -200,7 +215,8 @@ class NativeEstimator(BaseEstimator):
     def _fitted(self, name: str) -> Floats:
         """A fitted parameter of the native model."""
         check_is_fitted(self, "_learner")
-        return self._learner.fitted()[name]
+        with self._unshared():
+            return self._learner.fitted()[name]
 
     def _used(self, name: str) -> Any:
         """A parameter of the core, as it was when the native model was made."""
@@ -209,7 +225,12 @@ class NativeEstimator(BaseEstimator):
 
     def _ask(self, name: str, X: Any) -> Any:
         check_is_fitted(self, "_learner")
-        return self._answers(self._learner.evaluate(self._rows(X, reset=False)))[name]
+        return self._answers(self._outputs(X))[name]
+
+    def _outputs(self, X: Any) -> Floats:
+        rows = self._rows(X, reset=False)
+        with self._unshared():
+            return self._learner.evaluate(rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

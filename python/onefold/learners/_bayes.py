@@ -45,7 +45,7 @@ class _NaiveBayes(NativeClassifier):
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self, "_learner")
-        return self._learner.evaluate(self._rows(X, reset=False))
+        return self._outputs(X)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row.

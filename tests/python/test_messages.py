@@ -1,0 +1,95 @@
+"""Errors name the argument, its value and what to do."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+
+import onefold
+from onefold._data import as_classes
+from onefold.learners import LeastSquaresSGD
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+LABELS = np.arange(60) % 2
+DATES = np.datetime64("2020-01-01") + np.arange(60)
+
+
+class Locked(SGDClassifier):
+    """Keeps what cannot be copied."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        self.lock_ = threading.Lock()
+        return super().partial_fit(X, y, classes, sample_weight)
+
+
+def test_what_cannot_be_copied_is_named():
+    with pytest.raises(TypeError, match=r"Locked\.lock_ cannot be copied: .* or use engine='refi"):
+        onefold.cross_validate(Locked(), X, LABELS, cv=3, engine="tree")
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+@pytest.mark.parametrize("y", [DATES, DATES - DATES[0]])
+def test_dates_are_no_targets(y):
+    for estimator in (Ridge(), LeastSquaresSGD()):
+        with pytest.raises(ValueError, match=r"y holds dates or times .*: convert them to numbers"):
+            onefold.cross_validate(estimator, X, y, cv=3)
+    with pytest.raises(ValueError, match=r"y holds dates or times .* labels are words"):
+        as_classes(y, 60)
+
+
+@pytest.mark.parametrize("source", ["\ud800.libsvm", ["\ud800.libsvm"]])
+def test_paths_that_no_file_can_have(source):
+    with pytest.raises(ValueError, match="cannot be the name of a file"):
+        onefold.load_libsvm(source)
+
+
+def test_lone_surrogates_are_labels_as_others_are(tmp_path):
+    y = np.where(LABELS, "\ud800", "a")
+    result = onefold.cross_validate(LogisticRegression(), X, y, cv=3)
+    again = onefold.CVResult.from_json(result.to_json())
+    np.testing.assert_array_equal(again.predictions, result.predictions)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"__onefold__": "CVResult"}', "it has no 'state'"),
+        ('{"__onefold__": "CVResult", "state": [], "left_out": []}', "its state must be an object"),
+        ('{"__onefold__": "CVResult", "state": {}, "left_out": []}', "it has no '"),
+        ('{"__onefold__": "CVResult", "state": ' + "[" * 100_000, "nested too deeply"),
+        ('{"__onefold__": "CVResult", "state": {"__onefold__": 7}, "left_out": []}', "it has no 7"),
+        ('{"__onefold__": "CVResult", "state": {"__onefold__": []}, "left_out": []}', "unhashable"),
+        ('{"a": ' + "9" * 5000 + "}", "source is not JSON"),
+    ],
+)
+def test_damaged_results_say_what_is_wrong(text, message):
+    with pytest.raises(ValueError, match=message):
+        onefold.CVResult.from_json(text)
+
+
+def test_results_come_from_text_or_paths(tmp_path):
+    with pytest.raises(TypeError, match="source must be JSON text or the path of a file, got dict"):
+        onefold.CVResult.from_json({})
+    path = tmp_path / "result.json"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="source is not JSON"):
+        onefold.CVResult.from_json(path)
+
+
+def test_a_learner_that_is_fitted_elsewhere_says_so():
+    rows = np.random.default_rng(0).normal(size=(400_000, 20))
+    learner = LeastSquaresSGD().fit(rows[:100], rows[:100, 0])
+    thread = threading.Thread(target=lambda: learner.partial_fit(rows, rows[:, 0]))
+    messages = set()
+    thread.start()
+    while thread.is_alive():
+        try:
+            learner.predict(rows[:2])
+        except RuntimeError as error:
+            messages.add(str(error))
+        time.sleep(0.0005)
+    thread.join()
+    assert all("is being fitted by another thread" in message for message in messages)
+    assert np.isfinite(learner.predict(rows[:2])).all()
