@@ -93,3 +93,14 @@ def test_a_learner_that_is_fitted_elsewhere_says_so():
     thread.join()
     assert all("is being fitted by another thread" in message for message in messages)
     assert np.isfinite(learner.predict(rows[:2])).all()
+
+
+def test_leave_one_out_on_clusters_has_no_fixed_order_at_random_leaves():
+    pytest.importorskip("distributed")
+    from onefold.distributed._candidates import Orders
+
+    folds = onefold.Folds.contiguous(6, 6)
+    for placement, order in (("given", "fixed"), ("given", "random"), ("random", None)):
+        Orders(placement, order, 0, 0).learning_order(folds, depends_on_order=True)
+    with pytest.raises(ValueError, match="order='fixed' of leave-one-out needs placement='given'"):
+        Orders("random", "fixed", 0, 0).learning_order(folds, depends_on_order=True)
