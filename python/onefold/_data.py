@@ -27,6 +27,7 @@ __all__ = [
     "canonical_csr",
     "check_csr",
     "check_finite",
+    "check_no_dates",
     "check_rows",
     "encode",
     "native_rows",
@@ -314,12 +315,18 @@ def as_numbers(values: Any, *, name: str) -> Floats:
     Traceback (most recent call last):
     ValueError: alphas cannot be read as numbers: could not convert string to float: 'a'
     """
+    check_no_dates(values, name=name)
     try:
-        if (kind := np.asarray(values).dtype).kind not in "mM":
-            return np.asarray(values, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be read as numbers: {error}") from None
-    raise ValueError(f"{name} holds dates or times ({kind}): convert them to numbers")
+
+
+def check_no_dates(values: Any, *, name: str = "y") -> None:
+    """Raise an error for dates and times, which numpy would take for numbers."""
+    kind = getattr(values, "dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind in "mM":
+        raise ValueError(f"{name} holds dates or times ({kind}): convert them to numbers")
 
 
 def as_values(y: Any, n_samples: int, *, name: str = "y") -> Floats:

@@ -15,7 +15,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
-from ._data import as_weights, encode
+from ._data import as_weights, check_no_dates, encode
 from ._files import check_predictions_file, keep_predictions, names_files, opened
 from ._folds import Folds, Splits, resolve_cv
 from ._report import HeldOutTargets, fold_scores, make_result, score_columns
@@ -382,6 +382,8 @@ def make_task(
     if names_files(X):
         raise TypeError(f"{owner} takes rows in memory, got X={X!r}; load_libsvm reads files")
     X, y = indexable(X, y)
+    if is_regressor(estimator):
+        check_no_dates(y)
     if not is_routing():
         _, groups = indexable(X, groups)
     n_samples = _num_samples(X)
