@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn import model_selection
 from sklearn.feature_selection import SequentialFeatureSelector
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.metrics import log_loss, make_scorer
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
@@ -98,3 +99,26 @@ def test_leave_one_out_of_r2_shows_the_pooled_score():
     result = onefold.cross_validate(Ridge(), X, X[:, 1] + Y, cv="loo")
     assert f"score  {result.pooled:.4f} (all held-out predictions together)" in repr(result)
     assert "nan" not in repr(result)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "cv", [model_selection.KFold(3), model_selection.ShuffleSplit(3, test_size=0.4, random_state=0)]
+)
+@pytest.mark.parametrize(
+    "estimator", [Ridge(), KernelRidge(), Lasso(0.01), GaussianNB(), BernoulliNB(), SVC()]
+)
+def test_training_sets_of_weight_zero_are_judged_by_the_estimator(estimator, cv):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    cv = list(cv.split(X))
+    weights = np.zeros(60)
+    weights[np.setdiff1d(np.arange(60), cv[1][0])] = 1.0
+    keywords = {"cv": cv, "params": {"sample_weight": weights}, "error_score": np.nan}
+    ours = onefold.cross_validate(estimator, X, y, **keywords)
+    theirs = model_selection.cross_validate(estimator, X, y, **keywords)
+    assert np.isnan(theirs["test_score"][1])
+    np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-9)
+    assert ours.status.refitted_folds == len(cv)
+    assert "fold 1 have weight 0" in ours.status.reason or "partition" in ours.status.reason

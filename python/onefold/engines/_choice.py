@@ -183,6 +183,9 @@ def _why_refit(candidate: Candidate, task: Task) -> str | None:
     follows = task.propagates_callbacks and hasattr(estimator, "set_callbacks")
     if follows or getattr(estimator, "_skl_callbacks", None):
         return f"callbacks follow the fit of {candidate.name}"
+    fold = None if candidate.is_native else task.problem.fold_without_weight()
+    if fold is not None:
+        return f"all training rows of fold {fold} have weight 0, which {candidate.name} judges"
     return None
 
 

@@ -122,6 +122,21 @@ class Problem(_Memo):
         """
         return self.once(("class counts", with_weight), lambda: self._class_counts(with_weight))
 
+    def fold_without_weight(self) -> int | None:
+        """The first fold whose training rows all have weight 0, or None."""
+        return self.once("fold without weight", self._fold_without_weight)
+
+    def _fold_without_weight(self) -> int | None:
+        weights, folds = self.data.weights, self.folds
+        if weights is None or (weights > 0).all():
+            return None
+        if isinstance(folds, Folds):
+            held_out = np.bincount(folds.labels[weights > 0], minlength=len(folds))
+            has_none = held_out == held_out.sum()
+            return int(has_none.argmax()) if has_none.any() else None
+        empty = (fold for fold in range(len(folds)) if not (weights[folds.train(fold)] > 0).any())
+        return next(empty, None)
+
     def missing_class(self) -> str | None:
         """Which training set lacks a class that others have, or has it with weight 0, if any."""
         return self.once("missing class", self._missing_class)
