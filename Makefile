@@ -11,9 +11,10 @@ RUST   := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 CARGO_HOME ?= $(HOME)/.cargo
 
 FUZZ_SECONDS ?= 60
+HUNT_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-oldest lint check bench chart bench-simd fuzz guard deny
+.PHONY: help demo test test-rust test-python test-oldest hunt lint check bench chart bench-simd fuzz guard deny
 .PHONY: docs wheel wheels wheel-use wheel-test sdist sdist-test clean tools
 
 help: ## Show this list
@@ -33,6 +34,9 @@ test-python: $(VENV)/built
 
 test-oldest: $(VENV)/built $(OLDEST)/tools ## Run the Python tests with the oldest versions allowed
 	PYTHONPATH="$(CURDIR)/python" $(OLDEST)/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal
+
+hunt: $(VENV)/built ## Random cross-validations against scikit-learn; failures are kept in .hypothesis (HUNT_SECONDS=3600)
+	HUNT_SECONDS=$(HUNT_SECONDS) $(BIN)/python -m pytest tests/python/hunt/test_differential.py --timeout 0
 
 lint: $(VENV)/built ## Formatting, clippy, cargo doc, ruff, mypy, stubtest, benches compile
 	cargo fmt --check

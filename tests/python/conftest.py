@@ -1,0 +1,48 @@
+"""ONEFOLD_SEED, a number, gives the tests other random data: it is added to their seeds."""
+
+import functools
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import sklearn.datasets
+
+HERE = Path(__file__).parent
+SHIFT = int(os.environ.get("ONEFOLD_SEED", "0"))
+
+
+def _is_ours(frame):
+    """Whether a call comes from one of these tests."""
+    return HERE in Path(frame.f_globals.get("__file__", "")).parents
+
+
+def _shifted(make):
+    """The same maker of generators, with other seeds for these tests."""
+
+    @functools.wraps(make)
+    def shifted(seed=None, *more):
+        if isinstance(seed, int) and _is_ours(sys._getframe(1)):
+            seed += SHIFT
+        return make(seed, *more)
+
+    return shifted
+
+
+def _with_other_data(make):
+    """The same maker of data sets, with another random_state for these tests."""
+
+    @functools.wraps(make)
+    def other(*arguments, **keywords):
+        if isinstance(keywords.get("random_state"), int) and _is_ours(sys._getframe(1)):
+            keywords["random_state"] += SHIFT
+        return make(*arguments, **keywords)
+
+    return other
+
+
+if SHIFT:
+    np.random.default_rng = _shifted(np.random.default_rng)
+    for _name in ("make_blobs", "make_circles", "make_classification", "make_moons",
+                  "make_multilabel_classification", "make_regression"):  # fmt: skip
+        setattr(sklearn.datasets, _name, _with_other_data(getattr(sklearn.datasets, _name)))
