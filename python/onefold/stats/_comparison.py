@@ -347,7 +347,8 @@ def loss_intervals(
             reason = "the candidates do not have the same kind of loss"
             continue
         try:
-            found[-1] = interval((own[1] - base[1])[order], folds, loss=base[0], level=level)
+            difference = (own[1] - base[1])[order]
+            found[-1] = interval(difference, folds, loss=base[0], level=level, is_difference=True)
         except ValueError as error:
             reason = str(error)
     return found if any(found) else reason
