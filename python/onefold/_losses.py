@@ -27,7 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_clusterer, is_regressor
 
-__all__ = ["LOSSES", "losses", "over_outputs", "sample_losses", "shaped_like"]
+__all__ = [
+    "LOSSES",
+    "loss_of_predictions",
+    "losses",
+    "over_outputs",
+    "sample_losses",
+    "shaped_like",
+]
 
 Answers = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float64]
@@ -192,6 +199,21 @@ def _usual_loss(estimator: Any, y: Any, answers: Answers) -> str | None:
     if is_clusterer(estimator) and "transform" in answers:
         return "squared distance"
     return "negative log density" if "score_samples" in answers else None
+
+
+def loss_of_predictions(loss: str | None, *, is_classifier: bool) -> str | None:
+    """The loss of ``predict`` for targets of the same kind: of classes, of numbers, or as it is.
+
+    Examples
+    --------
+    >>> from onefold._losses import loss_of_predictions
+    >>> loss_of_predictions("log", is_classifier=True)
+    'zero-one'
+    """
+    is_of_numbers = loss in ("squared error", "absolute error")
+    if loss in _OF_CLASSES or (is_of_numbers and is_classifier):
+        return "zero-one"
+    return "squared error" if is_of_numbers else loss
 
 
 def shaped_like(prediction: NDArray[Any], y: Any) -> NDArray[Any]:

@@ -41,6 +41,7 @@ __all__ = [
     "HeldOutTargets",
     "compare_with_refits",
     "fold_scores",
+    "held_out_losses",
     "make_result",
     "pooled_scores",
     "result_of_columns",
@@ -93,13 +94,7 @@ def result_of_columns(
         targets=_as_array(task.data.y),
         answers=outcome.answers,
         pooled=pooled,
-        losses=losses(
-            estimator,
-            targets.y,
-            outcome.answers,
-            outcome.classes,
-            asked=loss_of(task.scorers, estimator),
-        ),
+        losses=held_out_losses(estimator, outcome, targets),
         classes=outcome.classes,
         status=outcome.status_by(engine),
         cost=outcome.cost,
@@ -215,6 +210,14 @@ class HeldOutTargets:
         totals = np.add.reduceat(weights, starts[:-1])
         with np.errstate(invalid="ignore"):
             return np.asarray(np.add.reduceat(values * weights, starts[:-1]) / totals)
+
+
+def held_out_losses(
+    estimator: Any, outcome: Outcome, targets: HeldOutTargets
+) -> tuple[str, Floats] | None:
+    """Name and value of each held-out sample's loss: of the one metric asked for, if it is one."""
+    asked = loss_of(targets.task.scorers, estimator)
+    return losses(estimator, targets.y, outcome.answers, outcome.classes, asked=asked)
 
 
 def score_columns(

@@ -14,7 +14,7 @@ from ._cached_property import cached_property
 from ._certificates import Certificates
 from ._fold_models import predict_with_each
 from ._folds import Folds, Splits
-from ._losses import sample_losses
+from ._losses import loss_of_predictions, sample_losses
 from ._refit_check import RefitCheck, std
 from ._result_view import as_frame, as_html, as_text
 from ._status import Status
@@ -45,9 +45,11 @@ class CVResult(HasReport, dict[str, Any]):
     scores : dict of arrays
         Per-fold scores, by metric; ``"score"`` is the name of a single one.
     mean, std, std_error : float, or dict of floats for several metrics
-        Over the folds. The standard error is std / √k for a partition and corrected where test sets
-        repeat or overlap, see `onefold.stats.StandardError`; folds share training rows, so read it
-        as a guide, not as an exact error.
+        Over the folds. A metric that some fold leaves undefined (R² of leave-one-out) has the
+        pooled value as its mean, a note that says so, and no standard error. The standard error is
+        std / √k for a partition and corrected where test sets repeat or overlap, see
+        `onefold.stats.StandardError`; folds share training rows, so read it as a guide, not as an
+        exact error.
     std_error_form : {"disjoint", "repeated", "overlapping"}
         How the test sets were made, and so which standard error it is.
     partition_means : array of shape (n_partitions,), or dict of arrays for several metrics
@@ -181,8 +183,11 @@ class CVResult(HasReport, dict[str, Any]):
 
     @property
     def mean(self) -> float | dict[str, float]:
-        """Mean score over the folds."""
-        return self._single({name: float(s.mean()) for name, s in self.scores.items()})
+        """Mean score over the folds, or `pooled` where it is not defined on every fold."""
+        means = {name: float(s.mean()) for name, s in self.scores.items()}
+        return self._single(
+            {n: self._pooled[n] if np.isnan(own) else own for n, own in means.items()}
+        )
 
     @property
     def std(self) -> float | dict[str, float]:
@@ -258,6 +263,11 @@ class CVResult(HasReport, dict[str, Any]):
     def losses(self) -> Floats | None:
         """The loss of each sample while it was held out."""
         return self._by_sample(self._losses)
+
+    @property
+    def _loss_of_predictions(self) -> str | None:
+        """The loss of predicted classes or numbers, whichever metric `loss` follows."""
+        return loss_of_predictions(self.loss, is_classifier=self.classes is not None)
 
     def losses_in_test_order(self, loss: str) -> Floats:
         """Losses of the held-out rows, those of the first fold first.
@@ -410,9 +420,13 @@ class CVResult(HasReport, dict[str, Any]):
         reason = why_not_independent(self.folds, self.has_groups)
         if reason is not None or not isinstance(self.folds, Folds):
             raise ValueError(f"predict_interval does not hold here: {reason}")
-        if self.loss != "squared error" or np.ndim(np.asarray(self.predictions)) != 1:
+        if (
+            self._loss_of_predictions != "squared error"
+            or np.ndim(np.asarray(self.predictions)) != 1
+        ):
             raise ValueError("predict_interval is for regression with one output")
-        residuals = np.sqrt(np.asarray(self.losses))
+        squares = self._by_sample(self.losses_in_test_order("squared error"))
+        residuals = np.sqrt(np.asarray(squares))
         return prediction_interval(self.predict_with_folds(X), residuals, self.folds, level=level)
 
     # Saving

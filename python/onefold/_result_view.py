@@ -80,8 +80,7 @@ def as_text(result: CVResult) -> str:
 def as_html(result: CVResult) -> str:
     """The same as a table."""
     cells = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{mean:.4f}</td><td>{error:.4f}</td>"
-        f"<td>{'' if np.isnan(pooled) else f'{pooled:.4f}'}</td></tr>"
+        f"<tr><td>{html.escape(name)}</td>{_cells(mean, error, pooled)}</tr>"
         for name, mean, error, pooled in _lines(result)
     )
     certified = [] if result.certificates is None else result.certificates.lines
@@ -93,6 +92,13 @@ def as_html(result: CVResult) -> str:
         f"</tr></thead><tbody>{cells}</tbody></table>"
         f"<small>{html.escape(_cost(result))}{notes}</small>{short_form(result)}"
     )
+
+
+def _cells(mean: float, error: float, pooled: float) -> str:
+    """Cells of a metric: empty where it is not defined and the pooled value is."""
+    numbers = (mean, error) if np.isnan(pooled) else (mean, error, pooled)
+    shown = ["" if np.isnan(own) and not np.isnan(pooled) else f"{own:.4f}" for own in numbers]
+    return "".join(f"<td>{own}</td>" for own in [*shown, ""][:3])
 
 
 def _title(result: CVResult) -> str:

@@ -4,18 +4,20 @@ import numpy as np
 import pytest
 import sklearn.model_selection as sk
 from scipy.stats import t as student
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 
 import onefold
 from onefold.learners import GaussianDensity, Pegasos
+from onefold.stats._interval import interval
 
 X, y = load_diabetes(return_X_y=True)
 MSE = "neg_mean_squared_error"
 
 
-def slow_interval(losses, labels, level):
+def slow_interval(losses, labels, level, *, is_difference=False):
     """Bayle et al. 2020, fold by fold, with the corrections for small samples."""
     n, k = len(losses), labels.max() + 1
     total, freedom = 0.0, n - k
@@ -29,7 +31,7 @@ def slow_interval(losses, labels, level):
     excess = max(n * (centred**4).sum() / (centred**2).sum() ** 2 - 3, 0)
     nu = min(n - 1, max(2, 2 * n / (excess + 2)))
     reach = student.ppf((1 + level) / 2, nu) * np.sqrt(variance / n)
-    if (losses < 0).any():
+    if is_difference:
         return mean - reach, mean + reach
     return mean / np.exp(reach / mean), mean * np.exp(reach / mean)
 
@@ -123,7 +125,7 @@ def test_two_results_are_compared_on_their_folds():
     assert found.corrected_error[row] == pytest.approx(corrected)
     assert found.p[row] == pytest.approx(2 * student.sf(abs(paired.mean() / corrected), 9))
     losses = ridge.losses - plain.losses
-    low, high = slow_interval(losses, ridge.folds.labels, 0.9)
+    low, high = slow_interval(losses, ridge.folds.labels, 0.9, is_difference=True)
     assert (found.interval.low, found.interval.high) == (pytest.approx(low), pytest.approx(high))
     for shown in (repr(found), found._repr_html_()):  # one verdict, by its name
         assert "Nadeau and Bengio" in shown
@@ -150,7 +152,7 @@ def test_candidates_of_a_search_have_intervals(cv):
             assert found.intervals[row] is None
             continue
         losses = results[candidate].losses - results[1].losses
-        low, high = slow_interval(losses, results[1].folds.labels, 0.8)
+        low, high = slow_interval(losses, results[1].folds.labels, 0.8, is_difference=True)
         own = found.intervals[row]
         assert (own.low, own.high) == (pytest.approx(low), pytest.approx(high))
         pytest.importorskip("pandas")
@@ -164,6 +166,60 @@ def test_candidates_of_a_search_have_intervals(cv):
     for other in (grouped, drawn, loaded):
         assert other.compare(to=1).intervals == []
         assert other.compare(to=1).notes == []
+
+
+def test_a_difference_of_one_sign_is_symmetric():
+    # Wrong in three samples where the other is right: zero must not be out of reach.
+    rows = np.arange(60.0)[:, None]
+    labels = np.arange(60) % 2
+    first = np.zeros(60)
+    first[[5, 25, 45]] = 1
+    folds = onefold.cross_validate(GaussianNB(), rows, labels, cv=5).folds
+    found = interval(first, folds, loss="zero-one", level=0.99, is_difference=True)
+    low, high = slow_interval(first, folds.labels, 0.99, is_difference=True)
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert found.low < 0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "scoring", "loss", "predicted"),
+    [
+        (LogisticRegression(), "neg_log_loss", "log", "zero-one"),
+        (Ridge(), "neg_mean_absolute_error", "absolute error", "squared error"),
+        (Ridge(), "r2", "squared error", "squared error"),
+    ],
+)
+def test_losses_of_a_search_follow_the_metric(estimator, scoring, loss, predicted):
+    target = (y > 150).astype(int) if predicted == "zero-one" else y
+    parameter = "C" if predicted == "zero-one" else "alpha"
+    grid = {parameter: [0.01, 1.0]}
+    search = onefold.GridSearchCV(estimator, grid, cv=5, scoring=scoring, keep="all").fit(X, target)
+    result = search.result_
+    for candidate, value in enumerate(grid[parameter]):
+        alone = onefold.cross_validate(
+            clone(estimator).set_params(**{parameter: value}), X, target, cv=5, scoring=scoring
+        )
+        name, losses = result.candidate_losses[candidate]
+        assert name == alone.loss == result.results[candidate].loss == loss
+        np.testing.assert_allclose(losses, alone._losses, rtol=1e-6)
+    found = [own for own in search.compare(level=0.9).intervals if own is not None]
+    assert [own.loss for own in found] == [loss]
+    assert result.chosen.interval(level=0.9).loss == loss
+    # What is shown of predictions does not depend on the metric.
+    heading = "Confusion matrix" if predicted == "zero-one" else "Predicted against actual"
+    assert heading in result.chosen.to_html()
+    assert "OF6" not in [
+        own.number for own in result.chosen.checks() if own.verdict == "not applicable"
+    ]
+
+
+def test_prediction_intervals_do_not_depend_on_the_metric():
+    keywords = {"cv": 5, "return_estimator": True}
+    squared = onefold.cross_validate(Ridge(), X, y, scoring=MSE, **keywords)
+    absolute = onefold.cross_validate(Ridge(), X, y, scoring="neg_mean_absolute_error", **keywords)
+    assert absolute.loss == "absolute error"
+    ours, theirs = (own.predict_interval(X[:9], level=0.8) for own in (absolute, squared))
+    np.testing.assert_allclose(ours, theirs)
 
 
 def test_results_on_other_folds_are_refused():

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -126,6 +127,13 @@ def test_a_metric_that_folds_leave_undefined_is_noted(engine):
     result = onefold.cross_validate(Ridge(), X[:30], y[:30], **keywords)
     assert result.notes == ["r2 is not defined on every test set: see the pooled one"]
     assert not np.isnan(result.pooled["r2"])
+    assert result.mean == {
+        "r2": result.pooled["r2"],
+        "neg_mean_squared_error": result["test_neg_mean_squared_error"].mean(),
+    }
+    assert np.isnan(result.std_error["r2"])
+    shown = (result._repr_html_(), result.to_html(), result.to_markdown())
+    assert not any(re.search(r"\bnan\b", text, re.IGNORECASE) for text in shown)
 
 
 def test_one_test_set_has_no_standard_error():

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from .._losses import losses
-from .._report import HeldOutTargets
+from .._report import HeldOutTargets, held_out_losses
 from .._scoring import UNNAMED
 from ..engines._base import Plan
 from ..engines._task import Task
@@ -191,6 +190,6 @@ class _ClusterRounds:
             plan = plans[number]
             scored = _score(engine, plan, self.task, outcome, targets, notes)
             self.found.candidates[positions[number]] = scored
-            own_losses = losses(plan.estimator, targets.y, outcome.answers)
+            own_losses = held_out_losses(plan.estimator, outcome, targets)
             self.keeper.offer(positions[number], scored, outcome, targets, own_losses)
         self.found.notes = list(dict.fromkeys(notes))

@@ -37,7 +37,7 @@ def why_no_classes(result: CVResult) -> str | None:
         return "there are no targets"
     if "predict" not in result._answers:
         return "there are no held-out predictions"
-    if result.loss != "zero-one" or result.classes is None:
+    if result._loss_of_predictions != "zero-one" or result.classes is None:
         return f"it is for classifiers with one label per sample, and this is {_what(result)}"
     return None
 
@@ -71,7 +71,7 @@ def why_no_regression(result: CVResult) -> str | None:
         return "there are no targets"
     if "predict" not in result._answers:
         return "there are no held-out predictions"
-    if result.loss != "squared error":
+    if result._loss_of_predictions != "squared error":
         return f"it is for regression, and this is {_what(result)}"
     return None
 
@@ -83,7 +83,8 @@ def _what(result: CVResult) -> str:
         "negative log density": "a density estimator",
         "squared distance": "a clustering",
     }
-    return f"{kinds.get(result.loss or '', 'of another kind')} ({result.estimator_name})"
+    kind = kinds.get(result._loss_of_predictions or "", "of another kind")
+    return f"{kind} ({result.estimator_name})"
 
 
 def _columns(result: CVResult, name: str) -> bool:

@@ -93,7 +93,7 @@ def _cv(result: CVResult, name: str) -> str:
         if len(folds) == folds.n_samples:
             return '"loo",'
         n_folds, labels = len(folds), folds.labels
-        is_classifier = result.classes is not None or result.loss == "zero-one"
+        is_classifier = result.classes is not None or result._loss_of_predictions == "zero-one"
         if is_classifier and _is_default(result, labels):
             return f"{n_folds},  # stratified"
         if np.array_equal(Folds.contiguous(folds.n_samples, n_folds).labels, labels):

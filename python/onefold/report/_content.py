@@ -237,7 +237,7 @@ def _result_tables(result: CVResult, labels: dict[str, str]) -> list[Table]:
 def _confusion(result: CVResult) -> Table | None:
     """Actual against predicted classes of all held-out samples."""
     predicted: Any = result._answers.get("predict")
-    if result.loss != "zero-one" or result.targets is None or predicted is None:
+    if result._loss_of_predictions != "zero-one" or result.targets is None or predicted is None:
         return None
     actual = shaped_like(np.asarray(predicted), result.targets[result._rows])
     classes, codes = np.unique(np.concatenate([actual, predicted]), return_inverse=True)

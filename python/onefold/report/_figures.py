@@ -159,7 +159,11 @@ def _roc(result: CVResult) -> Figure | None:
 def _predicted(result: CVResult) -> Figure | None:
     """Predicted against actual values of a regression with one output."""
     predicted: Any = result._answers.get("predict")
-    if result.loss != "squared error" or result.targets is None or isinstance(predicted, list):
+    if (
+        result._loss_of_predictions != "squared error"
+        or result.targets is None
+        or isinstance(predicted, list)
+    ):
         return None
     predicted = np.asarray(predicted, dtype=np.float64)
     actual = np.asarray(result.targets[result._rows], dtype=np.float64)

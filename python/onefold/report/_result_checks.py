@@ -179,7 +179,7 @@ def _targets_differ(result: CVResult) -> Check:
 
 def _columns(result: CVResult, targets: NDArray[Any]) -> tuple[Any, int]:
     """Targets as numbers, or as indicators of classes scaled to count alike, and their rank."""
-    if result.loss != "zero-one":
+    if result._loss_of_predictions != "zero-one":
         is_number = targets.dtype.kind in "biuf" and bool(np.isfinite(targets).all())
         return (targets.astype(np.float64)[:, None] if is_number else None), 1
     classes, codes, counts = np.unique(targets, return_inverse=True, return_counts=True)
@@ -249,7 +249,7 @@ def _reached_max_iter(models: Any) -> Check | None:
 
 def _missing_classes(result: CVResult) -> Check:
     targets = result.targets
-    is_classifier = result.classes is not None or result.loss == "zero-one"
+    is_classifier = result.classes is not None or result._loss_of_predictions == "zero-one"
     if targets is None or not is_classifier or np.ndim(targets) != 1:
         return _not("OF5", "There are no classes, or several labels per sample.")
     classes, codes = np.unique(targets, return_inverse=True)
@@ -284,10 +284,12 @@ def _absent(result: CVResult, codes: NDArray[np.intp], n_classes: int) -> tuple[
 
 
 def _worse_than_dummy(result: CVResult) -> Check:
-    losses, targets, folds = result._losses, result.targets, result.folds
-    dummy = None
-    if losses is not None and targets is not None and np.isfinite(losses).all():
-        dummy = dummy_losses(str(result.loss), targets, folds)
+    loss, targets, folds = str(result._loss_of_predictions), result.targets, result.folds
+    losses = dummy = None
+    if result._losses is not None and targets is not None:
+        losses = result.losses_in_test_order(loss)
+        if np.isfinite(losses).all():
+            dummy = dummy_losses(loss, targets, folds)
     if losses is None or dummy is None or len(dummy) != len(losses):
         return _not("OF6", "There is no loss with a dummy to compare with.")
     gain = dummy - losses
@@ -298,16 +300,16 @@ def _worse_than_dummy(result: CVResult) -> Check:
     elif why_not_independent(folds, result.has_groups) is None and isinstance(folds, Folds):
         by_sample = np.empty_like(gain)
         by_sample[result._rows] = gain
-        error = interval(by_sample, folds, loss=str(result.loss), level=0.95).std_error
+        error = interval(by_sample, folds, loss=loss, level=0.95).std_error
     elif n_sets < 2:
         return _not("OF6", "One test set has no standard error.")
     else:
         means = np.add.reduceat(gain, result._starts[:-1]) / np.diff(result._starts)
         mean, error = float(means.mean()), float(result._error(means))
         limit = float(t_distribution.ppf(1 - LEVEL, n_sets - 1))
-    what = "the most frequent class" if result.loss == "zero-one" else "the mean"
+    what = "the most frequent class" if loss == "zero-one" else "the mean"
     finding = (
-        f"Mean {result.loss} loss {losses.mean():.4g}, of predicting {what} {dummy.mean():.4g}: "
+        f"Mean {loss} loss {losses.mean():.4g}, of predicting {what} {dummy.mean():.4g}: "
         f"lower by {with_error(mean, error)}"
     )
     values = {"difference": mean, "std_error": error, "dummy": float(dummy.mean())}

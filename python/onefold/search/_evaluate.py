@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._losses import losses
 from .._report import (
     HeldOutTargets,
     compare_with_refits,
     fold_scores,
+    held_out_losses,
     pooled_scores,
     times_per_fold,
 )
@@ -157,7 +157,7 @@ def evaluate(
                     scored = _score(by, plans[number], task, outcome, targets, found.notes)
                 found.candidates[positions[number]] = scored
                 if on_outcome is not None:
-                    own_losses = losses(plans[number].estimator, targets.y, outcome.answers)
+                    own_losses = held_out_losses(plans[number].estimator, outcome, targets)
                     on_outcome(positions[number], scored, outcome, targets, own_losses)
                 if on_scored is not None:
                     on_scored(positions[number], scored)
