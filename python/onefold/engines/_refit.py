@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from traceback import format_exc
 from typing import Any
 
@@ -19,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from .._jobs import effective_n_jobs
-from .._progress import reporter
+from .._progress import part, reporter
 from .._scoring import RESPONSES, HeldOut
 from .._status import Status
 from .._warnings import warn
@@ -28,6 +28,7 @@ from ._fold_scorer import FoldResult, FoldScorer, Joined, join_folds
 from ._iterations import Iterations, iterations_of
 from ._native import ORDER, NativePlan, learner_of, run_native
 from ._options import Check
+from ._submodels import families_of_sizes, size_of, truncated
 from ._task import Task
 
 __all__ = ["Refit", "fit_all", "report_failures"]
@@ -73,8 +74,90 @@ class Refit(EngineBase):
             for number, outcome in run_native(learners, task, "refit"):
                 yield positions[number], outcome
         if others:
-            outcomes = fit_all([plan for _, plan in others], task)
-            yield from zip((position for position, _ in others), outcomes, strict=True)
+            for number, outcome in _fit_families([plan for _, plan in others], task):
+                yield others[number][0], outcome
+
+
+def _fit_families(plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
+    """Fit all plans; ensembles that differ in the number of members only are fitted together."""
+    families = [[number] for number in range(len(plans))]
+    if not task.return_estimator and all(plan.hooks is None for plan in plans):
+        estimators = [plan.estimator for plan in plans]
+        families = families_of_sizes(estimators, task.data.n_samples)
+    alone = [family[0] for family in families if len(family) == 1]
+    together = [family for family in families if len(family) > 1]
+    if alone:
+        progress = part(task.progress, 0, 1 + len(together)) if together else task.progress
+        outcomes = fit_all([plans[number] for number in alone], replace(task, progress=progress))
+        yield from zip(alone, outcomes, strict=True)
+    n_before = len(families) - len(together) > 0
+    for index, family in enumerate(together, start=n_before):
+        n_parts = n_before + len(together)
+        progress = part(task.progress, index, n_parts) if n_parts > 1 else task.progress
+        members = [plans[number].estimator for number in family]
+        outcomes = _fit_sizes(members, replace(task, progress=progress))
+        yield from zip(family, outcomes, strict=True)
+
+
+def _fit_sizes(estimators: Sequence[Any], task: Task) -> Iterator[Outcome]:
+    """Fit the first ensemble on all training sets, and read the others, which are parts of it."""
+    folds, n_folds = task.folds, len(task.folds)
+    scorer = FoldScorer.of(task)
+    trainings = [_Training.of(estimator, task) for estimator in estimators]
+    keep = task.return_train_score
+    jobs = (
+        delayed(_fit_fold_of_sizes)(trainings, scorer, folds.train(fold), folds.test(fold), keep)
+        for fold in range(n_folds)
+    )
+    parallel = Parallel(
+        n_jobs=effective_n_jobs(task.n_jobs, n_folds),
+        pre_dispatch=task.pre_dispatch,
+        return_as="generator" if _can_stream() else "list",
+    )
+    fitted: list[list[_Fitted]] = []
+    with reporter(task.progress, unit="folds") as report:
+        for fold in parallel(jobs):
+            fitted.append(fold)
+            if report is not None:
+                report(len(fitted), n_folds)
+    for estimator, of_size in zip(estimators, zip(*fitted, strict=True), strict=True):
+        outcome = _outcome(estimator, task, list(of_size), "")
+        if outcome.cost["fits"] == 0:
+            largest = size_of(estimators[0])
+            outcome.notes.append(f"its members are the first of {largest}, which were fitted once")
+        yield outcome
+
+
+def _fit_fold_of_sizes(
+    trainings: Sequence[_Training], scorer: FoldScorer, train: Any, test: Any, keep: bool
+) -> list[_Fitted]:
+    """Fit the first ensemble on one training set and evaluate all; each alone if that fails."""
+    largest, *others = trainings
+    first = _fit_fold(largest, scorer, train, test, keep, True, None)
+    if first.failure is not None:
+        alone = [_fit_fold(own, scorer, train, test, keep, False, None) for own in others]
+        return [first, *alone]
+    estimator, first.estimator = first.estimator, None
+    first.fit_time /= len(trainings)
+    X_train, y_train = _safe_split(estimator, largest.X, largest.y, train)
+    X_test, y_test = _safe_split(estimator, largest.X, largest.y, test, train)
+    results = [first]
+    for training in others:
+        start = time.perf_counter()
+        smaller = truncated(estimator, size_of(training.estimator))
+        result = _Fitted(len(train), len(test), fit_time=first.fit_time, n_fits=0)
+        result.iterations = iterations_of(smaller)
+        result.test = scorer.evaluate(smaller, X_test, y_test, test)
+        result.score_time = time.perf_counter() - start
+        if keep:
+            result.train_scores = scorer.scores(HeldOut(smaller), X_train, y_train, train)
+        results.append(result)
+    return results
+
+
+def _can_stream() -> bool:
+    """Backends that cannot stream results, such as multiprocessing, return all at the end."""
+    return bool(getattr(get_active_backend()[0], "supports_return_generator", False))
 
 
 def fit_all(plans: Sequence[Plan], task: Task, reason: str = "") -> Iterator[Outcome]:
@@ -90,12 +173,10 @@ def fit_all(plans: Sequence[Plan], task: Task, reason: str = "") -> Iterator[Out
         for training, hooks in ((_Training.of(plan.estimator, task), plan.hooks) for plan in plans)
         for fold, hook in enumerate(hooks or [None] * n_folds)
     )
-    # Backends that cannot stream results, such as multiprocessing, return all at the end.
-    can_stream = getattr(get_active_backend()[0], "supports_return_generator", False)
     parallel = Parallel(
         n_jobs=effective_n_jobs(task.n_jobs, n_folds * len(plans)),
         pre_dispatch=task.pre_dispatch,
-        return_as="generator" if can_stream else "list",
+        return_as="generator" if _can_stream() else "list",
     )
     fitted: list[_Fitted] = []
     left = iter(plans)
@@ -122,8 +203,8 @@ def _outcome(estimator: Any, task: Task, fitted: list[_Fitted], reason: str) -> 
         answers=joined.answers,
         classes=joined.classes,
         cost={
-            "fits": len(fitted),
-            "rows_fed": sum(fold.n_train for fold in fitted),
+            "fits": sum(fold.n_fits for fold in fitted),
+            "rows_fed": sum(fold.n_train * fold.n_fits for fold in fitted),
             "rows_evaluated": sum(fold.n_test for fold in fitted),
         },
         fit_time=np.array([fold.fit_time for fold in fitted]),
@@ -167,6 +248,8 @@ class _Fitted:
     failure: str | None = None
     iterations: tuple[int, int] = (0, 0)
     """Those of the model, and their limit."""
+    n_fits: int = 1
+    """0 of a part of an ensemble that was fitted for another candidate."""
 
 
 def _fit_fold(
