@@ -13,6 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_sample_weight
 
 from ._folds import resolve_cv
 from .engines import Candidate, Data, Problem, Task
@@ -152,7 +153,7 @@ def _group_paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] |
     if own is not None:
         labels = y == own
     problem = Problem(
-        Data(X, labels, _weights(y, keywords), n_jobs),
+        Data(X, labels, _weights(X, y, keywords), n_jobs),
         resolve_cv([arguments[2:] for _, arguments, _ in calls], X),
     )
     task = Task(problem, scorers={}, n_jobs=n_jobs)
@@ -180,10 +181,10 @@ def _group_paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] |
     return [_Path(fold, Cs) for fold in each]
 
 
-def _weights(y: Any, keywords: dict[str, Any]) -> Floats | None:
+def _weights(X: Any, y: Any, keywords: dict[str, Any]) -> Floats | None:
     """Weights of the samples, multiplied by those of their classes."""
     weights: Any = keywords["sample_weight"]
-    weights = None if weights is None else np.asarray(weights, dtype=np.float64)
+    weights = None if weights is None else _check_sample_weight(weights, X, dtype=np.float64)
     if keywords["class_weight"] is None:
         return weights  # type: ignore[no-any-return]
     classes, codes = np.unique(y, return_inverse=True)
