@@ -1,0 +1,62 @@
+"""Rows of single precision: the scores of scikit-learn, whatever the engine."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.model_selection as sk
+from sklearn.base import clone, is_classifier
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeClassifier
+
+import onefold
+from onefold.learners import Pegasos
+
+CASES = [
+    (GaussianNB(), "merge"),
+    (BernoulliNB(binarize=2.0), "merge"),
+    (Ridge(0.1, tol=1e-9), "virtual"),
+    (make_pipeline(StandardScaler(with_mean=False), Ridge(0.1, tol=1e-9)), "virtual"),
+    (LogisticRegression(tol=1e-6, max_iter=2000), "newton"),
+    (Lasso(0.1, tol=1e-6), "path"),
+    (SVC(tol=1e-6), "seeded"),
+    (SVR(C=10.0, tol=1e-6), "seeded"),
+    (KNeighborsClassifier(), "neighbours"),
+    (KNeighborsRegressor(weights="distance"), "neighbours"),
+    (Pegasos(), "tree"),
+    (DecisionTreeClassifier(random_state=0), "refit"),
+]
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize(("estimator", "engine"), CASES, ids=lambda own: str(own)[:24])
+def test_scores_of_single_precision_are_those_of_scikit_learn(estimator, engine, layout):
+    X, y = (load_iris if is_classifier(estimator) else load_diabetes)(return_X_y=True)
+    if isinstance(estimator, Pegasos):
+        y = (y == 0).astype(int)
+    if layout == "csr" and isinstance(estimator, GaussianNB):
+        pytest.skip("scikit-learn's GaussianNB takes dense rows only")
+    X = X.astype(np.float32)
+    X = sp.csr_array(X) if layout == "csr" else X
+    kept = X.copy()
+    cv = sk.KFold(5, shuffle=True, random_state=0)
+    ours = onefold.cross_validate(estimator, X, y, cv=cv, engine=engine)
+    assert ours.engine == engine
+    if isinstance(estimator, Pegasos):  # scikit-learn has none; single precision is exact here
+        double = onefold.cross_validate(estimator, X.astype(np.float64), y, cv=cv, engine=engine)
+        np.testing.assert_array_equal(ours.decision_values, double.decision_values)
+        return
+    # scikit-learn computes in single precision where an engine does not: 24 bits, conditioned.
+    theirs = sk.cross_validate(clone(estimator), X, y, cv=cv)["test_score"]
+    np.testing.assert_allclose(ours["test_score"], theirs, atol=1e-5)
+    predicted = sk.cross_val_predict(clone(estimator), X, y, cv=cv)
+    np.testing.assert_allclose(ours.predictions, predicted, rtol=1e-3)
+    if is_classifier(estimator):
+        assert ours.predictions.dtype == predicted.dtype
+    assert X.dtype == np.float32
+    assert (kept != X).sum() == 0
