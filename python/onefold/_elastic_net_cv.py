@@ -192,17 +192,19 @@ class _AllFolds:
         model = self._model
         folds = resolve_cv([job.args[3:5] for job in jobs[:n_splits]], X, y)
         self._penalties = [(float(a), ratio) for ratio, own in grids.items() for a in own]
-        self._found = solve_path(
+        tol = min(TOL, model.tol)
+        self._found = found = solve_path(
             model,
             self._penalties,
             (to_rows(X), as_values(y, len(y)), as_weights(weights, len(y)), folds),
-            tol=min(TOL, model.tol),
+            tol=tol,
             n_jobs=model.n_jobs,
             errors=True,
             all_rows=True,
         )
-        warn_of_gaps(relative_gap(self._found["gaps"][:, 0], self._found["spreads"]), model.tol)
-        errors = self._found["errors"][:, :, 0].reshape(n_splits, len(grids), -1)
+        gaps = relative_gap(found["gaps"], found["spreads"][:, None])
+        warn_of_gaps(max(gaps, relative_gap(found["all_gaps"], found["all_spreads"])), tol)
+        errors = found["errors"][:, :, 0].reshape(n_splits, len(grids), -1)
         return list(errors.swapaxes(0, 1).reshape(len(jobs), -1))
 
     def _is_served(self, grids: dict[float, Any]) -> bool:

@@ -12,5 +12,5 @@ mod problem;
 pub(crate) use fitted::{Fitted, ROUNDING, is_constant};
 pub(crate) use held_out::{HeldOut, n_removed, training_rows};
 pub(crate) use moments::{AffineFrame, Moments, PANEL_ROWS, RowPanel, is_sparse, par_sum};
-pub(crate) use normal::{MIN_KEPT_FRACTION, NormalEquations};
+pub(crate) use normal::{MIN_KEPT_FRACTION, NormalEquations, has_lost_digits};
 pub(crate) use problem::{LinearProblem, NormalizedTargets, WeightedTargets};

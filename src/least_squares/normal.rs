@@ -1,5 +1,7 @@
 //! Normal equations of one training set, from its second moments.
 
+use std::ops::Range;
+
 use super::moments::AffineFrame;
 use crate::linalg::Mat;
 use crate::scaling::Scaling;
@@ -7,6 +9,13 @@ use crate::scaling::Scaling;
 /// The smallest fraction of a sum of squares that may be left after a subtraction: more than ten
 /// digits of it are right then.
 pub(crate) const MIN_KEPT_FRACTION: f64 = 1e-4;
+
+/// Returns true if sums of squares of some `columns` (the diagonals of second moments) lost too many digits when those of
+/// the held-out rows were subtracted from those of all rows: they are to be summed over the training
+/// rows instead.
+pub(crate) fn has_lost_digits(train: &Mat<f64>, all: &Mat<f64>, mut columns: Range<usize>) -> bool {
+    columns.any(|j| train[(j, j)] < MIN_KEPT_FRACTION * all[(j, j)])
+}
 
 /// Second moments of a training set, centred and scaled in closed form.
 ///
@@ -70,6 +79,11 @@ impl<'a> NormalEquations<'a> {
     /// Σ w·u² of column `j`.
     pub(crate) fn square(&self, j: usize) -> f64 {
         self.train[(j, j)]
+    }
+
+    /// Σ w·u² of column `j` about its centre.
+    pub(crate) fn square_about_centre(&self, j: usize) -> f64 {
+        self.about_centre(j, j)
     }
 
     fn about_centre(&self, i: usize, j: usize) -> f64 {

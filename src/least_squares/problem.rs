@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::normal::MIN_KEPT_FRACTION;
 use crate::data::{Dataset, Layout, Targets};
 use crate::{Error, Result};
 
@@ -11,6 +12,7 @@ pub(crate) struct NormalizedTargets<'a> {
     values: Cow<'a, [f64]>,
     n_outputs: usize,
     root_weights: Option<Vec<f64>>,
+    spreads: Vec<Spread>,
     /// The unit of y: a power of two.
     pub(crate) unit: f64,
     /// The unit of the weights, and so of the penalties: a power of two.
@@ -36,10 +38,12 @@ impl<'a> NormalizedTargets<'a> {
         } else {
             values.iter().map(|y| y / unit).collect()
         };
+        let spreads = Spread::of_outputs(&values, n_outputs, root_weights.as_deref());
         Ok(Self {
             values,
             n_outputs,
             root_weights,
+            spreads,
             unit,
             weight_unit,
         })
@@ -49,10 +53,14 @@ impl<'a> NormalizedTargets<'a> {
     pub(crate) fn of_rows(targets: WeightedTargets<'_>, rows: &[usize]) -> Self {
         let values = rows.iter().flat_map(|&row| targets.row(row)).copied();
         let roots = rows.iter().map(|&row| targets.root_weight(row));
+        let values: Vec<f64> = values.collect();
+        let root_weights: Option<Vec<f64>> = targets.is_weighted().then(|| roots.collect());
+        let spreads = Spread::of_outputs(&values, targets.n_outputs, root_weights.as_deref());
         Self {
-            values: values.collect(),
+            values: values.into(),
             n_outputs: targets.n_outputs,
-            root_weights: targets.is_weighted().then(|| roots.collect()),
+            root_weights,
+            spreads,
             unit: 1.0,
             weight_unit: 1.0,
         }
@@ -63,7 +71,35 @@ impl<'a> NormalizedTargets<'a> {
             values: &self.values,
             n_outputs: self.n_outputs,
             root_weights: self.root_weights.as_deref(),
+            spreads: &self.spreads,
         }
+    }
+}
+
+/// How far the targets of one output are from each other.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    median: f64,
+    /// Σ w(y − median)².
+    square: f64,
+}
+
+impl Spread {
+    fn of_outputs(values: &[f64], n_outputs: usize, roots: Option<&[f64]>) -> Vec<Self> {
+        let of_output = |o: usize| {
+            let column = || values.iter().skip(o).step_by(n_outputs);
+            let mut sorted: Vec<f64> = column().copied().collect();
+            let middle = sorted.len() / 2;
+            let median = *sorted.select_nth_unstable_by(middle, f64::total_cmp).1;
+            let root = |i: usize| roots.map_or(1.0, |roots| roots[i]);
+            let squares = column().enumerate();
+            Self {
+                median,
+                square: squares.map(|(i, y)| (root(i) * (y - median)).powi(2)).sum(),
+            }
+        };
+        let n_outputs = if values.is_empty() { 0 } else { n_outputs };
+        (0..n_outputs).map(of_output).collect()
     }
 }
 
@@ -84,6 +120,7 @@ pub(crate) struct WeightedTargets<'a> {
     values: &'a [f64],
     pub(crate) n_outputs: usize,
     root_weights: Option<&'a [f64]>,
+    spreads: &'a [Spread],
 }
 
 impl<'a> WeightedTargets<'a> {
@@ -104,6 +141,17 @@ impl<'a> WeightedTargets<'a> {
     /// w of a row.
     pub(crate) fn weight(&self, row: usize) -> f64 {
         self.root_weight(row).powi(2)
+    }
+
+    /// Returns true if nearly all that the targets differ from their medians is in these rows, so that
+    /// sums over all rows have too few digits of the others.
+    pub(crate) fn are_mostly_in(&self, rows: &[usize]) -> bool {
+        self.spreads.iter().enumerate().any(|(o, spread)| {
+            let deviation =
+                |&row: &usize| self.root_weight(row) * (self.row(row)[o] - spread.median);
+            let own: f64 = rows.iter().map(|row| deviation(row).powi(2)).sum();
+            own > 0.0 && spread.square - own < MIN_KEPT_FRACTION * spread.square
+        })
     }
 
     /// Returns true if some row has zero weight: it is predicted, but does not affect any fit.

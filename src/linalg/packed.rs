@@ -115,6 +115,28 @@ pub(crate) fn rotate_in<S: Simd>(
     }
 }
 
+/// Replaces L, the factor of A with `n` rows, by that of A without row and column `k`, by plane
+/// rotations of neighbouring columns.
+pub(crate) fn remove_row(l: &mut Vec<f64>, n: usize, k: usize) {
+    let mut rotations: Vec<(f64, f64)> = Vec::with_capacity(n - k);
+    for i in k + 1..n {
+        // The values of row i replace those of row i − 1, before which nothing is read any more.
+        let (from, to) = (len(i), len(i - 1));
+        l.copy_within(from..from + k, to);
+        let mut value = l[from + k];
+        for (j, &(c, s)) in (k..).zip(&rotations) {
+            let next = l[from + j + 1];
+            l[to + j] = c * value + s * next;
+            value = c * next - s * value;
+        }
+        let last = l[from + i];
+        let length = length(value, last);
+        rotations.push((value / length, last / length));
+        l[to + i - 1] = length;
+    }
+    l.truncate(len(n - 1));
+}
+
 /// √(a² + b²), without overflow or underflow.
 #[inline(always)]
 fn length(a: f64, b: f64) -> f64 {
@@ -237,6 +259,21 @@ mod tests {
                 }
                 dispatch(SolveLower(&l, &mut right));
                 assert!(right.iter().all(|b| (b - 1.0).abs() < 1e-11), "{right:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_factor_loses_a_row() {
+        for (n, k) in [(1, 0), (2, 0), (2, 1), (7, 0), (7, 3), (7, 6)] {
+            let (mut l, dense) = full(n);
+            cholesky(pulp::Scalar, &mut l, n).expect("positive definite");
+            remove_row(&mut l, n, k);
+            assert_eq!(l.len(), len(n - 1));
+            let places: Vec<usize> = (0..n).filter(|&i| i != k).collect();
+            for (i, j) in (0..n - 1).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+                let product: f64 = (0..=j).map(|c| l[len(i) + c] * l[len(j) + c]).sum();
+                assert!((product - dense[places[i]][places[j]]).abs() < 1e-12);
             }
         }
     }

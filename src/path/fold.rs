@@ -3,6 +3,7 @@
 use super::columns::ColumnQuadratic;
 use super::fold_moments::FoldMoments;
 use super::gram::GramQuadratic;
+use super::row_products::TrainingRows;
 use super::solver::{self, Quadratic, Solver};
 use super::training::TrainingColumns;
 use super::{ElasticNetPath, Wanted};
@@ -24,14 +25,14 @@ const GRAM_FEATURES_PER_PROBLEM: usize = 128;
 /// are theirs.
 const MIN_STARTING_FOLDS: usize = 20;
 
-/// Elastic nets of all folds, with targets about their means in units of `unit`.
+/// Elastic nets of all folds, with targets about `target_centres` in units of `unit`.
 pub(super) struct FoldProblem<'a, R> {
     pub(super) linear: LinearProblem<'a, R>,
     pub(super) path: &'a ElasticNetPath,
     /// The order in which penalties are solved.
     pub(super) order: Vec<usize>,
     pub(super) unit: f64,
-    pub(super) target_means: Vec<f64>,
+    pub(super) target_centres: Vec<f64>,
     pub(super) folds: &'a dyn Resampling,
     pub(super) wanted: Wanted,
     /// Moments of all rows, or of the training rows of a single split; `None` if columns are used.
@@ -64,7 +65,7 @@ impl<R: Layout> FoldProblem<'_, R> {
     }
 
     fn n_outputs(&self) -> usize {
-        self.target_means.len()
+        self.target_centres.len()
     }
 
     pub(super) fn is_centred(&self) -> bool {
@@ -140,7 +141,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         }
         if self.wanted.predictions || (self.wanted.errors && squares.is_none()) {
             let predicted = fitted.predict(&self.linear.rows, test);
-            let means = self.target_means.iter().cycle();
+            let means = self.target_centres.iter().cycle();
             for (row, own) in slot.chunks_exact_mut(predicted.nrows()).enumerate() {
                 for ((value, mean), c) in own.iter_mut().zip(means.clone()).zip(0..) {
                     *value = predicted[(c, row)] * self.unit + mean;
@@ -186,7 +187,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         let mut coefficients = Vec::with_capacity(found.nrows() * found.ncols());
         for c in 0..found.ncols() {
             coefficients.extend((0..p).map(|j| found[(j, c)] * self.unit));
-            let mean = self.target_means[c % self.n_outputs()];
+            let mean = self.target_centres[c % self.n_outputs()];
             coefficients.push(found[(p, c)] * self.unit + mean);
         }
         coefficients
@@ -269,7 +270,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         }
         let no_weight = || undetermined("its training rows have no weight");
         if let Some(moments) = self.moments_of(fold, scaling, monitor)? {
-            let found = self.solve_moments(&moments, scaling, start, monitor)?;
+            let found = self.solve_moments(fold, &moments, scaling, start, monitor)?;
             let (solutions, fitted) = found.ok_or_else(no_weight)?;
             return Ok((solutions, fitted, Some(moments)));
         }
@@ -280,6 +281,7 @@ impl<R: Layout> FoldProblem<'_, R> {
 
     fn solve_moments(
         &self,
+        fold: Option<usize>,
         moments: &FoldMoments,
         scaling: Option<Scaling<'_>>,
         start: Option<&Mat<f64>>,
@@ -289,14 +291,19 @@ impl<R: Layout> FoldProblem<'_, R> {
             frame,
             train,
             is_constant,
+            error,
             ..
         } = moments;
         let normal = NormalEquations::new(train, frame, scaling, self.path.fit_intercept);
         let Some(normal) = normal else {
             return Ok(None);
         };
-        let mut quadratic = GramQuadratic::new(&normal, is_constant);
-        let set = |quadratic: &mut GramQuadratic, o| quadratic.set_output(&normal, is_constant, o);
+        let training = self.training(fold);
+        let rows = TrainingRows::new(self, &training, (&normal, frame), is_constant);
+        let mut quadratic = GramQuadratic::new(&normal, is_constant, *error, &rows);
+        let set = |quadratic: &mut GramQuadratic<'_>, o| {
+            quadratic.set_output(&normal, is_constant, o);
+        };
         let solutions = self.solve_path(&mut quadratic, normal.weight, start, set, monitor)?;
         let (p, q, beta) = (self.n_features(), self.n_outputs(), &solutions.beta);
         let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use super::fold::FoldProblem;
 use crate::data::{Layout, Row};
 use crate::least_squares::{
-    AffineFrame, HeldOut, MIN_KEPT_FRACTION, Moments, NormalEquations, training_rows,
+    AffineFrame, HeldOut, MIN_KEPT_FRACTION, Moments, NormalEquations, has_lost_digits,
+    training_rows,
 };
 use crate::linalg::Mat;
 use crate::scaling::Scaling;
@@ -19,6 +20,8 @@ pub(super) struct FoldMoments {
     pub(super) held_out: Option<Mat<f64>>,
     /// Of every feature: whether it is constant on the training rows.
     pub(super) is_constant: Vec<bool>,
+    /// The error of second moments about the mean, relative to the squares of the features.
+    pub(super) error: f64,
 }
 
 impl<R: Layout> FoldProblem<'_, R> {
@@ -44,52 +47,61 @@ impl<R: Layout> FoldProblem<'_, R> {
             Some(fold) if !self.is_single() => self.subtracted(moments, fold, monitor)?,
             _ => (moments.all.clone(), None),
         };
-        let frame = &moments.frame;
-        let normal = NormalEquations::new(&own, frame, scaling, self.path.fit_intercept);
-        // Without a weight there is nothing to centre by.
-        let is_constant = normal.map_or_else(
-            || Some(vec![]),
-            |normal| {
-                let has_digits = |j: usize| {
-                    normal.has_digits(j) && own[(j, j)] >= MIN_KEPT_FRACTION * moments.all[(j, j)]
-                };
-                let is_constant = |j: usize| match (has_digits(j), self.is_single()) {
-                    (true, _) => Some(false),
-                    // About the mean of the training rows, only constant columns lack digits.
-                    (false, true) => Some(true),
-                    (false, false) => self.is_constant(j, &self.training(fold)).then_some(true),
-                };
-                (0..self.n_features())
-                    .map(is_constant)
-                    .collect::<Option<Vec<bool>>>()
-            },
-        );
-        if let Some(is_constant) = is_constant {
-            return Ok(Some(FoldMoments {
-                frame: frame.clone(),
-                train: own,
-                held_out,
-                is_constant,
-            }));
+        let training = self.training(fold);
+        // About the mean of the training rows, only constant columns lack digits.
+        let is_constant = |j| self.is_single() || self.is_constant(j, &training);
+        let own = (moments.frame.clone(), own, held_out);
+        if let Some(found) = self.checked(own, scaling, &training, is_constant) {
+            return Ok(Some(found));
         }
-        let Some(own) =
-            self.linear
-                .moments(self.is_centred(), &self.training(fold), None, monitor)?
-        else {
-            return Ok(None);
-        };
-        let normal = NormalEquations::new(&own.all, &own.frame, scaling, self.path.fit_intercept);
-        let is_constant = normal.map(|normal| {
-            (0..self.n_features())
-                .map(|j| !normal.has_digits(j))
-                .collect()
-        });
-        Ok(is_constant.map(|is_constant| FoldMoments {
-            frame: own.frame,
-            train: own.all,
-            held_out: None,
+        let own = self
+            .linear
+            .moments(self.is_centred(), &training, None, monitor)?;
+        let own = own.map(|own| (own.frame, own.all, None));
+        Ok(own.and_then(|own| self.checked(own, scaling, &training, |_| true)))
+    }
+
+    /// Moments with enough digits about the mean of every feature that is not constant, and of every
+    /// target; `None` if there are not.
+    fn checked(
+        &self,
+        (frame, train, held_out): (AffineFrame, Mat<f64>, Option<Mat<f64>>),
+        scaling: Option<Scaling<'_>>,
+        training: &[usize],
+        is_known_constant: impl Fn(usize) -> bool,
+    ) -> Option<FoldMoments> {
+        let p = self.n_features();
+        let (mut is_constant, mut error) = (vec![], f64::EPSILON);
+        // Without a weight there is nothing to centre by.
+        if let Some(normal) = NormalEquations::new(&train, &frame, scaling, self.path.fit_intercept)
+        {
+            for j in 0..p {
+                let (about, square) = (normal.square_about_centre(j), normal.square(j));
+                let has_digits = about >= MIN_KEPT_FRACTION * square;
+                if !has_digits && !is_known_constant(j) {
+                    return None;
+                }
+                is_constant.push(!has_digits);
+                if has_digits && square > 0.0 {
+                    error = error.max(f64::EPSILON * square / about);
+                }
+            }
+            let has_digits = |o: usize| {
+                let square = train[(p + o, p + o)];
+                normal.target_square(o) >= MIN_KEPT_FRACTION * square
+                    || self.is_target_constant(o, training)
+            };
+            if !(0..self.target_centres.len()).all(has_digits) {
+                return None;
+            }
+        }
+        Some(FoldMoments {
+            frame,
+            train,
+            held_out,
             is_constant,
-        }))
+            error,
+        })
     }
 
     /// Moments of the training rows of a fold, and of its held-out rows if these were subtracted.
@@ -114,7 +126,21 @@ impl<R: Layout> FoldProblem<'_, R> {
                 .second_moments(&moments.frame, &held_out.removed, monitor)?,
         };
         let is_partition = self.folds.partition().is_some();
-        Ok((&moments.all - &removed, is_partition.then_some(removed)))
+        let mut train = &moments.all - &removed;
+        if has_lost_digits(&train, &moments.all, 0..train.nrows()) {
+            let rows = self.training(Some(fold));
+            train = self.linear.second_moments(&moments.frame, &rows, monitor)?;
+        }
+        Ok((train, is_partition.then_some(removed)))
+    }
+
+    /// Returns true if a target has one value on all rows with a weight.
+    fn is_target_constant(&self, output: usize, rows: &[usize]) -> bool {
+        let targets = self.linear.targets;
+        let weighted = rows.iter().filter(|&&row| targets.weight(row) > 0.0);
+        let mut values = weighted.map(|&row| targets.row(row)[output]);
+        let first = values.next();
+        values.all(|value| Some(value) == first)
     }
 
     /// Returns true if a feature has one value on all rows with a weight.

@@ -1,22 +1,38 @@
-//! The quadratic of a training set from its Gram matrix: no pass over rows.
+//! The quadratic of a training set from its Gram matrix: no pass over rows, as long as that is exact.
+//!
+//! Rounding changes the elements of S by about ε√(SᵢᵢSⱼⱼ), and so the duality gap by up to about
+//! ε(Σ√Sⱼⱼ|βⱼ|)². Where features nearly depend on each other, coefficients are large, and that is more
+//! than the gap asked for. Then Xᵀ(y − Xβ) is computed from the rows whenever all features are checked,
+//! and S serves for the changes of β in between, as in iterative refinement.
 
+use super::row_products::RowProducts;
 use super::solver::Quadratic;
 use crate::least_squares::NormalEquations;
 use crate::runtime::simd::{self, Simd};
 
 /// ½‖y − Xβ‖² from S = XᵀX, Xᵀy and ‖y‖².
-pub(super) struct GramQuadratic {
+pub(super) struct GramQuadratic<'a> {
     n_features: usize,
     /// S, all of it, so that a row is contiguous.
     gram: Vec<f64>,
     products: Vec<f64>,
     target_square: f64,
     g: Vec<f64>,
+    /// The relative error of the elements of S.
+    error: f64,
+    rows: &'a dyn RowProducts,
+    output: usize,
+    uses_rows: bool,
 }
 
-impl GramQuadratic {
-    /// The features of `normal`, those `is_constant` left out.
-    pub(super) fn new(normal: &NormalEquations<'_>, is_constant: &[bool]) -> Self {
+impl<'a> GramQuadratic<'a> {
+    /// The features of `normal`, those `is_constant` left out, with elements of a relative `error`.
+    pub(super) fn new(
+        normal: &NormalEquations<'_>,
+        is_constant: &[bool],
+        error: f64,
+        rows: &'a dyn RowProducts,
+    ) -> Self {
         let p = is_constant.len();
         let mut gram = vec![0.0; p * p];
         for i in (0..p).filter(|&i| !is_constant[i]) {
@@ -31,6 +47,10 @@ impl GramQuadratic {
             products: vec![0.0; p],
             target_square: 0.0,
             g: vec![0.0; p],
+            error,
+            rows,
+            output: 0,
+            uses_rows: false,
         }
     }
 
@@ -49,6 +69,7 @@ impl GramQuadratic {
             };
         }
         self.target_square = normal.target_square(output);
+        self.output = output;
     }
 
     #[inline(always)]
@@ -57,7 +78,7 @@ impl GramQuadratic {
     }
 }
 
-impl Quadratic for GramQuadratic {
+impl Quadratic for GramQuadratic<'_> {
     fn target_square(&self) -> f64 {
         self.target_square
     }
@@ -80,6 +101,11 @@ impl Quadratic for GramQuadratic {
 
     #[inline(always)]
     fn set<S: Simd>(&mut self, simd: S, beta: &[f64], _: f64, g: &mut [f64]) -> f64 {
+        if self.uses_rows {
+            let square = self.rows.correlate(beta, self.output, &mut self.g);
+            g.copy_from_slice(&self.g);
+            return square;
+        }
         self.g.copy_from_slice(&self.products);
         for (j, &b) in beta.iter().enumerate().filter(|e| *e.1 != 0.0) {
             self.step(simd, j, b);
@@ -103,5 +129,22 @@ impl Quadratic for GramQuadratic {
 
     fn step_cost(&self) -> usize {
         self.n_features
+    }
+
+    fn gap_error(&self, beta: &[f64]) -> f64 {
+        let sizes = beta.iter().enumerate();
+        let size: f64 = sizes
+            .map(|(j, b)| self.curvature(j).max(0.0).sqrt() * b.abs())
+            .sum();
+        let error = if self.uses_rows {
+            f64::EPSILON
+        } else {
+            self.error
+        };
+        error * size * size
+    }
+
+    fn use_rows(&mut self, is_used: bool) -> bool {
+        std::mem::replace(&mut self.uses_rows, is_used) != is_used
     }
 }

@@ -56,10 +56,12 @@
 #![allow(clippy::doc_markdown)] // formulas are not code
 
 mod columns;
+mod exact_steps;
 mod fold;
 mod fold_moments;
 mod gram;
 mod result;
+mod row_products;
 mod solver;
 mod training;
 
@@ -272,7 +274,7 @@ impl Path {
         if let Some(scaling) = &path.scaling {
             scaling.check(folds.n_splits(), data.n_features())?;
         }
-        let (centred, target_means) = centred_targets(data, path.fit_intercept)?;
+        let (centred, target_centres) = centred_targets(data, path.fit_intercept)?;
         let centred = data.with_values(centred.view())?;
         let targets = NormalizedTargets::new(&centred)?;
         with_layout!(&centred, |examples| {
@@ -285,7 +287,7 @@ impl Path {
                 path,
                 order: path.order(),
                 unit: targets.unit,
-                target_means,
+                target_centres,
                 folds,
                 wanted,
                 moments: None,
@@ -296,7 +298,8 @@ impl Path {
     }
 }
 
-/// Targets about their means, and the means: zero without an intercept.
+/// Targets about their medians, and the medians: zero without an intercept. Unlike the mean, the median
+/// of targets of which one is far from the others is near the others, so that they keep their digits.
 fn centred_targets(data: &Dataset<'_>, is_centred: bool) -> Result<(Array2<f64>, Vec<f64>)> {
     let Targets::Values { values, n_outputs } = data.targets() else {
         return Err(Error::Parameter {
@@ -306,15 +309,15 @@ fn centred_targets(data: &Dataset<'_>, is_centred: bool) -> Result<(Array2<f64>,
         });
     };
     let shape = (data.n_rows(), n_outputs);
-    memory::check_shape::<f64>("centred targets", &[shape.0, shape.1])?;
+    memory::check_shape::<f64>("centred targets", &[2, shape.0, shape.1])?;
     let mut centred = Array2::from_shape_fn(shape, |(i, o)| values[i * n_outputs + o]);
-    let mut means = vec![0.0; n_outputs];
-    if is_centred {
-        for (mean, mut column) in means.iter_mut().zip(centred.columns_mut()) {
-            // Divided first, so that the sum of large values does not overflow.
-            *mean = column.iter().map(|y| y / shape.0 as f64).sum();
-            column -= *mean;
+    let mut medians = vec![0.0; n_outputs];
+    if is_centred && shape.0 > 0 {
+        for (median, mut column) in medians.iter_mut().zip(centred.columns_mut()) {
+            let mut sorted = column.to_vec();
+            *median = *sorted.select_nth_unstable_by(shape.0 / 2, f64::total_cmp).1;
+            column -= *median;
         }
     }
-    Ok((centred, means))
+    Ok((centred, medians))
 }

@@ -80,7 +80,7 @@ pub(super) fn collect<R: Layout>(
     monitor: &Monitor,
 ) -> Result<PathResult> {
     let (folds, wanted) = (problem.folds, problem.wanted);
-    let (k, q) = (folds.n_splits(), problem.target_means.len());
+    let (k, q) = (folds.n_splits(), problem.target_centres.len());
     let (n_penalties, width) = (problem.path.penalties.len(), problem.n_features() + 1);
     let sizes: Vec<usize> = (0..k)
         .map(|fold| {

@@ -7,7 +7,8 @@
 //! coordinate at a time, βⱼ ← soft(gⱼ + Sⱼⱼβⱼ, λ₁) / (Sⱼⱼ + λ₂), S = XᵀX. When a sweep changes no sign,
 //! the problem is a linear system on the support A: (S_AA + λ₂I)d = h_A − λ₁·sign(β_A). The step β + d
 //! is optimal on A if it changes no sign; otherwise it ends where the first coefficient becomes zero,
-//! which still lowers the objective. The system is solved as soon as the sweeps have cost as much.
+//! which still lowers the objective (see `exact_steps`). The system is solved as soon as the sweeps
+//! have cost as much.
 //!
 //! **Certificate.** The dual point c·(y − Xβ), c = min(1, λ₁ / max|hⱼ|), gives the duality gap
 //!
@@ -17,20 +18,20 @@
 //! bounds the distance to the minimum, by ‖s‖² / 2λ₂ for the smallest subgradient s; the smaller of the
 //! two counts (the first is of no use where λ₁ = 0).
 
-use crate::linalg::packed;
+use super::exact_steps::ExactSteps;
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Monitor, Result};
 
 /// Sweeps after which a problem is given up.
 const MAX_SWEEPS: usize = 100_000;
-/// Rounds in a row that may leave the duality gap as it was: it is rounding error then.
-const MAX_STALLED_ROUNDS: usize = 100;
+/// Rounds in a row that may leave more than half of the duality gap.
+const MAX_STALLED_ROUNDS: usize = 50;
+/// The same for gaps that rounding explains.
+const MAX_ROUNDING_ROUNDS: usize = 10;
 /// Sweeps over one working set between two checks of all features.
 const SWEEPS_PER_ROUND: usize = 20;
 /// The smallest limit of the working set; otherwise it is twice the support.
 const MIN_WORKING_SET: usize = 64;
-/// What is added to the diagonal of a singular system, relative to it.
-const SINGULAR_SHIFT: f64 = 1e-9;
 
 /// The quadratic ½‖y − Xβ‖² of a training set, with its own copy of what depends on β.
 pub(super) trait Quadratic {
@@ -55,6 +56,17 @@ pub(super) trait Quadratic {
 
     /// Multiplications of one coordinate step.
     fn step_cost(&self) -> usize;
+
+    /// What rounding may change in a duality gap at this β.
+    fn gap_error(&self, _beta: &[f64]) -> f64 {
+        0.0
+    }
+
+    /// Sets whether [`Quadratic::set`] reads the rows, if it does not always; returns whether that is
+    /// a change.
+    fn use_rows(&mut self, _is_used: bool) -> bool {
+        false
+    }
 }
 
 /// λ₁, λ₂ and the sign constraint.
@@ -75,6 +87,12 @@ impl Penalty {
         } else {
             0.0
         }
+    }
+
+    /// How fast the objective falls as βⱼ, which is not zero, grows; from gⱼ.
+    #[inline(always)]
+    pub(super) fn slope(&self, beta: f64, g: f64) -> f64 {
+        g - self.l2 * beta - self.l1 * sign(beta)
     }
 
     /// |h| as the constraint of the dual problem sees it.
@@ -128,10 +146,9 @@ pub(super) struct Solver {
     pub(super) beta: Vec<f64>,
     g: Vec<f64>,
     working: Vec<usize>,
-    support: Vec<usize>,
-    block: Vec<f64>,
-    factor: Vec<f64>,
-    step: Vec<f64>,
+    exact: ExactSteps,
+    /// β of the smallest duality gap of the problem.
+    best: Vec<f64>,
 }
 
 impl Solver {
@@ -155,18 +172,37 @@ impl Solver {
         let target = tol * quadratic.target_square();
         let (mut n_iterations, mut work) = (0, 0);
         let (mut smallest, mut n_stalled) = (f64::INFINITY, 0);
+        quadratic.use_rows(false);
         loop {
             monitor.check()?;
             let residual_square = simd::dispatch(Set(self, quadratic, penalty.l1));
             let gap = penalty.gap(&self.beta, &self.g, residual_square);
-            n_stalled = if gap < 0.99 * smallest {
+            n_stalled = if gap < 0.5 * smallest {
                 0
             } else {
                 n_stalled + 1
             };
-            smallest = smallest.min(gap);
-            let is_given_up = n_iterations >= MAX_SWEEPS || n_stalled > MAX_STALLED_ROUNDS;
-            if gap <= target || is_given_up || gap.is_nan() {
+            if gap < smallest {
+                smallest = gap;
+                self.best.clone_from(&self.beta);
+            }
+            let max_stalled = if smallest <= quadratic.gap_error(&self.best) {
+                MAX_ROUNDING_ROUNDS
+            } else {
+                MAX_STALLED_ROUNDS
+            };
+            let is_given_up = n_iterations >= MAX_SWEEPS || n_stalled > max_stalled || gap.is_nan();
+            if smallest <= target || is_given_up {
+                let is_trusted = quadratic.gap_error(&self.best) <= target;
+                if !is_trusted && quadratic.use_rows(true) {
+                    self.beta.clone_from(&self.best);
+                    (smallest, n_stalled) = (f64::INFINITY, 0);
+                    continue;
+                }
+                let gap = if smallest.is_finite() { smallest } else { gap };
+                if smallest.is_finite() {
+                    self.beta.clone_from(&self.best);
+                }
                 return Ok(Solved { gap, n_iterations });
             }
             self.choose_working_set(quadratic, penalty);
@@ -174,6 +210,7 @@ impl Solver {
                 solver: self,
                 quadratic,
                 penalty,
+                target: 0.1 * target,
                 work: &mut work,
             };
             n_iterations += simd::dispatch(round);
@@ -224,72 +261,10 @@ impl Solver {
         }
         (is_moved, is_flipped)
     }
-
-    /// The step to the optimum on the support, or to the first zero; returns whether it was whole.
-    #[inline(always)]
-    fn exact_step<S: Simd>(
-        &mut self,
-        simd: S,
-        quadratic: &mut impl Quadratic,
-        penalty: Penalty,
-    ) -> bool {
-        let Self {
-            beta,
-            support,
-            block,
-            factor,
-            step,
-            ..
-        } = self;
-        let m = support.len();
-        block.clear();
-        quadratic.block(simd, support, block);
-        packed::add_diagonal(block, m, penalty.l2);
-        factor.clone_from(block);
-        if packed::cholesky(simd, factor, m).is_none() {
-            factor.clone_from(block);
-            for i in 0..m {
-                factor[packed::len(i + 1) - 1] *= 1.0 + SINGULAR_SHIFT;
-            }
-            if packed::cholesky(simd, factor, m).is_none() {
-                return false;
-            }
-        }
-        step.clear();
-        for &j in &*support {
-            let h = quadratic.correlation(simd, j) - penalty.l2 * beta[j];
-            step.push(h - penalty.l1 * sign(beta[j]));
-        }
-        packed::solve_lower(simd, factor, step);
-        packed::solve_lower_transposed(simd, factor, step);
-        let pairs = || support.iter().zip(&*step);
-        let length = pairs()
-            .map(|(&j, &d)| length_to_zero(beta[j], d))
-            .fold(1.0, f64::min);
-        if length.is_nan() {
-            return false;
-        }
-        for (&j, &d) in pairs() {
-            let is_zero = length < 1.0 && length_to_zero(beta[j], d) <= length;
-            let delta = if is_zero { -beta[j] } else { length * d };
-            beta[j] = if is_zero { 0.0 } else { beta[j] + delta };
-            quadratic.step(simd, j, delta);
-        }
-        length >= 1.0
-    }
 }
 
-fn sign(value: f64) -> f64 {
+pub(super) fn sign(value: f64) -> f64 {
     if value == 0.0 { 0.0 } else { value.signum() }
-}
-
-/// The fraction of a step after which a coefficient is zero; infinite if it keeps its sign.
-fn length_to_zero(coefficient: f64, step: f64) -> f64 {
-    if sign(coefficient + step) == sign(coefficient) {
-        f64::INFINITY
-    } else {
-        -coefficient / step
-    }
 }
 
 /// Brings a quadratic to the solver's β and returns ‖y − Xβ‖².
@@ -309,7 +284,9 @@ struct Round<'a, Q> {
     solver: &'a mut Solver,
     quadratic: &'a mut Q,
     penalty: Penalty,
-    /// Multiplications since the last exact step.
+    /// A decrease of the objective that is not worth a step.
+    target: f64,
+    /// Multiplications since the last exact steps.
     work: &'a mut usize,
 }
 
@@ -322,6 +299,7 @@ impl<Q: Quadratic> WithSimd for Round<'_, Q> {
             solver,
             quadratic,
             penalty,
+            target,
             work,
         } = self;
         let mut n_steps = 0;
@@ -338,20 +316,20 @@ impl<Q: Quadratic> WithSimd for Round<'_, Q> {
             let Solver {
                 beta,
                 working,
-                support,
+                exact,
                 ..
             } = &mut *solver;
-            support.clear();
-            support.extend(working.iter().filter(|&&j| beta[j] != 0.0));
-            let m = support.len();
+            exact.support.clear();
+            exact
+                .support
+                .extend(working.iter().filter(|&&j| beta[j] != 0.0));
+            let m = exact.support.len();
             if *work < m * m * m / 6 {
                 continue;
             }
             *work = 0;
-            n_steps += 1;
-            if solver.exact_step(simd, quadratic, penalty) {
-                break;
-            }
+            n_steps += exact.run(simd, quadratic, penalty, beta, target);
+            break;
         }
         n_steps
     }

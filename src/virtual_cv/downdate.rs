@@ -71,6 +71,9 @@ impl<R: Layout> Primal<'_, R> {
             // Repeated rows may enlarge the largest singular value.
             return Ok(None);
         }
+        if self.problem.targets.are_mostly_in(&held_out.removed) {
+            return Ok(None);
+        }
         // The moments of the removed rows or of the training rows, whichever are fewer.
         let is_removed = !held_out.has_repeats && 2 * held_out.removed.len() <= folds.n_samples();
         let moments = match self.moments.folds.get(fold) {

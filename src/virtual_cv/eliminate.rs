@@ -132,6 +132,7 @@ pub(super) fn eliminate<S: Collector>(
         start = range.end;
         let own = a.get(.., range.clone());
         let is_solved = !held_out.has_repeats
+            && !hat.targets().are_mostly_in(removed)
             && match &one_minus_h {
                 Some(h) => {
                     let smallest = hat.min_pivot().max(hat.min_eigenvalue());

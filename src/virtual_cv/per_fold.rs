@@ -16,7 +16,7 @@ use super::ridge_path::RidgePath;
 use super::spectrum::Spectrum;
 use crate::data::Layout;
 use crate::least_squares::{
-    Fitted, HeldOut, LinearProblem, MIN_KEPT_FRACTION, Moments, NormalEquations, is_constant,
+    Fitted, HeldOut, LinearProblem, Moments, NormalEquations, has_lost_digits, is_constant,
     training_rows,
 };
 use crate::linalg::{self, Cholesky, Mat};
@@ -76,7 +76,7 @@ impl<'a, R: Layout> PerFold<'a, R> {
             return self.solve(path, &self.moments.all, n_train, fold, monitor);
         }
         let held_out = HeldOut::new(folds, fold);
-        if held_out.has_repeats {
+        if held_out.has_repeats || self.problem.targets.are_mostly_in(&held_out.removed) {
             return Ok(None);
         }
         let (width, p) = (self.problem.width(), self.problem.rows.n_features());
@@ -90,8 +90,7 @@ impl<'a, R: Layout> PerFold<'a, R> {
             &own
         };
         let train = &self.moments.all - removed;
-        let is_safe = |j: usize| train[(j, j)] >= MIN_KEPT_FRACTION * self.moments.all[(j, j)];
-        if !(0..p).all(is_safe) {
+        if has_lost_digits(&train, &self.moments.all, 0..p) {
             return Ok(None);
         }
         let n_train = folds.n_samples() - held_out.removed.len();

@@ -8,15 +8,23 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from reference import path as reference
 from sklearn.base import clone
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, Lasso, Ridge
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
 from virtual_cases import KINDS, distance, folds_of, problem
 
 from onefold import GridSearchCV, _core, cross_val_predict, cross_validate, learning_curve
 from onefold._folds import resolve_cv
+from onefold.linear_model import LassoCV
 
 MSE = "neg_mean_squared_error"
 
@@ -321,3 +329,58 @@ def test_learning_curves():
     expected = learning_curve(Lasso(0.1, tol=1e-12), X, Y[:, 0], engine="refit", **options)
     for own, other in zip(found, expected, strict=True):
         assert_allclose(own, other, rtol=1e-6)
+
+
+def polynomials():
+    """Standardised products of three measurements: nearly dependent, on scales of their own."""
+    X, y = load_diabetes(return_X_y=True)
+    powers = PolynomialFeatures(3, include_bias=False).fit_transform(X[:, :7])
+    return StandardScaler().fit_transform(powers), y
+
+
+def gap_from_rows(X, y, alpha, coefficients):
+    """The relative duality gap of a lasso, from the rows, in long double."""
+    X, y, coefficients = (np.asarray(a, dtype=np.longdouble) for a in (X, y, coefficients))
+    X, y = X - X.mean(axis=0), y - y.mean()
+    residual, l1 = y - X @ coefficients, len(y) * np.longdouble(alpha)
+    h = X.T @ residual
+    c = min(1, l1 / np.abs(h).max())
+    slack = (l1 * np.abs(coefficients) - c * coefficients * h).sum()
+    return float((0.5 * (1 - c) ** 2 * (residual @ residual) + slack) / (y @ y))
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_nearly_dependent_features_are_solved_to_their_gap(is_repeated):
+    X, y = polynomials()
+    if is_repeated:
+        X = np.hstack([X, X[:, :40]])
+    folds = resolve_cv(5, X, y)
+    alphas = np.geomspace(45, 4.5e-3, 20)
+    found = run(X, y[:, None], folds, alphas, errors=True, coefficients=True, all_rows=True)
+    assert (found["gaps"] <= 1e-12 * found["spreads"][:, None]).all()
+    assert (found["all_gaps"] <= 1e-12 * found["all_spreads"]).all()
+    for fold in range(5):
+        train = folds.train(fold)
+        for number in (10, 19):
+            coefficients = found["coefficients"][fold, number, 0, :-1]
+            own = gap_from_rows(X[train], y[train], alphas[number], coefficients)
+            assert own <= 1e-11
+
+
+def test_what_is_not_solved_to_its_gap_warns(monkeypatch):
+    X, Y, _ = problem("tall")
+    solve = _core.path_cv
+
+    def far_from_the_optimum(*arguments, **keywords):
+        found = solve(*arguments, **keywords)
+        for name in ("gaps", "all_gaps"):
+            if name in found:
+                found[name] = found[name] + 1e-8 * np.square(Y).mean()
+        return found
+
+    monkeypatch.setattr(_core, "path_cv", far_from_the_optimum)
+    with pytest.warns(ConvergenceWarning, match=r"duality gap of .* only, not to tol=1e-12"):
+        result = cross_validate(Lasso(0.1), X, Y[:, 0], engine="path")
+    assert result.status.reached > 1e-10
+    with pytest.warns(ConvergenceWarning, match=r"duality gap of .* only, not to tol=1e-12"):
+        LassoCV(cv=3).fit(X, Y[:, 0])

@@ -164,7 +164,7 @@ def run_discriminants(plans: Sequence[Any], task: Task) -> Iterator[tuple[int, O
     codes, classes = data.classes
     rows = data.finite_rows
     held_out = [_HeldOut(plan, len(rows), len(classes)) for plan in plans]
-    with blas_threads(task.n_jobs):
+    with blas_threads(task.n_jobs), np.errstate(over="ignore", invalid="ignore"):
         statistics = {
             kind: ClassStatistics(rows, codes.astype(np.int64), len(classes), kind)
             for kind in dict.fromkeys(plan.kind for plan in plans)
@@ -172,7 +172,8 @@ def run_discriminants(plans: Sequence[Any], task: Task) -> Iterator[tuple[int, O
     n_jobs = task.n_jobs if len(rows) >= MIN_ROWS_PER_THREAD * len(folds) else 1
     with reporter(task.progress, unit="folds") as report, blas_threads(n_jobs):
         for fold in range(len(folds)):
-            training = {kind: own.training(folds, fold) for kind, own in statistics.items()}
+            with np.errstate(over="ignore", invalid="ignore"):
+                training = {kind: own.training(folds, fold) for kind, own in statistics.items()}
             at = slice(*folds.starts[fold : fold + 2].tolist())
             test = rows[folds.test(fold)]
             for own in held_out:
@@ -250,6 +251,8 @@ Rule = Callable[[Floats], Floats]
 
 def _rule(final: Any, training: TrainingStatistics) -> Rule | str:
     """The fitted rule, or why it must be fitted by the estimator itself."""
+    if not np.isfinite(training.scatters).all():
+        return "the squares of its features overflow"
     if isinstance(final, NearestCentroid):
         return _centroid_rule(final, training)
     if isinstance(final, QuadraticDiscriminantAnalysis):
@@ -327,6 +330,9 @@ def _quadratic_rule(
     """Quadratic discriminants: a covariance for each class."""
     # Solvers are of scikit-learn 1.8; before, there was that by singular values.
     is_svd = getattr(final, "solver", "svd") == "svd"
+    if is_svd and training.counts.min() < training.means.shape[1]:
+        # scikit-learn counts the singular values of its rows, whatever reg_param adds to them.
+        return "a class has fewer rows than features"
     n_free = training.counts - int(is_svd and not DIVIDES_BY_ROWS)
     covariances = training.scatters / n_free[:, None, None]
     if is_svd:
@@ -342,7 +348,7 @@ def _quadratic_rule(
 
     def scores(rows: Floats) -> Floats:
         found = [
-            -0.5 * np.square((rows - mean) @ whitening).sum(axis=1)
+            -0.5 * _square_lengths((rows - mean) @ whitening)
             for mean, whitening in zip(training.means, whitenings, strict=True)
         ]
         return np.asarray(np.stack(found, axis=1) + constants)
@@ -397,4 +403,8 @@ def _nearest(final: Any, training: TrainingStatistics, rows: Floats) -> NDArray[
 
 def _square_distances(rows: Floats, centroids: Floats) -> Floats:
     """Row × centroid."""
-    return np.stack([np.square(rows - own).sum(axis=1) for own in centroids], axis=1)
+    return np.stack([_square_lengths(rows - own) for own in centroids], axis=1)
+
+
+def _square_lengths(rows: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))

@@ -107,6 +107,10 @@ def _run_family(
         yield from fit_all(plans, task, "its kernel matrix is ill-conditioned")
         return
     values = data.values
+    is_normalized = any(plan.estimator.normalize_y for plan in plans)
+    if is_normalized and not np.isfinite(_training_moments(values, folds)[1]).all():
+        yield from fit_all(plans, task, "the squares of its targets overflow")
+        return
     ones = np.ones((len(values), 1))
     undetermined: list[tuple[int, str]] = []
     progress = part(task.progress, number, n_families) if n_families > 1 else task.progress
@@ -170,7 +174,8 @@ def _unnormalized(
 def _training_moments(values: Floats, folds: Folds | Splits) -> tuple[Floats, Floats]:
     """Mean and deviation of the targets of every training set: fold × output."""
     training = [values[folds.train(fold)] for fold in range(len(folds))]
-    deviations = np.stack([own.std(axis=0) for own in training])
+    with np.errstate(over="ignore"):
+        deviations = np.stack([own.std(axis=0) for own in training])
     deviations[deviations == 0] = 1.0
     return np.stack([own.mean(axis=0) for own in training]), deviations
 

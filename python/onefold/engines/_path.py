@@ -176,7 +176,7 @@ def _run_family(
             own = found["coefficients"][:, number], gaps, found["n_iterations"][:, number]
             estimators = _fitted(plan.estimator, data.X, own, is_flat=is_flat)
         reached = relative_gap(gaps, found["spreads"])
-        warn_of_gaps(reached, task.options.get("tol") or plan.final.tol)
+        warn_of_gaps(reached, tol)
         yield Outcome(
             answers={"predict": np.ascontiguousarray(values[:, 0] if is_flat else values)},
             cost={
@@ -240,7 +240,7 @@ def warn_of_gaps(reached: float, tol: float) -> None:
     if not reached <= max(tol, MIN_TOL):
         warn(
             f"an elastic net was solved to a relative duality gap of {reached:.1e} only, not to "
-            f"tol={tol}: increase alpha, or scale the features",
+            f"tol={tol:.0e}: increase alpha, or scale the features",
             ConvergenceWarning,
         )
 

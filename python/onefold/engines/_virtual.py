@@ -259,8 +259,13 @@ def _gram(final: KernelRidge, data: Data) -> Floats:
     params = final.kernel_params or {}
     if not callable(final.kernel):
         params = {"gamma": final.gamma, "degree": final.degree, "coef0": final.coef0}
+    # In one piece, whatever joblib is told: blocks of other sizes have other rounding errors.
     gram = pairwise_kernels(
-        data.finite_rows, metric=final.kernel, filter_params=not callable(final.kernel), **params
+        data.finite_rows,
+        metric=final.kernel,
+        filter_params=not callable(final.kernel),
+        n_jobs=1,
+        **params,
     )
     return np.ascontiguousarray(gram, dtype=np.float64)
 
