@@ -357,6 +357,7 @@ def virtual_predict(
     *,
     coefficients: bool = False,
     undetermined: list[tuple[int, str]] | None = None,
+    refitted: list[int] | None = None,
     n_jobs: int = 1,
     progress: _Report | None = None,
 ) -> tuple[_Floats, _Floats]: ...
@@ -378,6 +379,7 @@ def virtual_kernel_predict(
     alphas: list[float],
     *,
     undetermined: list[tuple[int, str]] | None = None,
+    refitted: list[int] | None = None,
     n_jobs: int = 1,
     progress: _Report | None = None,
 ) -> _Floats: ...

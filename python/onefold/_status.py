@@ -23,7 +23,8 @@ class Status:
     reached : float or None
         The largest value that a solved fold ended with.
     refitted_folds : int
-        The number of folds that were fitted by the estimator's ``fit``.
+        The number of folds that were fitted to their training rows alone: by the estimator's
+        ``fit``, or by the engine where what the folds share has too few digits for them.
     reason : str
         Why they were, if an engine was to solve them.
 

@@ -132,6 +132,9 @@ pub struct Status {
     pub gaps: Array2<f64>,
     /// Folds that do not determine a model, if kept.
     pub undetermined: Vec<UndeterminedFold>,
+    /// Folds that an engine fitted to their training rows alone, because what the folds share has too
+    /// few digits for them.
+    pub refitted: Vec<usize>,
 }
 
 /// A fold whose training rows do not determine a model.

@@ -10,11 +10,11 @@ use crate::scaling::Scaling;
 /// digits of it are right then.
 pub(crate) const MIN_KEPT_FRACTION: f64 = 1e-4;
 
-/// Returns true if sums of squares of some `columns` (the diagonals of second moments) lost too many digits when those of
-/// the held-out rows were subtracted from those of all rows: they are to be summed over the training
-/// rows instead.
+/// Returns true if too few digits are left of the second moments of some `columns` of a training set,
+/// which are those of all rows minus those of the held-out rows.
 pub(crate) fn has_lost_digits(train: &Mat<f64>, all: &Mat<f64>, mut columns: Range<usize>) -> bool {
-    columns.any(|j| train[(j, j)] < MIN_KEPT_FRACTION * all[(j, j)])
+    let has_digits = |j: usize| train[(j, j)] >= MIN_KEPT_FRACTION * all[(j, j)];
+    !columns.all(has_digits)
 }
 
 /// Second moments of a training set, centred and scaled in closed form.

@@ -139,7 +139,11 @@ impl ExactSteps {
         if slope < 0.0 {
             self.step.iter_mut().for_each(|v| *v = -*v);
         }
-        let to_minimum = slope.abs() / pivot.max(0.0);
+        let to_minimum = if pivot > 0.0 {
+            slope.abs() / pivot
+        } else {
+            f64::INFINITY
+        };
         let to_zero = self.length_to_zero(penalty, beta);
         let length = to_minimum.min(to_zero);
         let is_zeroed = length.is_finite() && to_zero <= to_minimum;

@@ -298,8 +298,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         let Some(normal) = normal else {
             return Ok(None);
         };
-        let training = self.training(fold);
-        let rows = TrainingRows::new(self, &training, (&normal, frame), is_constant);
+        let rows = TrainingRows::new(self, fold, (&normal, frame), is_constant);
         let mut quadratic = GramQuadratic::new(&normal, is_constant, *error, &rows);
         let set = |quadratic: &mut GramQuadratic<'_>, o| {
             quadratic.set_output(&normal, is_constant, o);

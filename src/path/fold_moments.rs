@@ -47,27 +47,26 @@ impl<R: Layout> FoldProblem<'_, R> {
             Some(fold) if !self.is_single() => self.subtracted(moments, fold, monitor)?,
             _ => (moments.all.clone(), None),
         };
-        let training = self.training(fold);
         // About the mean of the training rows, only constant columns lack digits.
-        let is_constant = |j| self.is_single() || self.is_constant(j, &training);
+        let is_constant = |j| self.is_single() || self.is_constant(j, &self.training(fold));
         let own = (moments.frame.clone(), own, held_out);
-        if let Some(found) = self.checked(own, scaling, &training, is_constant) {
+        if let Some(found) = self.checked(fold, own, scaling, is_constant) {
             return Ok(Some(found));
         }
         let own = self
             .linear
-            .moments(self.is_centred(), &training, None, monitor)?;
+            .moments(self.is_centred(), &self.training(fold), None, monitor)?;
         let own = own.map(|own| (own.frame, own.all, None));
-        Ok(own.and_then(|own| self.checked(own, scaling, &training, |_| true)))
+        Ok(own.and_then(|own| self.checked(fold, own, scaling, |_| true)))
     }
 
     /// Moments with enough digits about the mean of every feature that is not constant, and of every
     /// target; `None` if there are not.
     fn checked(
         &self,
+        fold: Option<usize>,
         (frame, train, held_out): (AffineFrame, Mat<f64>, Option<Mat<f64>>),
         scaling: Option<Scaling<'_>>,
-        training: &[usize],
         is_known_constant: impl Fn(usize) -> bool,
     ) -> Option<FoldMoments> {
         let p = self.n_features();
@@ -89,7 +88,7 @@ impl<R: Layout> FoldProblem<'_, R> {
             let has_digits = |o: usize| {
                 let square = train[(p + o, p + o)];
                 normal.target_square(o) >= MIN_KEPT_FRACTION * square
-                    || self.is_target_constant(o, training)
+                    || self.is_target_constant(o, &self.training(fold))
             };
             if !(0..self.target_centres.len()).all(has_digits) {
                 return None;

@@ -13,8 +13,9 @@ pub(super) trait RowProducts {
 
 /// Training rows as [`NormalEquations`] centre and scale them.
 pub(super) struct TrainingRows<'a, R> {
-    linear: LinearProblem<'a, R>,
-    rows: &'a [usize],
+    problem: &'a FoldProblem<'a, R>,
+    /// The fold, or all rows.
+    fold: Option<usize>,
     /// Maps rows to u − centre.
     frame: AffineFrame,
     /// Zero for constant features.
@@ -24,8 +25,8 @@ pub(super) struct TrainingRows<'a, R> {
 
 impl<'a, R: Layout> TrainingRows<'a, R> {
     pub(super) fn new(
-        problem: &FoldProblem<'a, R>,
-        rows: &'a [usize],
+        problem: &'a FoldProblem<'a, R>,
+        fold: Option<usize>,
         (normal, frame): (&'a NormalEquations<'_>, &AffineFrame),
         is_constant: &[bool],
     ) -> Self {
@@ -33,8 +34,8 @@ impl<'a, R: Layout> TrainingRows<'a, R> {
         let shift = frame.shift.iter().zip(centres);
         let factor = normal.factor.iter().zip(is_constant);
         Self {
-            linear: problem.linear,
-            rows,
+            problem,
+            fold,
             frame: AffineFrame {
                 shift: shift.map(|(shift, (c, scale))| shift + c / scale).collect(),
                 scale: frame.scale.clone(),
@@ -59,20 +60,18 @@ impl<R: Layout> WithSimd for Correlate<'_, R> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> f64 {
         let Self(training, beta, output, g) = self;
-        let targets = training.linear.targets;
+        let LinearProblem { rows, targets } = training.problem.linear;
         let scaled = beta.iter().zip(&training.factor);
         let coefficients: Vec<f64> = scaled.map(|(b, f)| b * f).collect();
         let mut z = vec![0.0; beta.len()];
         let mut square = 0.0;
         g.fill(0.0);
-        for &row in training.rows {
+        for &row in &*training.problem.training(training.fold) {
             let weight = targets.weight(row);
             if weight == 0.0 {
                 continue;
             }
-            training
-                .frame
-                .write(training.linear.rows.row(row), 1.0, &mut z);
+            training.frame.write(rows.row(row), 1.0, &mut z);
             let residual = targets.row(row)[output]
                 - training.target_mean[output]
                 - simd::dot(simd, &coefficients, &z);

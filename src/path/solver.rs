@@ -173,6 +173,7 @@ impl Solver {
         let (mut n_iterations, mut work) = (0, 0);
         let (mut smallest, mut n_stalled) = (f64::INFINITY, 0);
         quadratic.use_rows(false);
+        self.best.clone_from(&self.beta);
         loop {
             monitor.check()?;
             let residual_square = simd::dispatch(Set(self, quadratic, penalty.l1));
@@ -193,17 +194,16 @@ impl Solver {
             };
             let is_given_up = n_iterations >= MAX_SWEEPS || n_stalled > max_stalled || gap.is_nan();
             if smallest <= target || is_given_up {
+                self.beta.clone_from(&self.best);
                 let is_trusted = quadratic.gap_error(&self.best) <= target;
                 if !is_trusted && quadratic.use_rows(true) {
-                    self.beta.clone_from(&self.best);
                     (smallest, n_stalled) = (f64::INFINITY, 0);
                     continue;
                 }
-                let gap = if smallest.is_finite() { smallest } else { gap };
-                if smallest.is_finite() {
-                    self.beta.clone_from(&self.best);
-                }
-                return Ok(Solved { gap, n_iterations });
+                return Ok(Solved {
+                    gap: smallest,
+                    n_iterations,
+                });
             }
             self.choose_working_set(quadratic, penalty);
             let round = Round {

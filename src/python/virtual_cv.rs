@@ -82,10 +82,12 @@ pub(super) fn dataset<'a>(
 
 /// Held-out predictions (test row × λ × output), and coefficients (fold × λ × output × feature,
 /// the intercept last) if asked for, else for no fold. `undetermined` receives (fold, reason) of folds
-/// that cannot be predicted, whose predictions are NaN; without that list they are an error.
+/// that cannot be predicted, whose predictions are NaN; without that list they are an error. `refitted`
+/// receives folds that were fitted to their training rows alone for want of digits.
 #[pyfunction]
 #[pyo3(signature = (
-    X, y, weights, cv, model, *, coefficients=false, undetermined=None, n_jobs=1, progress=None
+    X, y, weights, cv, model, *, coefficients=false, undetermined=None, refitted=None, n_jobs=1,
+    progress=None
 ))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
 pub(super) fn virtual_predict<'py>(
@@ -97,12 +99,13 @@ pub(super) fn virtual_predict<'py>(
     model: &PyLeastSquares,
     coefficients: bool,
     undetermined: Option<Bound<'py, PyList>>,
+    refitted: Option<Bound<'py, PyList>>,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Predicted<'py>> {
     let (data, folds) = (dataset(X.rows()?, &y, &weights)?, cv.get());
     let models: Vec<_> = model.0.iter().collect();
-    let jobs = (py, n_jobs, progress, undetermined);
+    let jobs = (py, n_jobs, progress, undetermined, refitted);
     let (predictions, coefficients) = predict(jobs, &models, &data, folds, coefficients)?;
     Ok((predictions.into_pyarray(py), coefficients.into_pyarray(py)))
 }
@@ -112,12 +115,14 @@ type Jobs<'py> = (
     usize,
     Option<Bound<'py, PyAny>>,
     Option<Bound<'py, PyList>>,
+    Option<Bound<'py, PyList>>,
 );
 
 /// Held-out predictions and, if needed, coefficients. Folds that cannot be predicted are appended to
-/// the list; without one, the first of them is an error.
+/// the first list; without one, the first of them is an error. Those that were refitted are appended
+/// to the second.
 fn predict<M: Model>(
-    (py, n_jobs, progress, undetermined): Jobs<'_>,
+    (py, n_jobs, progress, undetermined, refitted): Jobs<'_>,
     models: &[&M],
     data: &Dataset<'_>,
     folds: &dyn Resampling,
@@ -134,6 +139,11 @@ fn predict<M: Model>(
     if let (Some(list), Some(first)) = (undetermined, found.first()) {
         for UndeterminedFold { fold, reason } in &first.status.undetermined {
             list.append((fold, reason))?;
+        }
+    }
+    if let (Some(list), Some(first)) = (refitted, found.first()) {
+        for fold in &first.status.refitted {
+            list.append(fold)?;
         }
     }
     let (q, n_models) = (data.targets().n_outputs(), models.len());
@@ -187,9 +197,11 @@ fn to_arrays(py: Python<'_>, errors: MeanSquaredErrors) -> ErrorArrays<'_> {
 }
 
 /// Held-out predictions (test row × λ × output) of kernel ridge with the kernel matrix `K`;
-/// `undetermined` as in [`virtual_predict`].
+/// `undetermined` and `refitted` as in [`virtual_predict`].
 #[pyfunction]
-#[pyo3(signature = (K, y, weights, cv, alphas, *, undetermined=None, n_jobs=1, progress=None))]
+#[pyo3(signature = (
+    K, y, weights, cv, alphas, *, undetermined=None, refitted=None, n_jobs=1, progress=None
+))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // the kernel's K; keywords in Python
 pub(super) fn virtual_kernel_predict<'py>(
     py: Python<'py>,
@@ -199,13 +211,14 @@ pub(super) fn virtual_kernel_predict<'py>(
     cv: ResamplingArg<'py>,
     alphas: Vec<f64>,
     undetermined: Option<Bound<'py, PyList>>,
+    refitted: Option<Bound<'py, PyList>>,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray3<f64>>> {
     let data = dataset(Rows::Dense(dense(&K)?), &y, &weights)?;
     let (models, folds) = (kernel_ridges(&alphas), cv.get());
     let models: Vec<_> = models.iter().collect();
-    let jobs = (py, n_jobs, progress, undetermined);
+    let jobs = (py, n_jobs, progress, undetermined, refitted);
     let (found, _) = predict(jobs, &models, &data, folds, false)?;
     Ok(found.into_pyarray(py))
 }

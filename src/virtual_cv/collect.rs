@@ -41,6 +41,10 @@ pub(super) trait Collector: Send + Sized {
         Err(error)
     }
 
+    /// Is told that a fold is fitted to its training rows alone, because sums over all rows have too
+    /// few digits for it.
+    fn add_refit(&mut self, _fold: usize) {}
+
     /// Returns true if sums of squared errors suffice.
     fn needs_errors_only(&self) -> bool {
         false
@@ -110,6 +114,8 @@ pub(super) struct Predictions<'a> {
     pub(super) places: Vec<Place<'a>>,
     /// Receives the folds that are undetermined; without it they are an error.
     pub(super) undetermined: Option<Vec<UndeterminedFold>>,
+    /// Receives the folds that are fitted to their training rows alone.
+    pub(super) refitted: Vec<usize>,
 }
 
 /// Where the predictions and coefficients of a candidate go.
@@ -145,6 +151,7 @@ impl Collector for Predictions<'_> {
                 first: middle,
                 places: right_places,
                 undetermined: right_undetermined,
+                refitted: vec![],
                 ..self
             },
         )
@@ -154,6 +161,7 @@ impl Collector for Predictions<'_> {
         if let Some(undetermined) = &mut self.undetermined {
             undetermined.extend(right.undetermined.into_iter().flatten());
         }
+        self.refitted.extend(right.refitted);
         self
     }
 
@@ -165,6 +173,10 @@ impl Collector for Predictions<'_> {
             }
             (_, error) => Err(error),
         }
+    }
+
+    fn add_refit(&mut self, fold: usize) {
+        self.refitted.push(fold);
     }
 
     fn add_finite(&mut self, fold: usize, predictions: MatRef<'_, f64>) {

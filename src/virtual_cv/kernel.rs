@@ -15,10 +15,21 @@ const MAX_CONDITION: f64 = 1e10;
 /// The number of λ from which one band form is faster than one Cholesky factorisation each.
 const MIN_BAND_ALPHAS: usize = 5;
 
+/// The time of the band form of K in Cholesky factorisations of K.
+const BAND_FACTORIZATIONS: f64 = 5.0;
+
 /// A kernel matrix, targets and weights.
 pub(super) struct KernelProblem<'a> {
     gram: Dense<'a>,
     targets: WeightedTargets<'a>,
+}
+
+/// The time of one Cholesky factorisation per fold and λ, in those of K.
+fn fold_factorizations(n_alphas: usize, folds: &dyn Resampling) -> f64 {
+    let n = folds.n_samples() as f64;
+    let share = |fold: usize| training_rows(folds, fold).len() as f64 / n;
+    let cubes: f64 = (0..folds.n_splits()).map(|fold| share(fold).powi(3)).sum();
+    n_alphas as f64 * cubes
 }
 
 impl<'a> KernelProblem<'a> {
@@ -61,16 +72,21 @@ impl<'a> KernelProblem<'a> {
     ) -> Result<S> {
         let (n, k) = (self.gram.n_rows(), folds.n_splits());
         monitor.add_total(k as u64);
-        let refit_fold = |fold: usize, collector: &mut S| {
+        let is_each_fitted = fold_factorizations(alphas.len(), folds) <= BAND_FACTORIZATIONS;
+        let fit_fold = |fold: usize, collector: &mut S| {
             let (train, test) = (training_rows(folds, fold), folds.held_out(fold));
-            match self.refit(alphas, &train, test, fold, k == 1, monitor) {
+            match self.refit(alphas, &train, test, fold, is_each_fitted, monitor) {
                 Ok(found) => collector.add(fold, found.as_ref()),
                 Err(error) => collector.refuse(error),
             }
         };
+        let refit_fold = |fold: usize, collector: &mut S| {
+            collector.add_refit(fold);
+            fit_fold(fold, collector)
+        };
         memory::check_shape::<f64>(format_args!("the band form of K, {n} × {n},"), &[4, n, n])?;
-        if k == 1 {
-            return par_each(k, collector, monitor, &refit_fold);
+        if is_each_fitted {
+            return par_each(k, collector, monitor, &fit_fold);
         }
         let gram = Mat::from_fn(n, n, |i, j| self.gram.row(i)[j]);
         let max_condition = dual::MAX_CONDITION;

@@ -22,12 +22,16 @@ impl<R: Layout> LinearProblem<'_, R> {
     ) -> Result<S> {
         let k = folds.n_splits();
         monitor.add_total(k as u64);
-        let refit_fold = |fold: usize, collector: &mut S| {
+        let fit_fold = |fold: usize, collector: &mut S| {
             let fitted = self.refit(path, &training_rows(folds, fold), fold, monitor);
             match fitted {
                 Ok(fitted) => self.emit(&fitted, folds, fold, collector),
                 Err(error) => collector.refuse(error),
             }
+        };
+        let refit_fold = |fold: usize, collector: &mut S| {
+            collector.add_refit(fold);
+            fit_fold(fold, collector)
         };
         let (n, p) = (self.n_rows(), self.rows.n_features());
         let is_dual = p >= n && !collector.needs_coefficients();
@@ -40,6 +44,9 @@ impl<R: Layout> LinearProblem<'_, R> {
                 PerFold::new(self, scaling, path, folds, monitor)?
             };
             par_each(k, collector, monitor, &|fold, collector| {
+                if is_dual {
+                    return fit_fold(fold, collector);
+                }
                 let fitted = match &per_fold {
                     Some(per_fold) => per_fold.fit(path, folds, fold, monitor)?,
                     None => None,

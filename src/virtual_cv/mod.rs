@@ -15,7 +15,8 @@
 //! | l ≥ p | (XᵀX + λI − X_DᵀX_D) θ⁽⁻ᴰ⁾ = Xᵀy − X_Dᵀy_D | `downdate` |
 //! | p ≥ n, or a kernel | C_DD r_D⁽⁻ᴰ⁾ = c_D, C = (K + λI)⁻¹, c = Cy | `dual` |
 //! | a scaling per fold, or one split | the moments of the training rows, one decomposition per fold | `per_fold` |
-//! | 1 − h ≈ 0, rank lost | the training rows, by QR | `refit` |
+//! | a kernel, few folds and λ | the training rows, by Cholesky | `kernel` |
+//! | 1 − h ≈ 0, rank lost, nearly all variation of y held out | the training rows, by QR | `refit` |
 //!
 //! Coordinates in which XᵀX is diagonal (`spectrum`) serve every λ. The intercept is one more,
 //! unpenalised coordinate, so that every fold has its own; weights multiply rows by √w.
@@ -203,15 +204,18 @@ fn predict<M: Model>(candidates: &[&M], job: &Job<'_>) -> Result<Vec<OutOfFold>>
         first: 0,
         places: places.collect(),
         undetermined: job.keep.undetermined.then(Vec::new),
+        refitted: vec![],
     };
     let collected = run(candidates, data, &targets, folds, collector, job.monitor)?;
     let undetermined = collected.undetermined.unwrap_or_default();
+    let refitted = collected.refitted;
     for one in &mut found {
         if targets.unit != 1.0 {
             one.outputs *= targets.unit;
             one.coefficients *= targets.unit;
         }
         one.status.undetermined.clone_from(&undetermined);
+        one.status.refitted.clone_from(&refitted);
     }
     Ok(found)
 }

@@ -181,6 +181,40 @@ def test_a_singular_covariance_is_refitted():
     assert "5 folds were refitted, the first because the covariance" in fast.notes[0]
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # scikit-learn's own, before 1.9
+@pytest.mark.filterwarnings("ignore:Variables are collinear:UserWarning")
+@pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.parametrize("reg_param", [0.0, 0.3])
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_a_class_of_less_than_full_rank_is_what_refits_make_of_it(is_repeated, reg_param):
+    if is_repeated:  # features that depend on each other
+        rows, codes = np.column_stack([X, X[:, 0] - X[:, 1]]), CODES
+    else:  # a class with fewer rows than features in four of five training sets
+        rows, codes = X, np.zeros(N, dtype=int)
+        codes[[3, 30, 31, 60, 90]] = 1
+    estimator = QuadraticDiscriminantAnalysis(reg_param=reg_param)
+    keywords = {"cv": KFold(5), "scoring": "accuracy", "error_score": np.nan}
+    try:
+        expected = onefold.cross_validate(estimator, rows, codes, engine="refit", **keywords)
+    except ValueError:  # all of the fits fail
+        with pytest.raises(ValueError, match="fits failed"):
+            onefold.cross_validate(estimator, rows, codes, **keywords)
+        return
+    found = onefold.cross_validate(estimator, rows, codes, **keywords)
+    np.testing.assert_array_equal(found["test_score"], expected["test_score"])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # overflows within scikit-learn
+@pytest.mark.parametrize("scale", [1e100, 1e155])
+def test_centroids_of_large_values(scale):
+    y = LABELS["three classes"]
+    fast = onefold.cross_validate(NearestCentroid(), scale * X, y)
+    slow = onefold.cross_validate(NearestCentroid(), scale * X, y, engine="refit")
+    np.testing.assert_array_equal(fast["test_score"], slow["test_score"])
+    np.testing.assert_array_equal(fast.predictions, slow.predictions)
+
+
 def test_far_from_zero():
     y = LABELS["three classes"]
     rows = X + 1e6

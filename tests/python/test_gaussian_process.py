@@ -141,6 +141,15 @@ def test_an_ill_conditioned_kernel_is_refitted():
     assert fast.cost["fits"] == 5
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of squared errors, and of normalize_y
+@pytest.mark.parametrize("normalize_y", [False, True])
+def test_targets_near_the_limits_of_doubles(normalize_y):
+    estimator = process(normalize_y=normalize_y)
+    fast = onefold.cross_val_predict(estimator, X, 1e300 * VALUES)
+    slow = onefold.cross_val_predict(estimator, X, 1e300 * VALUES, engine="refit")
+    np.testing.assert_allclose(fast / 1e300, slow / 1e300, rtol=1e-9)
+
+
 @pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
 def test_behind_a_scaler():
     pipeline = make_pipeline(StandardScaler(), process(normalize_y=True))

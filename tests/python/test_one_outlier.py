@@ -54,6 +54,9 @@ ESTIMATORS = {
     "lda": LinearDiscriminantAnalysis(),
     "lda lsqr": LinearDiscriminantAnalysis(solver="lsqr"),
     "qda": QuadraticDiscriminantAnalysis(),
+    "standardised qda": make_pipeline(
+        StandardScaler(), QuadraticDiscriminantAnalysis(reg_param=0.1)
+    ),
     "centroids": NearestCentroid(),
     "naive bayes": GaussianNB(),
 }
@@ -100,10 +103,13 @@ def test_folds_without_the_outlier_are_those_of_refits(name, where, size):
         if is_classifier(estimator):
             np.testing.assert_array_equal(found[rows], expected[rows])
         else:
+            # Targets of the other rows are about 1; far from all of them a kernel predicts 0.
             difference = np.abs(found[rows] - expected[rows]).max()
-            assert difference <= 1e-6 * np.abs(expected[rows]).max()
+            assert difference <= 1e-6 * max(1.0, np.abs(expected[rows]).max())
 
 
+# The other fold trains on 1e10, with an error of h = X'r that is near its penalty.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("engine", ["path", "virtual"])
 @pytest.mark.parametrize("n", [120, 3000])
 def test_one_large_target_leaves_the_digits_of_the_others(engine, n):
@@ -118,3 +124,7 @@ def test_one_large_target_leaves_the_digits_of_the_others(engine, n):
     expected = clone(estimator).fit(X[train], y[train]).predict(X[test])
     np.testing.assert_allclose(found.predictions[test], expected, rtol=0, atol=1e-9)
     assert np.ptp(expected) > 1e-3
+    if engine == "virtual":
+        assert found.status.solved_by == "virtual"
+        assert found.status.refitted_folds == 1
+        assert "digits" in found.status.reason

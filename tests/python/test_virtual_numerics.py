@@ -5,7 +5,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from joblib import parallel_config
 from reference.virtual import ridge_out_of_fold
+from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
@@ -280,3 +282,34 @@ def test_a_singular_kernel_near_the_largest_number_is_refused_at_once():
     K *= 1e307 / abs(K).max()
     with pytest.raises(ValueError, match="All the 5 fits failed"):
         onefold.cross_validate(KernelRidge(kernel="precomputed"), K, y, cv=5, engine="virtual")
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 5, 8, 12])
+@pytest.mark.parametrize("n_alphas", [1, 3])
+def test_kernel_ridge_is_that_of_refits_whichever_way_is_faster(n_folds, n_alphas):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 4))
+    Y = np.stack([X @ np.ones(4), rng.standard_normal(90)], axis=1)
+    model = KernelRidge(kernel="rbf", gamma=0.1)
+    weights = rng.integers(0, 3, 90).astype(float)
+    gram = model._get_kernel(X)
+    alphas = [0.1, 1.0, 10.0][:n_alphas]
+    folds = resolve_cv(n_folds, X, Y)
+    found = _core.virtual_kernel_predict(gram, Y, weights, folds, alphas)
+    for number, alpha in enumerate(alphas):
+        for fold, start in enumerate(folds.starts[:-1]):
+            train, test = folds.train(fold), folds.test(fold)
+            own = clone(model).set_params(alpha=alpha).fit(X[train], Y[train], weights[train])
+            rows = found[start : start + len(test), number]
+            np.testing.assert_allclose(rows, own.predict(X[test]), rtol=0, atol=1e-9)
+
+
+def test_kernel_ridge_has_the_same_bits_with_more_threads():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((203, 7)), rng.standard_normal(203)
+    model = KernelRidge(kernel="rbf", gamma=0.1)
+    for cv in (4, 20):
+        one = onefold.cross_val_predict(model, X, y, cv=cv)
+        with parallel_config(backend="threading", n_jobs=2):
+            two = onefold.cross_val_predict(model, X, y, cv=cv)
+        np.testing.assert_array_equal(one, two)

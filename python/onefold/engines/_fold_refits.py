@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .._folds import Splits
+from .._status import Status
 from ._base import Outcome, Plan
 from ._refit import fit_all
 from ._task import Problem, Task
 
-__all__ = ["with_refits"]
+__all__ = ["status_of_digits", "with_refits"]
 
 MAX_INDICES_HELD = 2**24
 """Indices of training rows in memory at a time: 128 MB of int64."""
+
+
+def status_of_digits(engine: str, refitted: Set[int]) -> Status:
+    """The status of an engine that fitted some folds to their training rows alone."""
+    reason = "the sums over all rows have too few digits without its held-out rows"
+    return Status(engine, refitted_folds=len(refitted), reason=reason if refitted else "")
 
 
 def with_refits(

@@ -27,7 +27,7 @@ from .._folds import Folds, Splits
 from .._jobs import blas_threads, effective_n_jobs
 from .._progress import part, reporter
 from ._base import Candidate, Outcome, Plan
-from ._fold_refits import with_refits
+from ._fold_refits import status_of_digits, with_refits
 from ._refit import fit_all
 from ._step_weights import StepWeights
 from ._steps import step_key
@@ -113,6 +113,7 @@ def _run_family(
         return
     ones = np.ones((len(values), 1))
     undetermined: list[tuple[int, str]] = []
+    refitted: list[int] = []
     progress = part(task.progress, number, n_families) if n_families > 1 else task.progress
     with reporter(progress, unit="folds") as report:
         found = _core.virtual_kernel_predict(
@@ -122,6 +123,7 @@ def _run_family(
             folds,
             alphas.tolist(),
             undetermined=undetermined,
+            refitted=refitted,
             n_jobs=effective_n_jobs(task.n_jobs),
             progress=report,
         )
@@ -136,6 +138,7 @@ def _run_family(
                 "rows_evaluated": len(predicted),
             },
             fit_time=seconds,
+            status=status_of_digits("virtual", set(refitted) - dict(undetermined).keys()),
         )
         yield with_refits(outcome, "virtual", plan.estimator, task, dict(undetermined))
 

@@ -34,7 +34,7 @@ from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from ._base import Candidate, EngineBase, Outcome, Plan, flat_steps
 from ._file_least_squares import FilePlan, fit_least_squares, plan_file, run_files
-from ._fold_refits import with_refits
+from ._fold_refits import status_of_digits, with_refits
 from ._fold_scaling import (
     FoldScaling,
     fold_scaling,
@@ -196,18 +196,20 @@ class LinearProblem:
         alphas: Floats,
         *,
         coefficients: bool = False,
+        refitted: list[int] | None = None,
         n_jobs: int | None,
         progress: bool | Report,
     ) -> tuple[Floats, Floats | None, dict[int, str]]:
         """Held-out predictions, test row × penalty × output, and coefficients if asked for.
 
         Coefficients are fold × penalty × output × feature, the intercept last. Predictions of
-        folds that the core cannot predict are NaN; the reasons are returned by fold.
+        folds that the core cannot predict are NaN; the reasons are returned by fold. ``refitted``
+        receives the folds that the core fitted to their training rows alone.
         """
         undetermined: list[tuple[int, str]] = []
         with reporter(progress, unit="folds") as report:
             jobs: dict[str, Any] = {"n_jobs": effective_n_jobs(n_jobs), "progress": report}
-            jobs["undetermined"] = undetermined
+            jobs |= {"undetermined": undetermined, "refitted": refitted}
             if isinstance(self.spec.final, KernelRidge):
                 kernel = self._data(folds)
                 found = _core.virtual_kernel_predict(*kernel, alphas.tolist(), **jobs)
@@ -414,10 +416,12 @@ def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) ->
     linear = plans[0].prepare(task)
     each = np.stack([linear.alphas(spec) for spec in specs])
     alphas, which = np.unique(each, return_inverse=True)
+    refitted: list[int] = []
     predicted, coefficients, undetermined = linear.predict(
         task.folds,
         alphas,
         coefficients=task.return_estimator,
+        refitted=refitted,
         n_jobs=task.n_jobs,
         progress=progress,
     )
@@ -447,6 +451,7 @@ def _run_family(plans: list[LinearPlan], task: Task, progress: bool | Report) ->
             },
             fit_time=seconds / len(specs),
             estimators=models,
+            status=status_of_digits("virtual", set(refitted) - set(undetermined)),
         )
         yield with_refits(outcome, "virtual", plans[number].estimator, task, undetermined)
 
