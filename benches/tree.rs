@@ -126,7 +126,7 @@ fn sparse(criterion: &mut Criterion) {
             .collect();
         let rows = Csr::new(&indptr, &indices, &values, n_features + stored).expect("valid");
         let codes = Array1::from(codes);
-        let data = Dataset::new(Rows::Csr32(rows));
+        let data = Dataset::new(Rows::Csr32(rows)).expect("finite");
         let data = data.with_classes(codes.view(), 2).expect("valid");
         let learner = pegasos(n_features + stored);
         let folds = Folds::leave_one_out(n).expect("valid");

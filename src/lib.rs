@@ -24,7 +24,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`data`] | [`Dataset`]: dense or CSR rows with targets and weights, validated once |
+//! | [`data`] | [`Dataset`]: dense or CSR rows, or rows on disk, with targets and weights; checked when it is made |
 //! | [`folds`] | [`Folds`], a partition of the samples, and [`Splits`], any train/test pairs |
 //! | [`engine`] | [`Engine`], the one call, and [`OutOfFold`], the one result, of all engines |
 //! | [`tree`] | TreeCV: k-fold of incremental learners for at most log2(2k) trainings |

@@ -30,7 +30,6 @@ __all__ = [
     "newton_multinomial_predict",
     "newton_predict",
     "path_cv",
-    "stored_cv",
     "stored_fit",
     "svm_decide",
     "svm_fit",
@@ -52,10 +51,10 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Report: TypeAlias = Callable[[int, int], None]
 
 _Examples: TypeAlias = tuple[Any, NDArray[Any] | None, int, _Floats | None]
-"""Rows, targets (codes of classes, a matrix of numbers or None), number of classes, weights."""
+"""Rows, targets (codes of classes, a matrix of numbers or None), number of classes, weights.
 
-_WeightedTargets: TypeAlias = tuple[NDArray[Any] | None, int, _Floats | None]
-"""The same without rows."""
+Rows are a dense or CSR matrix, or a tuple of `StoredRows`, bytes of memory and a directory.
+"""
 
 _StoredArray: TypeAlias = tuple[str, int, str, int]
 """Path, byte of the first element, type and number of the elements."""
@@ -201,22 +200,10 @@ class StoredRows:
     @property
     def shape(self) -> tuple[int, int]: ...
 
-def stored_cv(
-    engine: str,
-    learners: list[Learner],
-    rows: StoredRows,
-    targets: _WeightedTargets,
-    folds: Folds,
-    options: _TreeOptions,
-    streaming: tuple[int, str],
-    progress: _Report | None = None,
-) -> list[tuple[_Floats, dict[str, int]]]: ...
 def stored_fit(
     learner: Learner,
-    rows: StoredRows,
-    targets: _WeightedTargets,
+    examples: _Examples,
     order_seed: int | None,
-    streaming: tuple[int, str],
     progress: _Report | None = None,
 ) -> Learner: ...
 def callback_cv(

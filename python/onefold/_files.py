@@ -88,6 +88,11 @@ class FileRows:
         else:
             self.core = _core.StoredRows.dense(arrays["values"], shape)
 
+    @property
+    def on_disk(self) -> tuple[_core.StoredRows, int, str]:
+        """The rows as the core takes them."""
+        return self.core, *self.streaming
+
     def __len__(self) -> int:
         return self.shape[0]
 

@@ -122,12 +122,12 @@ def warn_of_gap(gap: float, tol: float, max_iter: int) -> None:
 def decision_values(decisions: Floats, estimator: Any, n_classes: int) -> Floats:
     """Decision values of all binary problems, in the shape of ``decision_function``."""
     if n_classes == 2:
-        # Problem (0, 1) is positive for class 0, scikit-learn is positive for class 1.
-        return -decisions[:, 0]
+        return decisions[:, 0]
     if estimator.decision_function_shape == "ovr":
-        scores: Floats = _ovr_decision_function(decisions < 0, -decisions, n_classes)
+        scores: Floats = _ovr_decision_function(decisions > 0, decisions, n_classes)
         return scores
-    return decisions
+    # scikit-learn's pairs are positive for the first class, those of the core for the second.
+    return -decisions
 
 
 def check_break_ties(estimator: Any) -> None:

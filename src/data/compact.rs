@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn features_that_occur_are_numbered_in_their_order() {
         let csr = Csr::new(&[0, 2, 4], &[5, 70_000, 63, 64], &[1.0; 4], 100_000).expect("valid");
-        let data = Dataset::new(Rows::Csr32(csr));
+        let data = Dataset::new_unchecked(Rows::Csr32(csr));
         let compact = CompactFeatures::new(&data).expect("four of many features");
         let data = compact.apply(&data);
         assert_eq!(data.n_features(), 4);
@@ -133,7 +133,7 @@ mod tests {
         let indices: Vec<i64> = (0..1000).step_by(2).collect();
         let ones = vec![1.0; indices.len()];
         let csr = Csr::new(&[0, 500], &indices, &ones, 1000).expect("valid");
-        assert!(CompactFeatures::new(&Dataset::new(Rows::Csr64(csr))).is_none());
+        assert!(CompactFeatures::new(&Dataset::new_unchecked(Rows::Csr64(csr))).is_none());
         assert!(CompactFeatures::new(&Dataset::external(3)).is_none());
     }
 }

@@ -64,8 +64,8 @@ pub(crate) fn unreadable(rows: &'static str) -> Error {
     }
 }
 
-/// Rows, targets and weights, validated at construction; nothing that receives a data set validates
-/// it again.
+/// Rows, targets and weights. They are checked here, once: lengths, class codes, and that every value is
+/// finite. Nothing behind checks them again.
 ///
 /// ```
 /// use ndarray::array;
@@ -85,8 +85,15 @@ pub struct Dataset<'a> {
 }
 
 impl<'a> Dataset<'a> {
-    /// Rows without targets.
-    pub fn new(rows: Rows<'a>) -> Self {
+    /// Rows without targets. Every value must be finite.
+    pub fn new(rows: Rows<'a>) -> Result<Self> {
+        let data = Self::new_unchecked(rows);
+        data.check_finite(&Monitor::new())?;
+        Ok(data)
+    }
+
+    /// Rows that are known to be finite.
+    pub fn new_unchecked(rows: Rows<'a>) -> Self {
         Self {
             rows,
             targets: Targets::None,
@@ -94,19 +101,19 @@ impl<'a> Dataset<'a> {
         }
     }
 
-    /// The rows of a C-contiguous matrix.
+    /// The rows of a C-contiguous matrix. Every value must be finite.
     pub fn dense(x: ArrayView2<'a, f64>) -> Result<Self> {
-        Ok(Self::new(Rows::Dense(Dense::new(x)?)))
+        Self::new(Rows::Dense(Dense::new(x)?))
     }
 
-    /// Rows on disk, and how they are read.
+    /// Rows on disk, and how they are read. Their values are checked when they are read.
     pub fn stored(rows: &'a StoredRows, streaming: &'a Streaming) -> Self {
-        Self::new(Rows::Stored(Stored { rows, streaming }))
+        Self::new_unchecked(Rows::Stored(Stored { rows, streaming }))
     }
 
     /// Rows that only the learner can read.
     pub fn external(n_rows: usize) -> Self {
-        Self::new(Rows::External { n_rows })
+        Self::new_unchecked(Rows::External { n_rows })
     }
 
     /// Adds a class to each row: codes in `0..n_classes`.
@@ -192,8 +199,11 @@ impl<'a> Dataset<'a> {
         self.n_stored() as f64 / self.n_rows().max(1) as f64
     }
 
-    /// An [`Error::Value`] that names the first NaN or infinity, if there is one.
+    /// An [`Error::Value`] that names the first NaN or infinity in memory, if there is one.
     pub fn check_finite(&self, monitor: &Monitor) -> Result<()> {
+        if matches!(self.rows, Rows::Stored(_) | Rows::External { .. }) {
+            return Ok(());
+        }
         with_layout!(self, |examples| examples.rows().check_finite(monitor))
     }
 
@@ -332,6 +342,9 @@ mod tests {
             assert!(message(data.with_weights(weights.view())).starts_with("sample_weight[1] is"));
         }
         assert!(message(Dataset::dense(x.t())).starts_with("X must be C-contiguous"));
+        assert!(message(Dataset::dense(bad.view())).starts_with("X[1, 1] is NaN"));
+        let csr = Csr::new(&[0, 0, 2], &[0, 3], &[1.0, f64::INFINITY], 4).expect("valid");
+        assert!(message(Dataset::new(Rows::Csr32(csr))).starts_with("X[1, 3] is inf"));
         assert!(message(data.check_samples(3)).contains("samples of cv: expected length 2, got 3"));
     }
 
@@ -395,8 +408,8 @@ mod tests {
         let dense = Dataset::dense(x.view()).expect("shape");
         let layouts = [
             dense,
-            Dataset::new(Rows::Csr32(csr32)),
-            Dataset::new(Rows::Csr64(csr64)),
+            Dataset::new(Rows::Csr32(csr32)).expect("finite"),
+            Dataset::new(Rows::Csr64(csr64)).expect("finite"),
         ];
         let entries = |data: &Dataset<'_>| -> Result<_> {
             with_layout!(data, |examples| Ok(entries(examples.rows())))

@@ -1,6 +1,6 @@
 //! Data sets: dense or CSR rows, borrowed from the caller, with targets and weights.
 //!
-//! A [`Dataset`] is what engines and learners receive; it is validated when it is made. Kernels are
+//! A [`Dataset`] is what engines and learners receive; it is checked when it is made. Kernels are
 //! written once, against [`Layout`] and [`Row`], and compiled for each layout.
 
 #[cfg(any(test, feature = "python"))]

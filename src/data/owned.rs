@@ -210,7 +210,7 @@ impl OwnedRows {
 
     /// The rows as a data set without targets.
     pub(crate) fn dataset(&self) -> Result<Dataset<'_>> {
-        Ok(Dataset::new(match self {
+        Ok(Dataset::new_unchecked(match self {
             Self::Dense { values, n_features } => {
                 let shape = (self.n_rows(), *n_features);
                 let values = values.as_slice();

@@ -5,10 +5,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::stored::PyStoredRows;
 use crate::Result;
 use crate::data::{Csr, Dataset, Dense, Index, Rows};
+use crate::stored::{Stored, Streaming};
 
-/// Rows as the facade passes them: a C-contiguous float64 array or a scipy CSR matrix.
+/// Rows as the facade passes them: a C-contiguous float64 array, a scipy CSR matrix, or a tuple of rows on
+/// disk, the memory in bytes that they are read into, and a directory for temporary files.
 ///
 /// The borrow lasts as long as this value, also while the GIL is released.
 #[derive(Debug)]
@@ -16,6 +19,7 @@ pub(super) enum RowsArg<'py> {
     Dense(PyReadonlyArray2<'py, f64>),
     Csr32(CsrArg<'py, i32>),
     Csr64(CsrArg<'py, i64>),
+    Stored(PyRef<'py, PyStoredRows>, Streaming),
 }
 
 /// The arrays of a scipy CSR matrix.
@@ -56,6 +60,13 @@ impl<'py> FromPyObject<'_, 'py> for RowsArg<'py> {
         if let Ok(array) = object.extract::<PyReadonlyArray2<'py, f64>>() {
             return Ok(Self::Dense(array));
         }
+        if let Ok((rows, memory_bytes, temp_dir)) = object.extract() {
+            let streaming = Streaming {
+                memory_bytes,
+                temp_dir,
+            };
+            return Ok(Self::Stored(rows, streaming));
+        }
         if !object.hasattr("indptr")? {
             return Err(PyTypeError::new_err(
                 "X must be a 2-D float64 array or a CSR matrix",
@@ -77,6 +88,10 @@ impl RowsArg<'_> {
             Self::Dense(array) => Rows::Dense(dense(array)?),
             Self::Csr32(matrix) => Rows::Csr32(matrix.rows()?),
             Self::Csr64(matrix) => Rows::Csr64(matrix.rows()?),
+            Self::Stored(rows, streaming) => Rows::Stored(Stored {
+                rows: &rows.0,
+                streaming,
+            }),
         })
     }
 }
@@ -113,12 +128,6 @@ impl<'py> TargetsArg<'py> {
 #[derive(Debug)]
 pub(super) struct ExamplesArg<'py> {
     pub(super) rows: RowsArg<'py>,
-    targets: WeightedTargetsArg<'py>,
-}
-
-/// Targets as the facade passes them: a tuple of those of [`ExamplesArg`] without rows.
-#[derive(Debug)]
-pub(super) struct WeightedTargetsArg<'py> {
     targets: TargetsArg<'py>,
     n_classes: usize,
     weights: Option<PyReadonlyArray1<'py, f64>>,
@@ -130,21 +139,8 @@ impl<'py> FromPyObject<'_, 'py> for ExamplesArg<'py> {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let (rows, y, n_classes, weights) =
             object.extract::<(RowsArg<'py>, Bound<'py, PyAny>, usize, _)>()?;
-        let targets = WeightedTargetsArg {
-            targets: TargetsArg::extract(&y)?,
-            n_classes,
-            weights,
-        };
-        Ok(Self { rows, targets })
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for WeightedTargetsArg<'py> {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (y, n_classes, weights) = object.extract::<(Bound<'py, PyAny>, usize, _)>()?;
         Ok(Self {
+            rows,
             targets: TargetsArg::extract(&y)?,
             n_classes,
             weights,
@@ -155,13 +151,7 @@ impl<'py> FromPyObject<'_, 'py> for WeightedTargetsArg<'py> {
 impl ExamplesArg<'_> {
     /// The core's view of these examples.
     pub(super) fn dataset(&self) -> PyResult<Dataset<'_>> {
-        self.targets.add_to(Dataset::new(self.rows.rows()?))
-    }
-}
-
-impl WeightedTargetsArg<'_> {
-    /// A data set with these targets and weights.
-    pub(super) fn add_to<'a>(&'a self, data: Dataset<'a>) -> PyResult<Dataset<'a>> {
+        let data = Dataset::new_unchecked(self.rows.rows()?);
         let data = match &self.targets {
             TargetsArg::None => data,
             TargetsArg::Classes(codes) => data.with_classes(codes.as_array(), self.n_classes)?,

@@ -32,11 +32,11 @@ pub(super) struct TreeOptions {
     order_seed: Option<u64>,
     /// Whether rows are shuffled once within their folds, and not in every batch.
     shuffles_once: bool,
-    pub(super) n_jobs: usize,
+    n_jobs: usize,
 }
 
 impl TreeOptions {
-    pub(super) fn tree(&self) -> Result<Tree> {
+    fn tree(&self) -> Result<Tree> {
         let strategy = match self.strategy.as_str() {
             "auto" => Strategy::Auto,
             "share" => Strategy::Share,
@@ -139,7 +139,7 @@ pub(super) fn incremental_cv<'py>(
 }
 
 /// The engine "tree", "merge" or "refit"; the tree has the order of the refits.
-pub(super) fn engine_named(
+fn engine_named(
     name: &str,
     tree: Tree,
     scaling: Option<Arc<FoldScaling>>,

@@ -139,7 +139,7 @@ impl PyLearner {
         py: Python<'py>,
         X: RowsArg<'_>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let data = Dataset::new(X.rows()?);
+        let data = Dataset::new_unchecked(X.rows()?);
         let n_outputs = self.model.n_outputs();
         let mut outputs = new_outputs(data.n_rows(), n_outputs)?;
         let outputs = run(py, 1, None, |monitor| {

@@ -261,7 +261,7 @@ pub(super) fn dump_libsvm(
     let label_ends = label_ends.map(|ends| from_array(ends, "label_ends"));
     let label_ends = label_ends.transpose()?;
     let writes_zeros = !matches!(X, RowsArg::Dense(_));
-    let data = Dataset::new(X.rows()?);
+    let data = Dataset::new_unchecked(X.rows()?);
     run(py, n_jobs, progress.as_ref(), |monitor| {
         with_layout!(&data, |examples| {
             let document = Document {

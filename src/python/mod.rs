@@ -54,7 +54,7 @@ mod _core {
     #[pymodule_export]
     use super::scaling::training_moments;
     #[pymodule_export]
-    use super::stored::{PyStoredRows, stored_cv, stored_fit};
+    use super::stored::{PyStoredRows, stored_fit};
     #[pymodule_export]
     use super::svm::{svm_decide, svm_fit, svm_kfold, svm_vote};
     #[pymodule_export]

@@ -152,7 +152,7 @@ pub(super) fn dataset<'a>(
     rows: &'a RowsArg<'_>,
     weights: &'a Weights<'_>,
 ) -> PyResult<Dataset<'a>> {
-    let data = Dataset::new(rows.rows()?);
+    let data = Dataset::new_unchecked(rows.rows()?);
     Ok(match weights {
         None => data,
         Some(weights) => data.with_weights(weights.as_array())?,

@@ -40,7 +40,7 @@ pub(super) fn training_moments<'py>(
     folds: &PyFolds,
     n_jobs: usize,
 ) -> PyResult<MomentArrays<'py>> {
-    let data = Dataset::new(X.rows()?);
+    let data = Dataset::new_unchecked(X.rows()?);
     let data = match &weights {
         None => data,
         Some(weights) => data.with_weights(weights.as_array())?,

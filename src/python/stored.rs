@@ -2,25 +2,18 @@
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use super::convert::{WeightedTargetsArg, cost_by_name};
-use super::folds::PyFolds;
-use super::incremental::{TreeOptions, engine_named};
+use super::convert::ExamplesArg;
 use super::learners::PyLearner;
 use super::run::run;
-use crate::data::Dataset;
-use crate::engine::Job;
-use crate::learners::Learner;
-use crate::stored::{self, Element, StoredArray, StoredRows, Streaming};
+use crate::stored::{self, Element, StoredArray, StoredRows};
 
 /// A matrix on disk, read block by block.
 #[pyclass(frozen, name = "StoredRows", module = "onefold._core")]
 #[derive(Debug)]
-pub(super) struct PyStoredRows(StoredRows);
+pub(super) struct PyStoredRows(pub(super) StoredRows);
 
 /// Path, byte of the first element, numpy's name of the type, and number of elements.
 type ArrayArg = (PathBuf, u64, String, u64);
@@ -67,63 +60,20 @@ impl PyStoredRows {
     }
 }
 
-/// Outputs of held-out rows in test order, and the cost.
-type Found<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyDict>);
-
-/// Cross-validates native learners that have learnt nothing by the engine "tree" or "merge", on rows that
-/// are read from disk into at most `memory_bytes`.
+/// A copy of a native learner that has learnt all rows on disk, in a random order if there is a seed.
 #[pyfunction]
-#[pyo3(signature = (engine, learners, rows, targets, folds, options, streaming, progress=None))]
-#[allow(clippy::too_many_arguments)] // the facade's keywords
-pub(super) fn stored_cv<'py>(
-    py: Python<'py>,
-    engine: &str,
-    learners: Vec<PyRef<'_, PyLearner>>,
-    rows: PyRef<'_, PyStoredRows>,
-    targets: WeightedTargetsArg<'_>,
-    folds: PyRef<'_, PyFolds>,
-    options: TreeOptions,
-    streaming: (u64, PathBuf),
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Vec<Found<'py>>> {
-    let (tree, streaming, folds) = (options.tree()?, to_streaming(streaming), &folds.0);
-    let data = targets.add_to(Dataset::stored(&rows.0, &streaming))?;
-    let engine = engine_named(engine, tree, None);
-    let models: Vec<&dyn Learner> = learners.iter().map(|learner| &*learner.model).collect();
-    let found = run(py, options.n_jobs, progress, |monitor| {
-        engine.out_of_fold(&models, &Job::new(&data, folds, monitor))
-    })?;
-    let convert = |found: crate::OutOfFold| {
-        let cost = cost_by_name(py, &found.cost.of_models())?;
-        Ok((found.outputs.into_pyarray(py), cost))
-    };
-    found.into_iter().map(convert).collect()
-}
-
-/// A copy of a native learner that has learnt all rows, in a random order if there is a seed.
-#[pyfunction]
-#[pyo3(signature = (learner, rows, targets, order_seed, streaming, progress=None))]
+#[pyo3(signature = (learner, examples, order_seed, progress=None))]
 pub(super) fn stored_fit(
     py: Python<'_>,
     learner: PyRef<'_, PyLearner>,
-    rows: PyRef<'_, PyStoredRows>,
-    targets: WeightedTargetsArg<'_>,
+    examples: ExamplesArg<'_>,
     order_seed: Option<u64>,
-    streaming: (u64, PathBuf),
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyLearner> {
-    let streaming = to_streaming(streaming);
-    let data = targets.add_to(Dataset::stored(&rows.0, &streaming))?;
+    let data = examples.dataset()?;
     let mut model = learner.model.fork()?;
     run(py, 1, progress, |monitor| {
         stored::fit(&mut *model, &data, order_seed, monitor)
     })?;
     Ok(learner.with_model(model))
-}
-
-fn to_streaming((memory_bytes, temp_dir): (u64, PathBuf)) -> Streaming {
-    Streaming {
-        memory_bytes,
-        temp_dir,
-    }
 }

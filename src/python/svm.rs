@@ -11,10 +11,10 @@ use super::convert::{ExamplesArg, RowsArg, cost_by_name};
 use super::incremental::ResamplingArg;
 use super::run::{guarded, run};
 use crate::engine::{Engine, Job, OutOfFold};
+use crate::scaling::FoldScaling;
 use crate::svm::kernel::Kernel;
 use crate::svm::memory::Budget;
 use crate::svm::model::{self, Predictor};
-use crate::svm::scaling::Scaling;
 use crate::svm::smo::Options;
 use crate::svm::{Candidate, Seeded, multiclass};
 use crate::{Error, Result};
@@ -49,17 +49,17 @@ struct ScalingArg<'py> {
 
 /// The scalings of all candidates; those with the same array of scales are one.
 #[derive(Default)]
-struct Scalings(Vec<(*const f64, Arc<Scaling>)>);
+struct Scalings(Vec<(*const f64, Arc<FoldScaling>)>);
 
 impl Scalings {
-    fn of(&mut self, scaling: &ScalingArg<'_>) -> Result<Arc<Scaling>> {
+    fn of(&mut self, scaling: &ScalingArg<'_>) -> Result<Arc<FoldScaling>> {
         let scale = scaling.scale.as_array();
         let key = scale.as_ptr();
         if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == key) {
             return Ok(Arc::clone(known));
         }
         let shift = scaling.shift.as_ref().map(|own| own.as_array().to_owned());
-        let own = Arc::new(Scaling::new(shift, scale.to_owned())?);
+        let own = Arc::new(FoldScaling::new(shift, scale.to_owned())?);
         self.0.push((key, Arc::clone(&own)));
         Ok(own)
     }

@@ -73,7 +73,7 @@ pub(super) fn dataset<'a>(
     y: &'a PyReadonlyArray2<'_, f64>,
     weights: &'a Weights<'_>,
 ) -> Result<Dataset<'a>> {
-    let data = Dataset::new(rows).with_values(y.as_array())?;
+    let data = Dataset::new_unchecked(rows).with_values(y.as_array())?;
     match weights {
         None => Ok(data),
         Some(weights) => data.with_weights(weights.as_array()),

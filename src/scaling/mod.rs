@@ -4,9 +4,11 @@
 //! from the training rows alone: they differ from fold to fold. Engines that know how their model
 //! changes under such a map need only these numbers, not scaled copies of the rows.
 
+mod layout;
 mod rows;
 mod training_moments;
 
+pub(crate) use layout::{RowStore, ScaledLayout, ScaledValues};
 pub(crate) use rows::ScaledRows;
 pub use training_moments::{TrainingMoments, training_moments};
 
@@ -61,6 +63,15 @@ impl FoldScaling {
         Ok(())
     }
 
+    /// An [`Error::Parameter`] unless all values are finite.
+    pub(crate) fn check_finite(&self) -> Result<()> {
+        let mut values = self.scale.iter().chain(self.shift.iter().flatten());
+        match values.find(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(value) => Err(Error::parameter("scaling", "finite", value)),
+        }
+    }
+
     /// Whether there is a shift.
     pub fn has_shift(&self) -> bool {
         self.shift.is_some()
@@ -76,7 +87,7 @@ impl FoldScaling {
     /// # Panics
     /// When there is none.
     pub fn all_rows(&self) -> Scaling<'_> {
-        self.line(0)
+        self.of_set(0)
     }
 
     /// The scaling of a fold.
@@ -84,12 +95,13 @@ impl FoldScaling {
     /// # Panics
     /// When there is no such fold.
     pub fn fold(&self, fold: usize) -> Scaling<'_> {
-        self.line(fold + 1)
+        self.of_set(fold + 1)
     }
 
-    fn line(&self, line: usize) -> Scaling<'_> {
-        let shift = self.shift.as_ref().map(|shift| shift.row(line));
-        let scale = self.scale.row(line).to_slice();
+    /// The scaling of a training set: 0 for all rows, fold + 1 for that of a fold.
+    pub(crate) fn of_set(&self, set: usize) -> Scaling<'_> {
+        let shift = self.shift.as_ref().map(|shift| shift.row(set));
+        let scale = self.scale.row(set).to_slice();
         Scaling {
             shift: shift.and_then(|shift| shift.to_slice()),
             scale: scale.expect("standard layout"),

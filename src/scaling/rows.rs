@@ -69,10 +69,10 @@ impl ScaledRows {
                 expected: n_rows * self.n_features,
                 found: self.values.len(),
             })?;
-            return Ok(Dataset::new(Rows::Dense(Dense::new(rows)?)));
+            return Ok(Dataset::new_unchecked(Rows::Dense(Dense::new(rows)?)));
         };
         let (starts, features) = (ArrayView1::from(starts), ArrayView1::from(features));
         let rows = Csr::new(starts, features, values, self.n_features)?;
-        Ok(Dataset::new(Rows::Csr64(rows)))
+        Ok(Dataset::new_unchecked(Rows::Csr64(rows)))
     }
 }

@@ -320,7 +320,7 @@ mod tests {
             let folds = Folds::shuffled(n, k, 1).expect("valid");
             for weights in [&ones, &weights] {
                 let dense = Dataset::dense(x.view()).expect("contiguous");
-                for data in [dense, Dataset::new(Rows::Csr64(sparse))] {
+                for data in [dense, Dataset::new_unchecked(Rows::Csr64(sparse))] {
                     let data = data.with_weights(weights.view()).expect("valid");
                     let found = training_moments(&data, &folds, &Monitor::new()).expect("fits");
                     for (line, j) in (0..=k).flat_map(|line| (0..6).map(move |j| (line, j))) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ndarray::Array2;
 
 use super::kernel::Kernel;
-use super::scaling::Scaling;
 use super::smo::Options;
 use crate::data::{Examples, Layout, Targets};
+use crate::scaling::FoldScaling;
 use crate::{Error, Result};
 
 /// The parameters of a support vector machine.
@@ -17,7 +17,7 @@ pub struct Candidate {
     pub kernels: Vec<Kernel>,
     /// The scaling of the rows for each training set of a cross-validation, if they are scaled.
     /// Candidates that share it share kernel values.
-    pub scaling: Option<Arc<Scaling>>,
+    pub scaling: Option<Arc<FoldScaling>>,
     /// The penalty of an error, multiplied by the weights of the sample and of its class.
     pub c: f64,
     /// Class weights: one row for all samples, then one per fold; one column per class. Missing ones are

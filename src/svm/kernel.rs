@@ -127,12 +127,14 @@ impl Kernel {
             Self::Rbf { gamma } => match precision {
                 Precision::Single => {
                     for value in values {
-                        *value = exp_of_negative(-gamma * *value, &TERMS_FOR_F32);
+                        let x = -gamma * *value;
+                        *value = or_zero(x, simd::exp_for_f32::<pulp::Scalar>(x));
                     }
                 }
                 Precision::Double => {
                     for value in values {
-                        *value = exp_of_negative(-gamma * *value, &TERMS);
+                        let x = -gamma * *value;
+                        *value = or_zero(x, simd::exp::<pulp::Scalar>(x));
                     }
                 }
             },
@@ -154,55 +156,11 @@ pub(super) enum Precision {
     Double,
 }
 
-/// Coefficients of (eʳ − 1 − r) / r² for |r| ≤ ln 2 / 2, the highest power first: 1/13!, 1/12!, …, 1/2!.
-/// The next term is below 5e-18.
-const TERMS: [f64; 12] = [
-    1.0 / 6_227_020_800.0,
-    1.0 / 479_001_600.0,
-    1.0 / 39_916_800.0,
-    1.0 / 3_628_800.0,
-    1.0 / 362_880.0,
-    1.0 / 40_320.0,
-    1.0 / 5_040.0,
-    1.0 / 720.0,
-    1.0 / 120.0,
-    1.0 / 24.0,
-    1.0 / 6.0,
-    0.5,
-];
-
-/// The same with the least maximum of the relative error of eʳ, 1.7e-14: one value in a million is rounded
-/// to another f32 than the exact one.
-const TERMS_FOR_F32: [f64; 8] = [
-    2.749_296_211_108_604_4e-6,
-    2.488_080_703_624_304_2e-5,
-    0.000_198_415_393_161_982_7,
-    0.001_388_881_115_028_733_3,
-    0.008_333_333_094_941_79,
-    0.041_666_666_962_208_006,
-    0.166_666_666_672_654_9,
-    0.499_999_999_996_642_85,
-];
-
-/// eˣ for x ≤ 0 with the given coefficients, without branches, so that loops over it are vectorised.
+/// A power eˣ, x ≤ 0, or 0 below −700. Powers are computed without fused operations, so that kernel values
+/// have the same bits on every machine.
 #[inline(always)]
-fn exp_of_negative<const N: usize>(x: f64, terms: &[f64; N]) -> f64 {
-    // x = n·ln 2 + r with |r| ≤ ln 2 / 2. Adding 1.5·2⁵² leaves n in the lowest bits.
-    const SHIFT: f64 = 6_755_399_441_055_744.0;
-    const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
-    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    let inside = if x > -700.0 { x } else { -700.0 };
-    let shifted = inside * std::f64::consts::LOG2_E + SHIFT;
-    let n = shifted - SHIFT;
-    let r = (inside - n * LN2_HIGH) - n * LN2_LOW;
-    let mut sum = terms[0];
-    for term in &terms[1..] {
-        sum = sum * r + term;
-    }
-    let mantissa = 1.0 + (r + r * r * sum);
-    // Times 2ⁿ: n is added to the exponent; its higher bits are shifted out.
-    let value = f64::from_bits(mantissa.to_bits().wrapping_add(shifted.to_bits() << 52));
-    if x > -700.0 { value } else { 0.0 }
+fn or_zero(x: f64, power: f64) -> f64 {
+    if x > -700.0 { power } else { 0.0 }
 }
 
 /// ‖x‖² of the listed rows, summed in the order of the products, so that ‖x − x‖² is exactly 0.

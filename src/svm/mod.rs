@@ -13,8 +13,8 @@
 //! let candidate = Candidate { kernels, c: 10.0, ..Default::default() };
 //! let folds = Folds::shuffled(200, 10, 0)?;
 //! let found = Seeded::default().cross_validate(&candidate, &data, &folds)?.by_sample(&folds);
-//! // Positive for the first class of the pair.
-//! let hits = found.column(0).iter().zip(&y).filter(|(f, y)| (**f > 0.0) == (**y == 0)).count();
+//! // Positive for the second class of the pair.
+//! let hits = found.column(0).iter().zip(&y).filter(|(f, y)| (**f > 0.0) == (**y == 1)).count();
 //! println!("accuracy {}", hits as f64 / 200.0);
 //! # assert!(hits > 180, "{hits}");
 //! # Ok::<(), onefold::Error>(())
@@ -25,7 +25,6 @@
 //! | [`kernel`] | kernel functions and blocks of kernel values |
 //! | [`gram`] | the kernel matrix of all samples, computed once: whole, cached or quantised |
 //! | `row_cache` | LRU cache of kernel rows |
-//! | [`scaling`] | rows scaled by what was fitted to each training set |
 //! | `definite` | test of a kernel matrix for negative eigenvalues |
 //! | [`memory`] | the memory budget of kernel matrices |
 //! | [`problem`] | binary problems: one per pair of classes, or one for a regression |
@@ -44,6 +43,7 @@
 
 pub mod candidate;
 pub mod cv;
+mod decision;
 mod definite;
 pub mod dual;
 pub mod gram;
@@ -53,7 +53,6 @@ pub mod model;
 pub mod multiclass;
 pub mod problem;
 mod row_cache;
-pub mod scaling;
 pub mod seeding;
 pub mod smo;
 

@@ -1,21 +1,21 @@
 //! Fitted models, and their decision values for new rows.
 
 use std::fmt::Debug;
-use std::ops::Range;
+use std::ops::Neg;
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
 use super::candidate::Candidate;
+use super::decision::{Decision, decision_values};
 use super::dual::{Solution, Start};
 use super::gram::{Gram, check_panels};
-use super::kernel::{self, Columns, Kernel, PANEL_ROWS, Panel, Precision};
+use super::kernel::Kernel;
 use super::memory::Budget;
 use super::multiclass::pairs;
 use super::problem::BinaryProblems;
 use super::smo;
 use crate::data::{Dataset, Examples, Layout, Rows, with_layout};
-use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
 /// Support vectors and their coefficients, in LIBSVM's layout.
@@ -130,9 +130,6 @@ pub struct Predictor<'a> {
     pub kernel: Kernel,
 }
 
-/// A range of support vectors and their coefficients in one problem.
-type Part = (Range<usize>, Vec<f64>);
-
 impl Predictor<'_> {
     /// The decision values of every row, one column per binary problem. Rows have the layout of the
     /// support vectors; with a precomputed kernel they hold the kernel values to these, in order.
@@ -158,82 +155,38 @@ impl Predictor<'_> {
                 found: self.coefficients.ncols(),
             });
         }
-        let n_problems = self.intercepts.len();
-        let order: Vec<usize> = (0..n_support).collect();
-        let is_precomputed = self.kernel == Kernel::Precomputed;
-        let norms = if is_precomputed {
-            vec![]
-        } else {
-            kernel::squared_norms(support, &order)
-        };
-        let problems = self.problems();
         check_panels(rows)?;
-        let shape = [rows.n_rows(), n_problems];
-        let what = format_args!("{n_problems} decision values of {} rows", shape[0]);
-        memory::check_shape::<f64>(what, &shape)?;
-        let mut decision_values = Array2::zeros(shape);
-        decision_values
-            .as_slice_mut()
-            .unwrap_or_default()
-            .par_chunks_mut((PANEL_ROWS * n_problems).max(1))
-            .enumerate()
-            .try_for_each(|(block, out)| {
-                monitor.check()?;
-                let first = block * PANEL_ROWS;
-                let members: Vec<usize> = (first..first + out.len() / n_problems).collect();
-                let member_norms = kernel::squared_norms(rows, &members);
-                let panel = Panel::<f64, PANEL_ROWS>::new(rows, &members, &member_norms);
-                let values = if is_precomputed {
-                    panel.values
-                } else {
-                    let mut values = Vec::with_capacity(n_support);
-                    let columns = Columns {
-                        rows: support,
-                        members: &order,
-                        norms: &norms,
-                    };
-                    kernel::kernel_block(
-                        (self.kernel, Precision::Double),
-                        &panel,
-                        columns,
-                        |_, tile| {
-                            values.extend(tile);
-                        },
-                    );
-                    values
-                };
-                for (problem, parts) in problems.iter().enumerate() {
-                    let mut sums = [self.intercepts[problem]; PANEL_ROWS];
-                    for (range, coefficients) in parts {
-                        for (lanes, beta) in values[range.clone()].iter().zip(coefficients) {
-                            for lane in 0..PANEL_ROWS {
-                                sums[lane] += beta * lanes[lane];
-                            }
-                        }
-                    }
-                    for (row, sum) in out.chunks_mut(n_problems).zip(sums) {
-                        row[problem] = sum;
-                    }
-                }
-                Ok(())
-            })?;
-        Ok(decision_values)
+        let [members, order] = [rows.n_rows(), n_support].map(|n| (0..n).collect::<Vec<usize>>());
+        let (rows, support) = ((rows, &members[..]), (support, &order[..]));
+        let mut found = decision_values(self.kernel, rows, support, &self.decisions(), monitor)?;
+        if self.class_starts.len() > 2 {
+            // The dual is positive for the first class of a pair.
+            found.mapv_inplace(Neg::neg);
+        }
+        Ok(found)
     }
 
-    /// The support vectors of each problem, with their coefficients.
-    fn problems(&self) -> Vec<[Part; 2]> {
-        let part = |class: usize, row: usize| -> Part {
+    /// The decision function of each problem.
+    fn decisions(&self) -> Vec<Decision> {
+        let part = |class: usize, row: usize| {
             let range = self.class_starts[class]..self.class_starts[class + 1];
-            let coefficients = self.coefficients.row(row);
-            let coefficients = coefficients.slice_axis(Axis(0), range.clone().into());
-            (range, coefficients.to_vec())
+            range.map(move |at| (at, self.coefficients[(row, at)]))
         };
         let n_classes = self.class_starts.len() - 1;
-        if n_classes < 2 {
-            return vec![[part(0, 0), (0..0, vec![])]];
-        }
-        pairs(n_classes)
-            .map(|(a, b)| [part(a, b - 1), part(b, a)])
+        let coefficients: Vec<Vec<(usize, f64)>> = if n_classes < 2 {
+            vec![part(0, 0).collect()]
+        } else {
+            let of_pair = |(a, b): (usize, usize)| part(a, b - 1).chain(part(b, a)).collect();
+            pairs(n_classes).map(of_pair).collect()
+        };
+        let intercepts = self.intercepts.iter();
+        coefficients
+            .into_iter()
+            .zip(intercepts)
+            .map(|(coefficients, &intercept)| Decision {
+                coefficients,
+                intercept,
+            })
             .collect()
     }
 }

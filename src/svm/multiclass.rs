@@ -1,6 +1,6 @@
 //! Several classes, one against one: a binary problem for every pair, and a vote.
 //!
-//! Problem (a, b) is positive for a. The class with the most votes wins; of several, the first, as in
+//! Outputs of problem (a, b) are positive for b, as those of binary learners for the second class. The class with the most votes wins; of several, the first, as in
 //! LIBSVM.
 
 use ndarray::{Array1, ArrayView1, ArrayView2};
@@ -19,7 +19,7 @@ pub fn vote(decision_values: ArrayView2<'_, f64>, n_classes: usize) -> Array1<us
 fn elected(decision_values: ArrayView1<'_, f64>, n_classes: usize) -> usize {
     let mut votes = vec![0_usize; n_classes];
     for ((a, b), &value) in pairs(n_classes).zip(decision_values) {
-        votes[if value > 0.0 { a } else { b }] += 1;
+        votes[if value < 0.0 { a } else { b }] += 1;
     }
     let most = votes.iter().copied().max().unwrap_or(0);
     votes.iter().position(|&count| count == most).unwrap_or(0)
@@ -34,12 +34,12 @@ mod tests {
     #[test]
     fn pairs_vote_and_ties_go_to_the_first_class() {
         // Pairs (0, 1), (0, 2), (1, 2); one vote each in the second row.
-        let values = array![[1.0, -1.0, -1.0], [1.0, -1.0, 1.0]];
+        let values = array![[-1.0, 1.0, 1.0], [-1.0, 1.0, -1.0]];
         assert_eq!(vote(values.view(), 3), array![2, 0]);
         assert_eq!(
             vote(array![[0.0]].view(), 2),
             array![1],
-            "0 is not positive"
+            "0 is not negative"
         );
     }
 }

@@ -84,6 +84,16 @@ impl BinaryProblems {
         ))
     }
 
+    /// What decision values of the duals, positive for the first class of a pair, are multiplied by to
+    /// become outputs, positive for the second.
+    pub(super) fn output_sign(&self) -> f64 {
+        if self.class_starts.len() > 2 {
+            -1.0
+        } else {
+            1.0
+        }
+    }
+
     fn one_vs_one(codes: &[u32], n_classes: usize) -> Result<Self> {
         let mut class_starts = vec![0; n_classes + 1];
         for &code in codes {

@@ -452,7 +452,7 @@ mod tests {
         let indices: Vec<i64> = (0..n_stored).map(|i| i % 7).collect();
         let stored = x.as_slice().expect("contiguous");
         let csr = Csr::new(&indptr, &indices, stored, N_FEATURES).expect("valid");
-        let csr = Dataset::new(Rows::Csr64(csr));
+        let csr = Dataset::new_unchecked(Rows::Csr64(csr));
 
         let options = PegasosOptions {
             alpha: 0.1,

@@ -36,7 +36,7 @@ fn the_registry_names_the_learners_that_ignore_absent_features() {
     let set = Set::counts(31, N_ROWS, N_COMPACT, 3);
     let (indptr, indices, values) = spread(&set);
     let rows = Csr::new(&indptr, &indices, &values, N_FEATURES).expect("valid");
-    let wide = Dataset::new(Rows::Csr64(rows));
+    let wide = Dataset::new(Rows::Csr64(rows)).expect("finite");
     let labels: Vec<usize> = (0..N_ROWS).map(|row| row * 17 % N_ROWS % 7).collect();
     let folds = Folds::from_labels(&labels, 7).expect("valid");
     let splits = Splits::new(N_ROWS, vec![((0..20).collect(), vec![25, 21])]).expect("valid");

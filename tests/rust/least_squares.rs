@@ -185,6 +185,7 @@ fn what_has_no_solution_is_refused() {
     let csr = Csr::new(&[0, 1], &[0], &[1.0], 3).expect("valid");
     let y = array![[1.0]];
     let wide = Dataset::new(Rows::Csr32(csr))
+        .expect("finite")
         .with_values(y.view())
         .expect("valid");
     assert!(model.update(&wide, &[0], None).is_err());

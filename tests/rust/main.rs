@@ -18,6 +18,7 @@ mod linear;
 mod merge;
 mod naive_bayes;
 mod newton;
+mod one_call;
 mod pegasos;
 mod placement;
 mod rescaling;

@@ -84,7 +84,7 @@ impl Set {
         let dense = Dense::new(self.dense.view()).expect("valid");
         let (indptr, indices, stored) = (&self.indptr, &self.indices, &self.stored);
         let csr = Csr::new(indptr, indices, stored, self.dense.ncols()).expect("valid");
-        [Rows::Dense(dense), Rows::Csr32(csr)].map(Dataset::new)
+        [Rows::Dense(dense), Rows::Csr32(csr)].map(|rows| Dataset::new(rows).expect("finite"))
     }
 
     /// The rows in both layouts with a class each.

@@ -252,6 +252,7 @@ fn blocks_of_long_rows_fit_the_memory() {
     let learner = Pegasos::new(PegasosOptions::default(), 100, 2).expect("valid");
     let csr = Csr::new(&indptr, &indices, &values, 100).expect("valid");
     let data = Dataset::new(Rows::Csr32(csr))
+        .expect("finite")
         .with_classes(codes.view(), 2)
         .expect("valid");
     let folds = Folds::leave_one_out(200).expect("valid");

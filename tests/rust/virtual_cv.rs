@@ -336,7 +336,7 @@ fn sparse_rows_are_dense_rows() {
         csr.n_stored() * 8 < 60 * 30,
         "sparse enough for its own arithmetic"
     );
-    let sparse = Dataset::new(Rows::Csr32(csr));
+    let sparse = Dataset::new(Rows::Csr32(csr)).expect("finite");
     let sparse = sparse.with_values(data.y.view()).expect("valid");
     for k in [3, 60] {
         let folds = Folds::contiguous(60, k).expect("valid");

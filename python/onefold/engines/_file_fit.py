@@ -33,9 +33,7 @@ def fit_to_file(
     if isinstance(fitted, NativeEstimator):
         targets, n_targets = fitted._targets(y, len(rows))
         learner = fitted._make_learner(rows.shape[1], n_targets)
-        model = _core.stored_fit(
-            learner, rows.core, (targets, n_targets, weights), order_seed, rows.streaming
-        )
+        model = _core.stored_fit(learner, (rows.on_disk, targets, n_targets, weights), order_seed)
         return fitted._with_model(model, rows.shape[1])
     if not hasattr(fitted, "partial_fit"):
         raise ValueError(

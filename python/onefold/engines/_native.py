@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state, get_tags
 
 from .. import _core
 from .._files import FileRows
-from .._folds import Folds
 from .._jobs import effective_n_jobs
 from .._progress import Report, part, reporter
 from ..learners._base import NativeEstimator
@@ -244,9 +243,8 @@ def _run_core(
     """Outputs, cost and fold models of each learner, on rows in memory or on disk."""
     options, folds = TreeOptions.of(task, engine), task.folds
     rows, *targets = examples
-    if isinstance(rows, FileRows) and isinstance(folds, Folds):
-        stored = (rows.core, tuple(targets), folds, options, rows.streaming)
-        return [(*own, None) for own in _core.stored_cv(engine, models, *stored, report)]
+    if isinstance(rows, FileRows):
+        examples = (rows.on_disk, *targets)
     return _core.incremental_cv(
         engine,
         models,

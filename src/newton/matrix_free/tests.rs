@@ -47,7 +47,7 @@ impl Sparse {
 
     fn dataset(&self) -> Dataset<'_> {
         let rows = Csr::new(self.0.view(), self.1.view(), self.2.view(), P).expect("valid");
-        Dataset::new(Rows::Csr32(rows))
+        Dataset::new_unchecked(Rows::Csr32(rows))
     }
 }
 

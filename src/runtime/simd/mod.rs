@@ -34,6 +34,7 @@ use pulp::core_arch::x86::Sse;
 pub use pulp::{Simd, WithSimd};
 
 pub use self::exp::exp;
+pub(crate) use self::exp::exp_for_f32;
 pub use self::table::ByteTable;
 
 /// Vectors in flight: enough to hide the latency of a fused multiply-add.

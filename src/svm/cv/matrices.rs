@@ -9,18 +9,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::scaling::{FoldScaling, ScaledLayout, ScaledValues};
 use crate::svm::candidate::Candidate;
 use crate::svm::gram::{Base, Buffers, Gram};
 use crate::svm::kernel::Kernel;
 use crate::svm::memory::Budget;
-use crate::svm::scaling::{ScaledLayout, ScaledRows, Scaling};
 use crate::{Monitor, Result};
 
 /// Kernel matrices over some rows.
 pub(super) struct Matrices<'a, R> {
     rows: &'a R,
     row_of_sample: &'a [usize],
-    scaling: Option<&'a Scaling>,
+    scaling: Option<&'a FoldScaling>,
     /// One for all training sets, one for each, or none.
     bases: Vec<Base<'a>>,
     share: Budget,
@@ -77,7 +77,7 @@ impl<'a, R: ScaledLayout> Matrices<'a, R> {
         match self.scaling {
             None => Base::new(self.rows, order, kernels, budgets, monitor),
             Some(scaling) => {
-                let rows = ScaledRows::new(self.rows, scaling, set)?;
+                let rows = ScaledValues::new(self.rows, scaling, set)?;
                 Base::new(rows, order, kernels, budgets, monitor)
             }
         }
@@ -92,7 +92,7 @@ impl<'a, R: ScaledLayout> Matrices<'a, R> {
             (Some(base), _) => return base.derive(kernel, share, monitor),
             (None, None) => Gram::new(self.rows, order, kernel, share, monitor),
             (None, Some(scaling)) => {
-                let rows = ScaledRows::new(self.rows, scaling, set)?;
+                let rows = ScaledValues::new(self.rows, scaling, set)?;
                 Gram::of_rows(rows, order, kernel, share, monitor)
             }
         };

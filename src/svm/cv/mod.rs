@@ -17,7 +17,6 @@
 //! n kernel rows for a single kernel; for several, at most n rows of distances and n rows of inner
 //! products, and one pass over these for each kernel.
 
-mod decision;
 mod fold_result;
 mod matrices;
 mod order;
@@ -41,12 +40,13 @@ use super::gram::Gram;
 use super::kernel::Kernel;
 use super::memory::Budget;
 use super::problem::BinaryProblems;
-use super::scaling::{ScaledLayout, Scaling};
+
 use super::seeding::Seeding;
-use crate::Result;
-use crate::data::with_layout;
+use crate::data::{Row as _, with_layout};
 use crate::engine::{Engine, Finished, Job, OutOfFold};
 use crate::folds::Resampling;
+use crate::scaling::{FoldScaling, ScaledLayout};
+use crate::{Error, Result};
 
 /// The engine of support vector machines: one kernel matrix for all folds, which start from the
 /// solutions of others.
@@ -114,7 +114,7 @@ fn n_solves<'a>(
 /// Candidates whose kernels have the same base, over the same rows.
 struct KernelFamily<'a> {
     base: Kernel,
-    scaling: Option<&'a Arc<Scaling>>,
+    scaling: Option<&'a Arc<FoldScaling>>,
     paths: Vec<CPath<'a>>,
 }
 
@@ -171,7 +171,12 @@ impl KernelFamily<'_> {
         let firsts: Vec<&Candidate> = self.paths.iter().map(|path| path[0].1.candidate).collect();
         let n_folds = context.folds.n_splits();
         if let Some(scaling) = &firsts[0].scaling {
-            scaling.check(n_folds, rows)?;
+            scaling.check(n_folds, rows.n_features())?;
+            scaling.check_finite()?;
+            if scaling.has_shift() && !R::Row::STORES_ALL {
+                let rule = "without a shift for sparse rows";
+                return Err(Error::parameter("scaling", rule, "one with a shift"));
+            }
         }
         let rows = (rows, &row_of_sample[..]);
         let matrices = Matrices::new(rows, &firsts, n_folds, budget, monitor)?;

@@ -6,7 +6,7 @@
 //!
 //! The decision values of a fold's test samples are p − g + b; samples of classes that are not part of
 //! a binary problem take one pass over its support vectors. Kernels that are not bounded have theirs
-//! [in f64](super::decision).
+//! [in f64](crate::svm::decision).
 
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -14,16 +14,16 @@ use std::ops::Deref;
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::decision::{Decision, decision_values};
 use super::fold_result::{CvContext, FoldResult};
 use super::plan::{Anchor, Plan, Seed};
 use super::start::{Solved, Unsolved};
 use crate::engine::{OutOfFold, Status};
+use crate::scaling::{RowStore as _, ScaledLayout, ScaledValues};
 use crate::svm::candidate::Candidate;
+use crate::svm::decision::{Decision, decision_values};
 use crate::svm::dual::Solution;
 use crate::svm::gram::Gram;
 use crate::svm::problem::BinaryProblems;
-use crate::svm::scaling::{RowStore as _, ScaledLayout, ScaledRows};
 use crate::svm::seeding::{self, CPathSeed, GammaSeries, SeededStart};
 use crate::{Cost, Result};
 
@@ -221,11 +221,11 @@ where
             let support = betas.filter(|(_, beta)| **beta != 0.0);
             let row = |variable| prepared.binary.row_of_sample[dual.sample(variable)];
             Decision {
-                support: support.map(|(at, &beta)| (row(at), beta)).collect(),
+                coefficients: support.map(|(at, &beta)| (row(at), beta)).collect(),
                 intercept: solution.intercept,
             }
         };
-        let decisions: Vec<Decision> = solutions
+        let mut decisions: Vec<Decision> = solutions
             .iter()
             .enumerate()
             .flat_map(|(at, path)| {
@@ -233,16 +233,33 @@ where
                 path.map(move |(prepared, solved)| decision(prepared, at, &solved.solution))
             })
             .collect();
+        // The coefficients of rows become those of positions among the support vectors of any problem.
+        let all = decisions.iter().flat_map(|one| &one.coefficients);
+        let mut support: Vec<usize> = all.map(|(row, _)| *row).collect();
+        support.sort_unstable();
+        support.dedup();
+        let mut position = vec![0; self.context.examples.rows().n_rows()];
+        for (at, &row) in support.iter().enumerate() {
+            position[row] = at;
+        }
+        for (row, _) in decisions.iter_mut().flat_map(|one| &mut one.coefficients) {
+            *row = position[*row];
+        }
         let (rows, test) = (
             self.context.examples.rows(),
             self.context.folds.held_out(fold),
         );
         let monitor = self.context.monitor;
         match &candidate.scaling {
-            None => decision_values(kernel, rows, test, &decisions, monitor),
+            None => {
+                let (test, support) = ((rows, test), (rows, &support[..]));
+                decision_values(kernel, test, support, &decisions, monitor)
+            }
             Some(scaling) => {
-                let rows = ScaledRows::new(rows, scaling, fold + 1)?;
-                decision_values(kernel, &rows.view(), test, &decisions, monitor)
+                let rows = ScaledValues::new(rows, scaling, fold + 1)?;
+                let rows = rows.view();
+                let (test, support) = ((&rows, test), (&rows, &support[..]));
+                decision_values(kernel, test, support, &decisions, monitor)
             }
         }
         .map(Some)
@@ -371,9 +388,10 @@ where
         });
         let held_out: Vec<_> = held_out.collect();
         let shape = (held_out.len(), self.n_problems());
+        let sign = self.path[at].binary.output_sign();
         let outputs = Array2::from_shape_fn(shape, |(position, problem)| {
             let (fold, row) = held_out[position];
-            fold[problem][at].decision_values[row]
+            sign * fold[problem][at].decision_values[row]
         });
         let shape = (folds.len(), self.n_problems());
         let iterations = Array2::from_shape_fn(shape, |(fold, p)| folds[fold][p][at].iterations);

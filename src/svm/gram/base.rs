@@ -17,9 +17,9 @@ use super::source::{Computed, KernelSource, to_f32};
 use super::{Buffers, Gram, check_panels};
 use crate::data::HugePageBuffer;
 use crate::runtime::simd;
+use crate::scaling::RowStore;
 use crate::svm::kernel::{Kernel, PANEL_ROWS, Precision};
 use crate::svm::memory::Budget;
-use crate::svm::scaling::RowStore;
 use crate::{Monitor, Result};
 
 /// The base of a family of kernels over some rows.

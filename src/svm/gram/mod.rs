@@ -47,10 +47,10 @@ use self::source::{Computed, KernelSource, Precomputed, too_large};
 use super::kernel::{Kernel, PANEL_ROWS};
 use super::memory::Budget;
 use super::row_cache::RowCache;
-use super::scaling::RowStore;
 use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::{cache, memory};
+use crate::scaling::RowStore;
 use crate::{Error, Monitor, Result};
 
 /// Minimum capacity of a row cache: two rows for each of four threads.

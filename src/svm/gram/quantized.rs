@@ -28,8 +28,8 @@ use crate::data::{HugePageBuffer, Layout, Row as _};
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::memory;
 use crate::runtime::simd::ByteTable;
+use crate::scaling::RowStore;
 use crate::svm::kernel::{Kernel, Precision};
-use crate::svm::scaling::RowStore;
 use crate::{Monitor, Result};
 
 /// Rows per panel of i16: four 256-bit vectors.

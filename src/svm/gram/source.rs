@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use super::Gram;
 use crate::data::{Layout, Row as _};
+use crate::scaling::RowStore;
 use crate::svm::kernel::{self, Accumulator, Columns, Kernel, PANEL_ROWS, Panel, Precision};
-use crate::svm::scaling::RowStore;
 use crate::{Error, Monitor, Result};
 
 /// Size up to which all rows of X are kept as panels.
