@@ -33,14 +33,14 @@ pub enum Error {
         /// Which parameter, and what is wrong with it.
         reason: String,
     },
-    /// A value that cannot be part of a data set, and where it stands.
+    /// A value that cannot be part of a data set, and its place.
     #[error("{place} is {}: {rule}", number(*value))]
     Value {
         /// Argument and position, such as `X[3, 7]`.
         place: String,
-        /// What stands there.
+        /// The value.
         value: f64,
-        /// What may stand there.
+        /// What values are valid.
         rule: &'static str,
     },
     /// Sparse rows whose arrays contradict each other.

@@ -22,6 +22,9 @@
 //! # Ok::<(), onefold::Error>(())
 //! ```
 //!
+//! All engines run on the rayon pool they are called in: `pool.install(|| engine.run(…))`; outside a pool, on
+//! rayon's global one. Results have the same bits for any number of threads.
+//!
 //! | module | what it holds |
 //! |---|---|
 //! | [`data`] | [`Dataset`]: dense or CSR rows, or rows on disk, with targets and weights; checked when it is made |
@@ -36,7 +39,7 @@
 //! | [`svm`] | support vector machines, cross-validated by alpha seeding |
 //! | [`virtual_cv`] | least squares, ridge and kernel ridge: all folds from one factorisation |
 //! | [`learners`] | incremental learners, one per file, and their contract with the engines |
-//! | [`libsvm`] | LIBSVM files: a strict, parallel reader, a writer, a memory-mappable copy |
+//! | `libsvm` | LIBSVM files (feature `libsvm`): a strict, parallel reader, a writer, a memory-mappable copy |
 //! | [`stored`] | rows on disk, larger than memory, read block by block |
 //! | [`runtime`] | progress and cancellation, exact counters of work, SIMD dispatched at run time |
 
@@ -46,6 +49,7 @@ mod error;
 pub mod folds;
 pub mod learners;
 mod least_squares;
+#[cfg(feature = "libsvm")]
 pub mod libsvm;
 mod linalg;
 pub mod merge;

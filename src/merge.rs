@@ -2,29 +2,29 @@
 //!
 //! # Problem
 //! The out-of-fold outputs of a learner for every sample, where the models of two sets of rows can
-//! be merged into the model of both: fold i is to be answered by the merger of all folds but i.
+//! be merged into the model of both: fold i is predicted by the merge of all folds but i.
 //!
 //! # Method
-//! Every fold is learnt once, by a model of its own. Mergers from the left (prefixes) and from the
+//! Every fold is learnt once, by a model of its own. Merges from the left (prefixes) and from the
 //! right (suffixes) then give all complements: complement i = prefix i − 1 ⊕ suffix i + 1.
 //!
-//! Twice k models are too many when k is the number of samples. So the folds are cut into parts, as
-//! many as there is room for, and *parts* are learnt and complemented; a part of several folds is cut
-//! in its turn, with the complement of the part in front of its prefixes. A part whose rows are
-//! cheaper to feed than a model is to merge has no model of its own: prefix and suffix are fed its
+//! Twice k models are too many when k is the number of samples. So the folds are split into *parts*, as
+//! many as there is memory for, and parts are learnt and complemented; a part of several folds is split
+//! in its turn, with the complement of the part before its prefixes. A part whose rows are
+//! cheaper to learn than a model is to merge has no model of its own: prefix and suffix learn its
 //! rows.
 //!
 //! # Cost
-//! With p parts a level, and so log k / log p levels:
+//! With p parts per level, and so log k / log p levels:
 //!
 //! | | numbers |
 //! |---|---|
-//! | rows fed | n a level; up to 2n where rows are fed and not merged |
-//! | merges | at most 3k − 4, which it is when there is one level and nothing is fed |
+//! | rows fed | n per level; up to 2n where rows are learnt instead of merged |
+//! | merges | at most 3k − 4, reached with one level if all parts are merged |
 //! | models in memory | 2p, and for each thread as many on each level below |
 //!
-//! Parts are limited to 32 MB of models a level, but are at least two: at the worst the levels are
-//! those of a binary tree. Leave-one-out of 581 012 samples with 800 numbers a model has two levels.
+//! Parts are limited to 32 MB of models per level, but are at least two: at worst the levels are
+//! those of a binary tree. Leave-one-out of 581 012 samples with 800 numbers per model has two levels.
 //!
 //! The result does not depend on the number of threads. It equals refits to rounding, and exactly
 //! where the models' sums are exact, as counts are.
@@ -187,37 +187,37 @@ struct Part<'a> {
     /// A model of its rows, unless learning them is cheaper than merging.
     own: Option<Box<dyn Learner>>,
     /// A model of all rows but its own.
-    others: Option<Box<dyn Learner>>,
+    complement: Option<Box<dyn Learner>>,
 }
 
 impl Merging<'_> {
-    /// `others` has learnt every fold outside the span; writes the outputs of the span.
+    /// `complement` has learnt every fold outside the span; writes the outputs of the span.
     fn solve(
         &self,
-        mut others: Box<dyn Learner>,
+        mut complement: Box<dyn Learner>,
         held_out: HeldOut<'_>,
         workspace: &mut Workspace,
     ) -> Result<()> {
         if held_out.span.len() == 1 {
             let fold = held_out.span.start;
-            self.evaluate(&mut *others, fold, held_out.outputs, workspace)?;
+            self.evaluate(&mut *complement, fold, held_out.outputs, workspace)?;
             match held_out.models {
                 Some(models) => {
-                    workspace.counters.cost.bytes_copied += others.take_bytes_copied();
-                    models[0] = Some(others);
+                    workspace.counters.cost.bytes_copied += complement.take_bytes_copied();
+                    models[0] = Some(complement);
                 }
-                None => workspace.release(others),
+                None => workspace.release(complement),
             }
             return Ok(());
         }
-        let mut parts = self.cut(held_out);
-        self.each(&mut parts, workspace, &|part, workspace| {
+        let mut parts = self.split(held_out);
+        self.for_each_part(&mut parts, workspace, &|part, workspace| {
             part.own = self.learn(part.held_out.span.clone(), workspace)?;
             Ok(())
         })?;
-        self.complement(others, &mut parts, workspace)?;
-        self.each(&mut parts, workspace, &|part, workspace| {
-            let Some(others) = part.others.take() else {
+        self.complement_parts(complement, &mut parts, workspace)?;
+        self.for_each_part(&mut parts, workspace, &|part, workspace| {
+            let Some(complement) = part.complement.take() else {
                 return Ok(());
             };
             let HeldOut {
@@ -230,7 +230,7 @@ impl Merging<'_> {
                 outputs,
                 models: models.as_deref_mut(),
             };
-            self.solve(others, held_out, workspace)
+            self.solve(complement, held_out, workspace)
         })
     }
 
@@ -269,7 +269,7 @@ impl Merging<'_> {
         span: Range<usize>,
         workspace: &mut Workspace,
     ) -> Result<Option<Box<dyn Learner>>> {
-        if self.is_fed(span.clone()) {
+        if self.is_learnt_twice(span.clone()) {
             return Ok(None);
         }
         let mut model = workspace.copy(self.learner)?;
@@ -278,9 +278,9 @@ impl Merging<'_> {
         Ok(Some(model))
     }
 
-    /// Gives every part the model of all others: what is outside of all parts, the parts after it
-    /// and the parts before it.
-    fn complement(
+    /// Gives every part its complement, the model of all rows but its own: those outside of all parts,
+    /// those of the parts after it, and those of the parts before it.
+    fn complement_parts(
         &self,
         outside: Box<dyn Learner>,
         parts: &mut [Part<'_>],
@@ -288,11 +288,11 @@ impl Merging<'_> {
     ) -> Result<()> {
         let mut after = outside;
         for part in parts[1..].iter_mut().rev() {
-            part.others = Some(workspace.copy(&*after)?);
+            part.complement = Some(workspace.copy(&*after)?);
             workspace.counters.cost.copies += 1;
             self.absorb(&mut *after, part, workspace)?;
         }
-        parts[0].others = Some(after);
+        parts[0].complement = Some(after);
 
         let mut before = if let Some(own) = parts[0].own.take() {
             own
@@ -304,8 +304,8 @@ impl Merging<'_> {
         };
         let last = parts.len() - 1;
         for (index, part) in parts.iter_mut().enumerate().skip(1) {
-            if let Some(others) = &mut part.others {
-                self.merge(&mut **others, &*before, workspace)?;
+            if let Some(complement) = &mut part.complement {
+                self.merge(&mut **complement, &*before, workspace)?;
             }
             if index < last {
                 self.absorb(&mut *before, part, workspace)?;
@@ -361,7 +361,7 @@ impl Merging<'_> {
     }
 
     /// Does `work` for each part, on several threads where that is worth it.
-    fn each(
+    fn for_each_part(
         &self,
         parts: &mut [Part<'_>],
         workspace: &mut Workspace,
@@ -375,8 +375,8 @@ impl Merging<'_> {
         let (left, right) = parts.split_at_mut(parts.len() / 2);
         self.pool.join(
             workspace,
-            |workspace| self.each(left, workspace, work),
-            |workspace| self.each(right, workspace, work),
+            |workspace| self.for_each_part(left, workspace, work),
+            |workspace| self.for_each_part(right, workspace, work),
         )
     }
 
@@ -387,8 +387,8 @@ impl Merging<'_> {
         self.is_parallel && self.n_rows(span) * self.cost_model.update + merged >= MIN_THREAD_VALUES
     }
 
-    /// Whether feeding the rows of a part twice is cheaper than a model and two mergers.
-    fn is_fed(&self, span: Range<usize>) -> bool {
+    /// Whether learning the rows of a part twice is cheaper than a model and two merges.
+    fn is_learnt_twice(&self, span: Range<usize>) -> bool {
         self.n_rows(span) * self.cost_model.update <= 2.0 * self.cost_model.copy
     }
 
@@ -396,7 +396,7 @@ impl Merging<'_> {
         self.folds.range(span).len() as f64
     }
 
-    fn cut<'h>(&self, held_out: HeldOut<'h>) -> Vec<Part<'h>> {
+    fn split<'h>(&self, held_out: HeldOut<'h>) -> Vec<Part<'h>> {
         let HeldOut {
             span,
             mut outputs,
@@ -418,7 +418,7 @@ impl Merging<'_> {
                     models: own_models,
                 },
                 own: None,
-                others: None,
+                complement: None,
             }
         };
         self.spans(span).map(part).collect()
@@ -442,8 +442,8 @@ impl Merging<'_> {
         let last = parts.len() - 1;
         let rows = |(index, part): (usize, Range<usize>)| {
             let n_rows = self.folds.range(part.clone()).len() as u64;
-            // Fed parts are fed to the suffixes before them and to the prefixes after them.
-            let twice = self.is_fed(part.clone()) && index > 0 && index < last;
+            // Parts without a model are learnt by the suffixes before them and by the prefixes after them.
+            let twice = self.is_learnt_twice(part.clone()) && index > 0 && index < last;
             n_rows * (1 + u64::from(twice)) + self.rows_to_feed(part)
         };
         parts.enumerate().map(rows).sum()

@@ -13,7 +13,7 @@ pub enum Targets<'a> {
     None,
     /// A class for each row, as a code in `0..n_classes`.
     Classes {
-        /// One code a row.
+        /// One code per row.
         codes: &'a [u32],
         /// How many classes there are, whether or not all of them occur.
         n_classes: usize,
@@ -22,7 +22,7 @@ pub enum Targets<'a> {
     Values {
         /// `n_rows × n_outputs` numbers.
         values: &'a [f64],
-        /// How many numbers a row has.
+        /// Numbers per row.
         n_outputs: usize,
     },
 }

@@ -1,16 +1,16 @@
-//! A block of numbers, small or large.
+//! A buffer of numbers: heap memory, or mapped memory on huge pages.
 
 use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
-/// Bytes from which a block has memory of its own: the size of a huge page.
-const LARGE: usize = 1 << 21;
+/// Bytes of a huge page; buffers of at least as many are mapped.
+const HUGE_PAGE_BYTES: usize = 1 << 21;
 
-/// Numbers in memory that, for a large block, is asked of the system directly, on huge pages where
-/// there are any. A block of hundreds of megabytes is filled several times faster than by page
-/// faults of 4 KB, and numbers read in any order find their addresses translated.
+/// A buffer of numbers. A large one is mapped, on huge pages where the system has them: hundreds of
+/// megabytes are filled several times faster than by page faults of 4 KB, and scattered reads miss the
+/// translation of addresses less often.
 #[derive(Debug)]
 pub struct HugePageBuffer<T = f64> {
     memory: Memory<T>,
@@ -18,34 +18,34 @@ pub struct HugePageBuffer<T = f64> {
 
 #[derive(Debug)]
 enum Memory<T> {
-    Small(Vec<T>),
-    /// So many numbers, and perhaps room that is not used.
-    Large(MmapMut, usize),
+    Heap(Vec<T>),
+    /// Mapped memory, and the number of elements in use.
+    Mapped(MmapMut, usize),
 }
 
 impl<T: Pod> HugePageBuffer<T> {
     /// `n` zeros.
     pub fn new(n: usize) -> Self {
         Self::zeroed(n).unwrap_or_else(|| Self {
-            memory: Memory::Small(vec![T::zeroed(); n]),
+            memory: Memory::Heap(vec![T::zeroed(); n]),
         })
     }
 
     /// `n` zeros, or `None` if there is not enough memory.
     pub(crate) fn zeroed(n: usize) -> Option<Self> {
         let n_bytes = n.checked_mul(size_of::<T>())?;
-        if n_bytes < LARGE {
+        if n_bytes < HUGE_PAGE_BYTES {
             return Some(Self {
-                memory: Memory::Small(vec![T::zeroed(); n]),
+                memory: Memory::Heap(vec![T::zeroed(); n]),
             });
         }
         // Whole huge pages are what the system aligns.
-        let memory = MmapMut::map_anon(n_bytes.checked_next_multiple_of(LARGE)?).ok()?;
-        // Advice may be declined; the block is as good without.
+        let memory = MmapMut::map_anon(n_bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?).ok()?;
+        // If the system declines the advice, pages are small.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
         Some(Self {
-            memory: Memory::Large(memory, n),
+            memory: Memory::Mapped(memory, n),
         })
     }
 }
@@ -59,10 +59,10 @@ impl<T: Pod> Default for HugePageBuffer<T> {
 impl<T: Pod> Clone for HugePageBuffer<T> {
     fn clone(&self) -> Self {
         match &self.memory {
-            Memory::Small(numbers) => Self {
-                memory: Memory::Small(numbers.clone()),
+            Memory::Heap(numbers) => Self {
+                memory: Memory::Heap(numbers.clone()),
             },
-            Memory::Large(..) => {
+            Memory::Mapped(..) => {
                 let mut copy = Self::new(self.len());
                 copy.copy_from_slice(self);
                 copy
@@ -77,8 +77,8 @@ impl<T: Pod> Deref for HugePageBuffer<T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         match &self.memory {
-            Memory::Small(numbers) => numbers,
-            Memory::Large(memory, n) => &bytemuck::cast_slice(memory)[..*n],
+            Memory::Heap(numbers) => numbers,
+            Memory::Mapped(memory, n) => &bytemuck::cast_slice(memory)[..*n],
         }
     }
 }
@@ -87,8 +87,8 @@ impl<T: Pod> DerefMut for HugePageBuffer<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
-            Memory::Small(numbers) => numbers,
-            Memory::Large(memory, n) => &mut bytemuck::cast_slice_mut(memory)[..*n],
+            Memory::Heap(numbers) => numbers,
+            Memory::Mapped(memory, n) => &mut bytemuck::cast_slice_mut(memory)[..*n],
         }
     }
 }
@@ -99,7 +99,13 @@ mod tests {
 
     #[test]
     fn starts_with_zeros_and_keeps_what_is_written() {
-        for n in [1, 1000, LARGE / 8 - 1, LARGE / 8, LARGE / 8 + 1] {
+        for n in [
+            1,
+            1000,
+            HUGE_PAGE_BYTES / 8 - 1,
+            HUGE_PAGE_BYTES / 8,
+            HUGE_PAGE_BYTES / 8 + 1,
+        ] {
             let mut block = HugePageBuffer::<f64>::new(n);
             assert_eq!(block.len(), n);
             assert!(block.iter().all(|&number| number == 0.0));

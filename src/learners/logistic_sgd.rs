@@ -5,12 +5,12 @@
 //!
 //! # Method
 //! Steps of length 1/D with D = 1/η₀ + λT, where T is the weight seen so far: η₀ at first, 1/(λT)
-//! in the long run, and constant without regularisation. The answer is the last hypothesis. With
+//! in the long run, and constant without regularisation. The model is the last iterate. With
 //! u = Dw the shrinking of w disappears, as in Pegasos:
 //!
 //! > u ← u + s·y·x / (1 + exp(y⟨u, x⟩/D)); T ← T + s.
 //!
-//! A row of weight 0 is as good as absent.
+//! A row of weight 0 changes nothing.
 //!
 //! # References
 //! L. Bottou, *Stochastic gradient descent tricks*, in Neural Networks: Tricks of the Trade (2012),

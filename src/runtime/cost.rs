@@ -1,6 +1,6 @@
 //! Exact counters of the work an engine did.
 //!
-//! Times depend on the machine and on the hour; counts do not. Tests hold these to the theory,
+//! Times depend on the machine; counts do not. Tests hold these to the theory,
 //! and `CVResult.cost` shows them.
 
 use std::ops::AddAssign;

@@ -202,7 +202,7 @@ impl Subtree<'_> {
         }
     }
 
-    /// Gives up what [`Subtree::duplicate`] made.
+    /// Drops a model that [`Subtree::duplicate`] made.
     pub(super) fn discard(&self, model: Box<dyn Learner>, workspace: &mut Workspace) {
         if self.plan.shares {
             workspace.drop_fork(model);

@@ -7,12 +7,14 @@ mod densities;
 mod engine;
 mod every_learner;
 mod fold_models;
+#[cfg(feature = "libsvm")]
 mod fuzz;
 mod growing;
 mod kmeans;
 mod laws;
 mod leaf_block;
 mod least_squares;
+#[cfg(feature = "libsvm")]
 mod libsvm;
 mod linear;
 mod merge;

@@ -210,9 +210,10 @@ fn counters_obey_the_theory() {
     let run = |update, copy, n_folds| {
         let learner = WithCost::new(&model, update, copy);
         let folds = Folds::contiguous(60, n_folds).expect("valid");
-        let found = Merge::default()
-            .cross_validate(&learner, &dense, &folds)
-            .expect("valid");
+        let found = run_in(pools()[1].as_ref(), || {
+            Merge::default().cross_validate(&learner, &dense, &folds)
+        });
+        let found = found.expect("valid");
         assert_eq!(found.cost.rows_evaluated, 60);
         found.cost
     };

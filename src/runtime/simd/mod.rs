@@ -46,17 +46,17 @@ pub fn dispatch<Op: WithSimd>(pass: Op) -> Op::Output {
 }
 
 /// Bytes in a cache line.
-const LINE: usize = 64;
+const CACHE_LINE_BYTES: usize = 64;
 
 /// The largest number of cache lines prefetched per row; the hardware prefetcher fetches the rest.
-const MOST_LINES: usize = 16;
+const MAX_LINES: usize = 16;
 
 /// Asks for `values` to be brought into the second cache, and does not wait for them. (More can be on
 /// their way there than to the first.)
 #[inline(always)]
 pub fn prefetch<T: Pod>(values: &[T]) {
     let bytes: &[u8] = bytemuck::cast_slice(values);
-    for line in bytes.chunks(LINE).take(MOST_LINES) {
+    for line in bytes.chunks(CACHE_LINE_BYTES).take(MAX_LINES) {
         prefetch_start(line);
     }
     // Values need not begin where a line does.
@@ -192,14 +192,14 @@ pub fn axpy_dot<S: Simd>(simd: S, alpha: f64, x: &[f64], y: &mut [f64], z: &[f64
     total
 }
 
-/// More lanes than any vector has.
-const MOST_LANES: usize = 16;
+/// The largest number of f64 lanes of a vector.
+const MAX_F64_LANES: usize = 16;
 
-/// Zeros, then ones: cut in the right place, a vector of which only the last lanes count.
-const LAST: [f64; 2 * MOST_LANES] = {
-    let mut last = [0.0; 2 * MOST_LANES];
-    let mut lane = MOST_LANES;
-    while lane < 2 * MOST_LANES {
+/// Zeros, then ones: a slice of it masks all but the last lanes of a vector.
+const TAIL_MASK: [f64; 2 * MAX_F64_LANES] = {
+    let mut last = [0.0; 2 * MAX_F64_LANES];
+    let mut lane = MAX_F64_LANES;
+    while lane < 2 * MAX_F64_LANES {
         last[lane] = 1.0;
         lane += 1;
     }
@@ -231,17 +231,17 @@ pub fn products<S: Simd, const M: usize, const N: usize>(
     let whole = S::as_simd_f64s(a[0]).0.len();
     let mut a_vectors = [S::as_simd_f64s(a[0]).0; M];
     let mut b_vectors = [S::as_simd_f64s(a[0]).0; N];
-    // The last vector of a row begins in the one before, what it has in common with it counts once.
+    // The last vector of a row overlaps the one before; the mask drops the overlap.
     let mut a_last = [simd.splat_f64s(0.0); M];
     let mut b_last = [simd.splat_f64s(0.0); N];
     let last = length - S::F64_LANES;
     let n_tail = length % S::F64_LANES;
-    let counts = S::as_simd_f64s(&LAST[MOST_LANES + n_tail - S::F64_LANES..]).0[0];
+    let mask = S::as_simd_f64s(&TAIL_MASK[MAX_F64_LANES + n_tail - S::F64_LANES..]).0[0];
     for (i, a) in a.into_iter().enumerate() {
         assert_eq!(a.len(), length);
         // One length for the compiler, too.
         a_vectors[i] = &S::as_simd_f64s(a).0[..whole];
-        a_last[i] = simd.mul_f64s(counts, S::as_simd_f64s(&a[last..]).0[0]);
+        a_last[i] = simd.mul_f64s(mask, S::as_simd_f64s(&a[last..]).0[0]);
     }
     for (j, b) in b.into_iter().enumerate() {
         assert_eq!(b.len(), length);
