@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight
 from ._folds import resolve_cv
 from .engines import Candidate, Data, Problem, Task
 from .engines._newton import Newton, NewtonPlan
-from .engines._newton_problem import DEFAULT_TOL, SmoothProblem
+from .engines._newton_problem import DEFAULT_TOL, Limit, SmoothProblem
 from .meta_estimators._substitute import substitute
 
 __all__ = ["LogisticRegressionCV"]
@@ -157,7 +157,7 @@ def _group_paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] |
         resolve_cv([arguments[2:] for _, arguments, _ in calls], X),
     )
     task = Task(problem, scorers={}, n_jobs=n_jobs)
-    names = ("fit_intercept", "solver", "dual", "intercept_scaling")
+    names = ("fit_intercept", "solver", "dual", "intercept_scaling", "tol", "max_iter")
     same = {name: keywords[name] for name in names}
     plans = [
         Newton().plan(Candidate(LogisticRegression(C=C, **same)), task)
@@ -168,10 +168,11 @@ def _group_paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] |
         return None
     smooth = SmoothProblem.of(found[0].spec, problem, found[0].weights)
     penalties = smooth.penalties([plan.spec for plan in found])
+    limit = Limit.of([plan.spec for plan in found], DEFAULT_TOL)
     solution = smooth.solve(
-        penalties, tol=DEFAULT_TOL, coefficients=True, n_jobs=n_jobs, progress=False
+        penalties, tol=DEFAULT_TOL, limit=limit, coefficients=True, n_jobs=n_jobs, progress=False
     )
-    if np.isnan(solution.residuals).any():
+    if not (solution.residuals <= limit.enough).all():
         return None
     each = solution.coefficients[:, np.searchsorted(np.unique(Cs), Cs)]
     if not keywords["fit_intercept"]:

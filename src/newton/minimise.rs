@@ -7,17 +7,19 @@
 //! does, it is computed.
 //!
 //! Along a step, a convex function has an increasing derivative: if it is clearly positive at the end
-//! of the step, the step was too long, and is shortened to where the secant of the derivative is zero.
+//! of the step, the step was too long, and is shortened to where the derivative is about zero. Losses
+//! with kinks need that often when there are few rows that they do not ignore.
 
+use super::Accuracy;
 use super::coordinates::Coordinates;
 use super::factor::{Factor, dot};
 use super::inverse_hessian::InverseHessian;
-use super::passes::{Column, Derivatives, Passes, Sum};
+use super::passes::{Column, Derivatives, Line, Passes, Sum};
 use crate::linalg::Mat;
 use crate::{Monitor, Result};
 
-/// The most passes for a problem.
-const MOST_PASSES: usize = 200;
+/// The most rounds, in each of which a problem has its gradient computed or its Hessian.
+const MOST_ROUNDS: usize = 2000;
 
 /// Nanoseconds per value of a row: to read it, which all problems share; to compute a gradient; and,
 /// for each column, to compute a Hessian.
@@ -50,6 +52,12 @@ pub(super) struct Problem<'a> {
     since_hessian: (f64, u32),
     /// The last step, whose end has not been looked at. Without one, a Hessian is needed.
     step: Option<Step>,
+    /// Whether the last step was too long, and its length must be found.
+    is_too_long: bool,
+    /// At the start of the last step.
+    relative_gradient: f64,
+    /// Passes so far, in gradients of a refit.
+    n_passes: f64,
     pub(super) state: State,
 }
 
@@ -61,7 +69,11 @@ pub(super) enum State {
     Solved {
         relative_gradient: f64,
     },
-    /// There is no finite or no unique optimum, or it was not found.
+    /// The optimum was not found: this is how near the parameters are.
+    Unsolved {
+        relative_gradient: f64,
+    },
+    /// There is no penalty, and no finite or no unique optimum, or it was not found.
     Undetermined,
 }
 
@@ -95,6 +107,9 @@ impl<'a> Problem<'a> {
             inverse: None,
             since_hessian: (f64::NAN, 0),
             step: None,
+            is_too_long: false,
+            relative_gradient: f64::INFINITY,
+            n_passes: 0.0,
             state: State::Active,
         }
     }
@@ -150,6 +165,7 @@ impl<'a> Problem<'a> {
         let gradient = self.gradient(losses);
         let relative_gradient = self.relative_gradient(&gradient);
         self.since_hessian = (relative_gradient, 0);
+        self.relative_gradient = relative_gradient;
         self.take_step(gradient);
         if relative_gradient <= tolerance && self.state == State::Active {
             self.end_before_step(relative_gradient);
@@ -163,7 +179,7 @@ impl<'a> Problem<'a> {
             .as_ref()
             .map_or(f64::NAN, |own| dot(&gradient, own));
         let Some(direction) = direction.filter(|_| slope.is_finite()) else {
-            self.state = State::Undetermined;
+            self.give_up();
             return;
         };
         self.step = Some(Step {
@@ -174,6 +190,20 @@ impl<'a> Problem<'a> {
             gradient,
         });
         self.move_along();
+    }
+
+    /// Ends where the last gradient was computed. With a penalty there is an optimum, but it was not found.
+    fn give_up(&mut self) {
+        if let Some(step) = self.step.take() {
+            self.own = step.start;
+        }
+        self.state = if self.penalty > 0.0 {
+            State::Unsolved {
+                relative_gradient: self.relative_gradient,
+            }
+        } else {
+            State::Undetermined
+        };
     }
 
     /// Sets the parameters to the end of the step.
@@ -207,10 +237,39 @@ impl<'a> Problem<'a> {
         step.length * change(&step.direction) <= FINITE_STEP * (change(&step.start) + unit)
     }
 
+    /// The last step as a line.
+    fn line(&self) -> Option<Line> {
+        let step = self.step.as_ref()?;
+        let penalty = [&step.start, &step.direction].map(|from| {
+            let pairs = from.iter().zip(&step.direction).enumerate();
+            let penalised = pairs.filter(|(j, _)| self.coordinates.is_penalised(*j));
+            self.penalty * penalised.map(|(_, (a, b))| a * b).sum::<f64>()
+        });
+        Some(Line {
+            column: self.column,
+            theta: [&step.start, &step.direction].map(|own| self.coordinates.to_shared(own)),
+            slope: step.slope,
+            penalty,
+        })
+    }
+
+    /// Takes the last step with another length.
+    fn shorten(&mut self, length: Option<f64>) {
+        self.is_too_long = false;
+        match (&mut self.step, length) {
+            (Some(step), Some(length)) => {
+                step.length = length;
+                self.move_along();
+            }
+            // The direction is one of rounding errors.
+            _ => self.give_up(),
+        }
+    }
+
     /// Looks at the gradient of the losses at the end of the step, and takes the next one unless it
     /// needs a new Hessian.
     pub(super) fn advance(&mut self, shared: &[f64], tolerance: f64, n_free_passes: f64) {
-        let Some(mut step) = self.step.take() else {
+        let Some(step) = self.step.take() else {
             return;
         };
         let gradient = self.gradient(shared);
@@ -224,16 +283,11 @@ impl<'a> Problem<'a> {
         let slope = dot(&gradient, &step.direction);
         let is_too_long = slope.is_nan() || slope > OVERSHOOT * step.slope.abs();
         if is_too_long {
-            let ratio = step.slope.abs() / (step.slope.abs() + slope);
-            step.length *= if ratio.is_finite() {
-                ratio.clamp(0.1, 0.7)
-            } else {
-                0.1
-            };
+            self.is_too_long = true;
             self.step = Some(step);
-            self.move_along();
             return;
         }
+        self.relative_gradient = relative_gradient;
         let (first, n_passes) = self.since_hessian;
         let n_passes = n_passes + 1;
         self.since_hessian.1 = n_passes;
@@ -251,41 +305,58 @@ impl<'a> Problem<'a> {
 
 /// The passes that cost one problem among `n_problems` as much as a new Hessian does, and two more.
 pub(super) fn free_passes(width: usize, n_problems: usize) -> f64 {
-    let reading = READING / n_problems as f64;
-    2.0 + (reading + HESSIAN * width as f64) / (reading + GRADIENT)
+    2.0 + hessian_cost(width, n_problems) / gradient_cost(n_problems)
 }
 
-/// Minimises all problems; those that are not solved after [`MOST_PASSES`] are undetermined.
+/// What a gradient of one problem among some costs, in gradients of a refit, which reads its rows alone.
+fn gradient_cost(n_problems: usize) -> f64 {
+    (READING / n_problems as f64 + GRADIENT) / (READING + GRADIENT)
+}
+
+/// What a Hessian costs, in the same unit.
+fn hessian_cost(width: usize, n_problems: usize) -> f64 {
+    (READING / n_problems as f64 + HESSIAN * width as f64) / (READING + GRADIENT)
+}
+
+/// Minimises all problems, as far as the passes allow.
 pub(super) fn minimise(
     passes: &Passes<'_>,
     problems: &mut [Problem<'_>],
-    tolerance: f64,
+    accuracy: Accuracy,
     monitor: &Monitor,
 ) -> Result<()> {
     let width = passes.design.n_columns();
-    for _ in 0..MOST_PASSES {
+    for _ in 0..MOST_ROUNDS {
+        for problem in problems.iter_mut() {
+            if problem.state == State::Active && accuracy.target(problem.n_passes).is_none() {
+                problem.give_up();
+            }
+        }
         let is_active = |problem: &&mut Problem<'_>| problem.state == State::Active;
-        let (moved, still): (Vec<_>, Vec<_>) = problems
+        let (mut moved, still): (Vec<_>, Vec<_>) = problems
             .iter_mut()
             .filter(is_active)
             .partition(|problem| problem.step.is_some());
         if moved.is_empty() && still.is_empty() {
             return Ok(());
         }
-        restart_all(passes, still, tolerance, monitor)?;
+        restart_all(passes, still, accuracy, monitor)?;
         let columns: Vec<Column> = moved.iter().map(|problem| problem.column).collect();
         let shared: Vec<Vec<f64>> = moved.iter().map(|problem| problem.shared()).collect();
         let theta = Mat::from_fn(width, shared.len(), |i, j| shared[j][i]);
         let gradients = passes.gradients(&columns, theta.as_ref(), monitor)?;
-        let n_free_passes = free_passes(width, moved.len());
-        for (j, problem) in moved.into_iter().enumerate() {
+        let (cost, n_free_passes) = (gradient_cost(moved.len()), free_passes(width, moved.len()));
+        for (j, problem) in moved.iter_mut().enumerate() {
             let gradient: Vec<f64> = (0..width).map(|i| gradients[(i, j)]).collect();
-            problem.advance(&gradient, tolerance, n_free_passes);
+            problem.n_passes += cost;
+            let target = accuracy.target(problem.n_passes).unwrap_or(accuracy.enough);
+            problem.advance(&gradient, target, n_free_passes);
         }
+        shorten_all(passes, &mut moved, monitor)?;
     }
     for problem in problems {
         if problem.state == State::Active {
-            problem.state = State::Undetermined;
+            problem.give_up();
         }
     }
     Ok(())
@@ -295,9 +366,11 @@ pub(super) fn minimise(
 fn restart_all(
     passes: &Passes<'_>,
     mut problems: Vec<&mut Problem<'_>>,
-    tolerance: f64,
+    accuracy: Accuracy,
     monitor: &Monitor,
 ) -> Result<()> {
+    let n_rows = passes.design.n_rows().max(1) as f64;
+    let cost = hessian_cost(passes.design.n_columns(), problems.len().max(1));
     for group in problems.chunks_mut(passes.most_hessians()) {
         let shared: Vec<Vec<f64>> = group.iter().map(|problem| problem.shared()).collect();
         let sums = group.iter().zip(&shared).map(|(problem, theta)| Sum {
@@ -307,8 +380,27 @@ fn restart_all(
         });
         let found = passes.sums(&sums.collect::<Vec<_>>(), monitor)?;
         for (problem, losses) in group.iter_mut().zip(&found) {
-            problem.restart(losses, tolerance, monitor)?;
+            problem.n_passes += 1.0 + cost * losses.n_curved as f64 / n_rows;
+            let target = accuracy.target(problem.n_passes).unwrap_or(accuracy.enough);
+            problem.restart(losses, target, monitor)?;
         }
+    }
+    Ok(())
+}
+
+/// Shortens the steps that were too long.
+fn shorten_all(
+    passes: &Passes<'_>,
+    problems: &mut [&mut Problem<'_>],
+    monitor: &Monitor,
+) -> Result<()> {
+    let too_long = problems.iter_mut().filter(|problem| problem.is_too_long);
+    let mut too_long: Vec<_> = too_long.collect();
+    let lines: Vec<Line> = too_long.iter().filter_map(|own| own.line()).collect();
+    let lengths = passes.lengths(&lines, monitor)?;
+    for (problem, length) in too_long.iter_mut().zip(lengths) {
+        problem.n_passes += 1.0;
+        problem.shorten(length);
     }
     Ok(())
 }

@@ -19,13 +19,14 @@
 //! 3. All folds advance side by side: one pass over the rows computes the gradients of all of them,
 //!    as the products UΘ and UᵀR with one column per fold. A step uses the factor that the fold has,
 //!    with BFGS updates; where the gradient decreases too slowly, the Hessian is computed anew.
-//! 4. A fold is finished when its relative gradient is below the tolerance.
+//! 4. A fold is finished when its relative gradient is below the tolerance, or after the passes that
+//!    [`Accuracy`] grants.
 //!
 //! The *relative gradient* is the largest, over the parameters, of |∂F/∂φⱼ| / Sⱼ, where Sⱼ is the sum of
 //! w|ℓ'||xⱼ| over all rows at the best constant predictor: it does not depend on units.
 //!
-//! Losses are convex, so the derivative along a step tells whether it went too far; values of F are
-//! never computed.
+//! Losses are convex, so the derivative along a step tells whether it went too far. The predictors along
+//! such a step are computed once, and its length from them; values of F are never computed.
 //!
 //! **Cost.** With P parameters, one Hessian is O(n·P²) and one pass over all folds O(n·P·k); some eight
 //! Hessians for the fit to all rows, one for the first steps of all folds, then two to twenty passes,
@@ -50,7 +51,7 @@
 //! let penalties = Array2::from_shape_fn((2, 11), |(candidate, _)| [0.1, 10.0][candidate]);
 //! let data = Dataset::dense(x.view())?;
 //! let monitor = Monitor::new();
-//! let found = solve(&family, &data, y.view(), penalties.view(), &folds, 1e-8, &monitor)?;
+//! let found = solve(&family, &data, y.view(), penalties.view(), &folds, 1e-8.into(), &monitor)?;
 //! assert_eq!(found.predictors.dim(), (300, 2, 1));
 //! assert!(found.relative_gradients.iter().all(|gradient| *gradient <= 1e-8));
 //! # Ok::<(), onefold::Error>(())
@@ -64,6 +65,8 @@
 //! | `penalties` | penalties of all candidates and training sets |
 //! | `design` | rows in blocks, centred, with a constant column |
 //! | `passes` | gradients and Hessians of many problems in one pass over the rows |
+//! | `accuracy` | when a problem is solved, and when it is left as it is |
+//! | `line_search` | lengths of steps |
 //! | `factor` | factors of Hessians, and of Hessians without one row |
 //! | `inverse_hessian` | a factored Hessian and the updates since it was computed |
 //! | `minimise` | steps of many problems side by side |
@@ -74,12 +77,14 @@
 
 #![allow(clippy::doc_markdown)] // formulas are not code
 
+mod accuracy;
 mod certificate;
 mod coordinates;
 mod design;
 mod factor;
 mod inverse_hessian;
 mod leave_one_out;
+mod line_search;
 mod loss;
 pub mod matrix_free;
 mod minimise;
@@ -88,6 +93,7 @@ mod penalties;
 mod samples;
 mod solve;
 
+pub use accuracy::Accuracy;
 pub use coordinates::Intercept;
 pub use leave_one_out::{LeaveOneOut, RowStatus, leave_one_out};
 pub use loss::Loss;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::design::{BLOCK_ROWS, Design, blocks, map_all, map_parts};
+use super::line_search::line_search;
 use super::loss::Loss;
 use super::samples::{Samples, TrainingSet};
 use crate::linalg::{Mat, MatRef, add_outer, add_product, product, row_major};
@@ -38,6 +39,19 @@ pub(super) struct Derivatives {
     pub(super) gradient: Vec<f64>,
     /// Its lower triangle.
     pub(super) hessian: Mat<f64>,
+    /// Rows whose second derivative is not zero.
+    pub(super) n_curved: usize,
+}
+
+/// A step of one problem.
+pub(super) struct Line {
+    pub(super) column: Column,
+    /// Shared parameters of its start and of its direction.
+    pub(super) theta: [Vec<f64>; 2],
+    /// The derivative along the direction at the start.
+    pub(super) slope: f64,
+    /// That of the penalty, and by how much it increases with the length.
+    pub(super) penalty: [f64; 2],
 }
 
 impl Derivatives {
@@ -45,6 +59,7 @@ impl Derivatives {
         Self {
             gradient: vec![0.0; n],
             hessian: Mat::zeros(n, n),
+            n_curved: 0,
         }
     }
 
@@ -53,6 +68,7 @@ impl Derivatives {
             *own += other;
         }
         self.hessian += &other.hessian;
+        self.n_curved += other.n_curved;
     }
 
     /// What is left without some of the rows.
@@ -61,6 +77,7 @@ impl Derivatives {
         Self {
             gradient: gradient.map(|(all, removed)| all - removed).collect(),
             hessian: &self.hessian - &removed.hessian,
+            n_curved: self.n_curved - removed.n_curved,
         }
     }
 }
@@ -262,22 +279,68 @@ impl<'a> Passes<'a> {
         {
             *total += own;
         }
-        let (n, width) = (u.nrows(), u.ncols());
-        for ((row, weight), second) in values.chunks_exact_mut(width).zip(&*weights).zip(second) {
-            let root = if *weight == 0.0 {
-                0.0
-            } else {
-                (weight * *second).sqrt()
-            };
-            for value in row {
+        let width = u.ncols();
+        let mut n = 0;
+        for (i, (weight, second)) in weights.iter().zip(second).enumerate() {
+            if *weight == 0.0 || *second == 0.0 {
+                continue;
+            }
+            let root = (weight * *second).sqrt();
+            values.copy_within(i * width..(i + 1) * width, n * width);
+            for value in &mut values[n * width..(n + 1) * width] {
                 *value *= root;
             }
+            n += 1;
         }
+        found.n_curved += n;
         add_outer(
             found.hessian.as_mut(),
-            row_major(values, n, width).transpose(),
+            row_major(&values[..n * width], n, width).transpose(),
         );
         Ok(())
+    }
+
+    /// The lengths of steps at which objectives are least; `None` where there is none.
+    pub(super) fn lengths(&self, lines: &[Line], monitor: &Monitor) -> Result<Vec<Option<f64>>> {
+        let n_read = self.design.n_rows() * lines.len();
+        self.gradient_rows
+            .fetch_add(n_read as u64, Ordering::Relaxed);
+        map_all(lines, monitor, |line| self.length(line))
+    }
+
+    fn length(&self, line: &Line) -> Result<Option<f64>> {
+        let n = self.design.n_rows();
+        let Column { set, output } = line.column;
+        let theta = Mat::from_fn(self.design.n_columns(), 2, |i, j| line.theta[j][i]);
+        let (mut z, mut change) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        let mut weights = vec![0.0; n];
+        let mut values = vec![];
+        for block in blocks(0..n) {
+            let u = self.design.block(block.clone(), &mut values)?;
+            let product = product(u, theta.as_ref());
+            z.extend_from_slice(as_slice(product.as_ref(), 0));
+            change.extend_from_slice(as_slice(product.as_ref(), 1));
+            let weights = &mut weights[block.clone()];
+            self.samples.training_weights(set, output, block, weights);
+        }
+        let targets = self.samples.targets(output);
+        let (mut first, mut second, mut moved) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        Ok(line_search(line.slope, |length| {
+            for ((moved, z), change) in moved.iter_mut().zip(&z).zip(&change) {
+                *moved = z + length * change;
+            }
+            self.loss
+                .derivatives(targets, &moved, &mut first, &mut second);
+            let mut sums = (line.penalty[0] + length * line.penalty[1], line.penalty[1]);
+            let terms = weights.iter().zip(&change).zip(first.iter().zip(&second));
+            for ((weight, change), (first, second)) in terms {
+                if *weight != 0.0 {
+                    sums.0 += weight * first * change;
+                    sums.1 += weight * second * change * change;
+                }
+            }
+            sums
+        }))
     }
 
     /// For each output, Σ w|ℓ'||u| over all rows at constant predictors.

@@ -8,7 +8,7 @@ use super::minimise::{Problem, State, minimise};
 use super::passes::{Column, Derivatives, Passes, Sum};
 use super::penalties::{check_penalties, from_strong_to_weak};
 use super::samples::{ClassWeights, Samples, TrainingSet};
-use super::{Intercept, Loss};
+use super::{Accuracy, Intercept, Loss};
 use crate::data::Dataset;
 use crate::linalg::Mat;
 use crate::runtime::memory;
@@ -40,7 +40,8 @@ pub struct Solutions {
     /// Fold × candidate × output × feature, the intercept last, for the scaled rows of the fold.
     pub coefficients: Array4<f64>,
     /// The relative gradients that were reached, candidate × fold × output; NaN if there is no finite
-    /// or no unique optimum, or if it was not found.
+    /// or no unique optimum. One that is not as small as asked for is that of an optimum that was not
+    /// found.
     pub relative_gradients: Array3<f64>,
     /// Rows read for gradients, once for each problem.
     pub gradient_rows: u64,
@@ -56,11 +57,11 @@ pub fn solve(
     targets: ArrayView2<'_, f64>,
     penalties: ArrayView2<'_, f64>,
     folds: &dyn Resampling,
-    tolerance: f64,
+    accuracy: Accuracy,
     monitor: &Monitor,
 ) -> Result<Solutions> {
     check_penalties(penalties, folds)?;
-    let solver = Solver::new(family, data, targets, folds, tolerance, monitor)?;
+    let solver = Solver::new(family, data, targets, folds, accuracy, monitor)?;
     let mut start = solver.constants();
     let mut found = Vec::new();
     found.resize_with(penalties.nrows(), Vec::new);
@@ -91,7 +92,7 @@ pub fn fit(
     data: &Dataset<'_>,
     targets: ArrayView2<'_, f64>,
     penalties: &[f64],
-    tolerance: f64,
+    accuracy: Accuracy,
     monitor: &Monitor,
 ) -> Result<(Array3<f64>, Array2<f64>)> {
     let all: Vec<usize> = (0..data.n_rows()).collect();
@@ -103,7 +104,7 @@ pub fn fit(
         targets,
         lines.view(),
         &split,
-        tolerance,
+        accuracy,
         monitor,
     )?;
     let first = ndarray::Axis(0);
@@ -131,7 +132,12 @@ impl Solution {
             own: problem.own.clone(),
             shared: problem.shared(),
             relative_gradient: match problem.state {
-                State::Solved { relative_gradient } => relative_gradient,
+                State::Unsolved { relative_gradient } if relative_gradient.is_nan() => {
+                    f64::INFINITY
+                }
+                State::Solved { relative_gradient } | State::Unsolved { relative_gradient } => {
+                    relative_gradient
+                }
                 State::Active | State::Undetermined => f64::NAN,
             },
         }
@@ -147,7 +153,7 @@ pub(super) struct Solver<'a> {
     magnitudes: Vec<Vec<f64>>,
     /// The constant predictor of each output.
     constants: Vec<f64>,
-    pub(super) tolerance: f64,
+    pub(super) accuracy: Accuracy,
 }
 
 impl<'a> Solver<'a> {
@@ -156,7 +162,7 @@ impl<'a> Solver<'a> {
         data: &Dataset<'a>,
         targets: ArrayView2<'_, f64>,
         folds: &'a dyn Resampling,
-        tolerance: f64,
+        accuracy: Accuracy,
         monitor: &Monitor,
     ) -> Result<Self> {
         data.check_samples(folds.n_samples())?;
@@ -177,7 +183,7 @@ impl<'a> Solver<'a> {
             coordinates,
             magnitudes,
             constants,
-            tolerance,
+            accuracy,
         })
     }
 
@@ -218,7 +224,7 @@ impl<'a> Solver<'a> {
         start: &[Vec<f64>],
         monitor: &Monitor,
     ) -> Result<Vec<Solution>> {
-        self.minimise_from((None, self.tolerance), penalties, start, monitor)
+        self.minimise_from((None, self.accuracy), penalties, start, monitor)
     }
 
     /// The fit to all rows of each output, as far as folds need it to start from.
@@ -229,8 +235,8 @@ impl<'a> Solver<'a> {
         monitor: &Monitor,
     ) -> Result<Vec<Solution>> {
         let rough = START_TOLERANCE / (self.folds.n_splits() as f64).powi(2);
-        let tolerance = self.tolerance.max(rough);
-        self.minimise_from((None, tolerance), penalties, start, monitor)
+        let accuracy = self.accuracy.of_start(rough, self.folds.n_splits());
+        self.minimise_from((None, accuracy), penalties, start, monitor)
     }
 
     /// The one split there is, from shared parameters.
@@ -240,12 +246,12 @@ impl<'a> Solver<'a> {
         start: &[Vec<f64>],
         monitor: &Monitor,
     ) -> Result<Vec<Solution>> {
-        self.minimise_from((Some(0), self.tolerance), penalties, start, monitor)
+        self.minimise_from((Some(0), self.accuracy), penalties, start, monitor)
     }
 
     fn minimise_from(
         &self,
-        (set, tolerance): (TrainingSet, f64),
+        (set, accuracy): (TrainingSet, Accuracy),
         penalties: &[f64],
         start: &[Vec<f64>],
         monitor: &Monitor,
@@ -254,7 +260,7 @@ impl<'a> Solver<'a> {
         let mut problems: Vec<Problem<'_>> = (0..self.n_outputs())
             .map(|output| self.problem(column(output), penalties, &start[output]))
             .collect();
-        minimise(&self.passes, &mut problems, tolerance, monitor)?;
+        minimise(&self.passes, &mut problems, accuracy, monitor)?;
         Ok(problems.iter().map(Solution::of).collect())
     }
 
@@ -289,10 +295,10 @@ impl<'a> Solver<'a> {
             for (&column, losses) in group.iter().zip(&losses) {
                 let start = &full[column.output];
                 let mut problem = self.problem(column, penalties, &start.shared);
-                problem.restart(losses, self.tolerance, monitor)?;
+                problem.restart(losses, self.accuracy.tolerance, monitor)?;
                 problems.push(problem);
             }
-            minimise(&self.passes, &mut problems, self.tolerance, monitor)?;
+            minimise(&self.passes, &mut problems, self.accuracy, monitor)?;
             found.extend(problems.iter().map(Solution::of));
         }
         Ok(found)

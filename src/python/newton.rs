@@ -12,7 +12,7 @@ use super::incremental::ResamplingArg;
 use super::run::run;
 use super::scaling::{ScalingArg, to_scaling};
 use crate::data::Dataset;
-use crate::newton::{self, ClassWeights, Family, Intercept, Loss};
+use crate::newton::{self, Accuracy, ClassWeights, Family, Intercept, Loss};
 use crate::{Resampling, Result};
 
 /// A convex loss of a linear predictor.
@@ -76,6 +76,18 @@ pub(super) fn to_intercept(intercept: Option<InterceptArg>) -> PyResult<Intercep
     }
 }
 
+/// The relative gradient that is enough once so many passes are spent, and the passes.
+pub(super) type LimitArg = Option<(f64, f64)>;
+
+pub(super) fn to_accuracy(tolerance: f64, limit: LimitArg) -> Accuracy {
+    let unlimited = Accuracy::from(tolerance);
+    limit.map_or(unlimited, |(enough, passes)| Accuracy {
+        tolerance,
+        enough,
+        passes,
+    })
+}
+
 /// Classes, and factors: training set (all samples, then each fold) × output × class.
 pub(super) type ClassWeightsArg<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray3<'py, f64>);
 
@@ -95,11 +107,12 @@ pub(super) type Found<'py> = (
 
 /// Linear predictors of held-out rows (test row × candidate × output), coefficients (fold × candidate ×
 /// output × feature, the intercept last; of no fold unless asked for), relative gradients (candidate ×
-/// fold × output; NaN for folds without a finite and unique optimum) and counters.
+/// fold × output; NaN for folds without a finite and unique optimum, larger than asked for where it was
+/// not found) and counters. `limit` is a relative gradient that is enough after so many passes.
 #[pyfunction]
 #[pyo3(signature = (
     X, targets, weights, cv, loss, penalties, *, intercept=None, scaling=None, class_weights=None,
-    tol=1e-8, coefficients=false, n_jobs=1, progress=None
+    tol=1e-8, limit=None, coefficients=false, n_jobs=1, progress=None
 ))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
 pub(super) fn newton_predict<'py>(
@@ -114,6 +127,7 @@ pub(super) fn newton_predict<'py>(
     scaling: Option<ScalingArg<'py>>,
     class_weights: Option<ClassWeightsArg<'py>>,
     tol: f64,
+    limit: LimitArg,
     coefficients: bool,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
@@ -129,8 +143,9 @@ pub(super) fn newton_predict<'py>(
         class_weights: class_weights.as_ref(),
     };
     let (targets, penalties) = (targets.as_array(), penalties.as_array());
+    let accuracy = to_accuracy(tol, limit);
     let mut found = run(py, n_jobs, progress.as_ref(), |monitor| {
-        newton::solve(&family, &data, targets, penalties, folds, tol, monitor)
+        newton::solve(&family, &data, targets, penalties, folds, accuracy, monitor)
     })?;
     if !coefficients {
         found.coefficients = ndarray::Array4::zeros((0, 0, 0, 0));
@@ -189,7 +204,7 @@ pub(super) fn newton_fit<'py>(
     };
     let targets = targets.as_array();
     let (coefficients, gradients) = run(py, n_jobs, progress.as_ref(), |monitor| {
-        newton::fit(&family, &data, targets, &penalties, tol, monitor)
+        newton::fit(&family, &data, targets, &penalties, tol.into(), monitor)
     })?;
     Ok((coefficients.into_pyarray(py), gradients.into_pyarray(py)))
 }

@@ -8,8 +8,8 @@ use pyo3::types::PyDict;
 use super::convert::RowsArg;
 use super::incremental::ResamplingArg;
 use super::newton::{
-    ClassWeightsArg, Found, InterceptArg, PySmoothLoss, Weights, dataset, to_class_weights,
-    to_intercept,
+    ClassWeightsArg, Found, InterceptArg, LimitArg, PySmoothLoss, Weights, dataset, to_accuracy,
+    to_class_weights, to_intercept,
 };
 use super::run::run;
 use super::scaling::{ScalingArg, to_scaling};
@@ -26,6 +26,7 @@ struct Call<'a, 'py> {
     scaling: Option<ScalingArg<'py>>,
     class_weights: Option<ClassWeightsArg<'py>>,
     tol: f64,
+    limit: LimitArg,
     coefficients: bool,
     n_jobs: usize,
     progress: Option<&'a Bound<'py, PyAny>>,
@@ -48,7 +49,7 @@ impl<'py> Call<'_, 'py> {
             class_weights: class_weights.as_ref(),
         };
         let (penalties, folds) = (self.penalties.as_array(), self.cv.get());
-        let options = (self.tol, self.coefficients);
+        let options = (to_accuracy(self.tol, self.limit), self.coefficients);
         let found = run(py, self.n_jobs, self.progress, |monitor| {
             solve(&model, &data, targets, penalties, folds, options, monitor)
         })?;
@@ -64,7 +65,7 @@ impl<'py> Call<'_, 'py> {
 #[pyfunction]
 #[pyo3(signature = (
     X, targets, weights, cv, loss, penalties, *, intercept=None, scaling=None, class_weights=None,
-    tol=1e-8, coefficients=false, n_jobs=1, progress=None
+    tol=1e-8, limit=None, coefficients=false, n_jobs=1, progress=None
 ))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
 pub(super) fn newton_matrix_free_predict<'py>(
@@ -79,6 +80,7 @@ pub(super) fn newton_matrix_free_predict<'py>(
     scaling: Option<ScalingArg<'py>>,
     class_weights: Option<ClassWeightsArg<'py>>,
     tol: f64,
+    limit: LimitArg,
     coefficients: bool,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
@@ -92,6 +94,7 @@ pub(super) fn newton_matrix_free_predict<'py>(
         scaling,
         class_weights,
         tol,
+        limit,
         coefficients,
         n_jobs,
         progress: progress.as_ref(),
@@ -119,7 +122,7 @@ type FoundClasses<'py> = (
 #[pyfunction]
 #[pyo3(signature = (
     X, codes, n_classes, weights, cv, penalties, *, intercept=None, scaling=None,
-    class_weights=None, tol=1e-8, coefficients=false, n_jobs=1, progress=None
+    class_weights=None, tol=1e-8, limit=None, coefficients=false, n_jobs=1, progress=None
 ))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
 pub(super) fn newton_multinomial_predict<'py>(
@@ -134,6 +137,7 @@ pub(super) fn newton_multinomial_predict<'py>(
     scaling: Option<ScalingArg<'py>>,
     class_weights: Option<ClassWeightsArg<'py>>,
     tol: f64,
+    limit: LimitArg,
     coefficients: bool,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
@@ -148,6 +152,7 @@ pub(super) fn newton_multinomial_predict<'py>(
         scaling,
         class_weights,
         tol,
+        limit,
         coefficients,
         n_jobs,
         progress: progress.as_ref(),

@@ -353,7 +353,8 @@ def test_candidates_that_differ_in_the_penalty_are_solved_together(monkeypatch):
         ).fit(X, y, sample_weight=w)
         for engine in ("newton", "refit")
     )
-    assert [own.tolist() for own in calls] == [[10, 1, 0.1]] * 2
+    # The last call is the fit of the best candidate to all rows.
+    assert [own.tolist() for own in calls] == [[10, 1, 0.1]] * 2 + [[0.1]]
     for name in ("mean_test_score", "rank_test_score"):
         np.testing.assert_allclose(found.cv_results_[name], expected.cv_results_[name], rtol=1e-7)
     assert found.best_params_ == expected.best_params_

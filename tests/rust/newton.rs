@@ -67,7 +67,7 @@ impl Data {
             &data,
             y.view(),
             &[penalty],
-            TOLERANCE,
+            TOLERANCE.into(),
             &Monitor::new(),
         );
         let (coefficients, gradients) = found.expect("valid");
@@ -136,7 +136,7 @@ fn every_fold_is_that_of_a_refit() {
                     data.y.view(),
                     penalties.view(),
                     &*folds,
-                    TOLERANCE,
+                    TOLERANCE.into(),
                     &Monitor::new(),
                 )
                 .expect("valid");
@@ -178,7 +178,7 @@ fn layouts_and_scalings_agree() {
             y.view(),
             penalties.view(),
             &folds,
-            TOLERANCE,
+            TOLERANCE.into(),
             &monitor,
         );
         found.expect("valid").predictors
@@ -232,7 +232,7 @@ fn class_weights_are_factors_of_weights() {
             y.view(),
             penalties.view(),
             &folds,
-            TOLERANCE,
+            TOLERANCE.into(),
             &monitor,
         );
         found.expect("valid").predictors
@@ -262,7 +262,16 @@ fn the_number_of_threads_does_not_matter() {
             let family = plain(Loss::Logistic, Intercept::Free);
             let (data, y) = (data.dataset(), data.y.view());
             let monitor = Monitor::new();
-            solve(&family, &data, y, penalties.view(), &folds, 1e-8, &monitor).expect("valid")
+            solve(
+                &family,
+                &data,
+                y,
+                penalties.view(),
+                &folds,
+                1e-8.into(),
+                &monitor,
+            )
+            .expect("valid")
         })
     };
     let (one, three) = (run(1), run(3));
@@ -288,7 +297,7 @@ fn what_is_not_determined_is_said() {
             y.view(),
             penalties.view(),
             &folds,
-            1e-8,
+            1e-8.into(),
             &monitor,
         );
         found.expect("valid").relative_gradients
@@ -310,7 +319,16 @@ fn bad_arguments_and_cancellation_are_errors() {
     let family = plain(Loss::Logistic, Intercept::Free);
     let run = |penalties: &Array2<f64>, monitor: &Monitor| {
         let (rows, y) = (data.dataset(), data.y.view());
-        solve(&family, &rows, y, penalties.view(), &folds, 1e-8, monitor).map(|_| ())
+        solve(
+            &family,
+            &rows,
+            y,
+            penalties.view(),
+            &folds,
+            1e-8.into(),
+            monitor,
+        )
+        .map(|_| ())
     };
     let monitor = Monitor::new();
     assert!(matches!(
@@ -326,6 +344,14 @@ fn bad_arguments_and_cancellation_are_errors() {
         Err(Error::Interrupted)
     ));
     let infinite = array![[f64::INFINITY], [0.0]];
-    let found = Dataset::dense(infinite.view());
+    let rows = Dataset::dense(infinite.view()).expect("contiguous");
+    let found = fit(
+        &family,
+        &rows,
+        array![[0.0], [1.0]].view(),
+        &[1.0],
+        1e-8.into(),
+        &Monitor::new(),
+    );
     assert!(matches!(found, Err(Error::Value { .. })));
 }

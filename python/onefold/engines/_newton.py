@@ -9,29 +9,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC, LinearSVR
 
 from .._estimator_class import known_class
+from .._folds import Splits
 from .._progress import part
 from .._status import Status
-from ._base import Candidate, EngineBase, Outcome, Plan
+from ._base import Candidate, EngineBase, Outcome, Plan, fit_to_all
 from ._fold_refits import with_refits
 from ._fold_scaling import is_shifting
 from ._newton_answers import answers, wanted_answers
 from ._newton_check import refit_tightly
 from ._newton_loo import DEFAULT_EPSILON, is_certifiable, leave_one_out
 from ._newton_models import fold_models
-from ._newton_problem import DEFAULT_TOL, SmoothProblem, class_weights
+from ._newton_problem import DEFAULT_TOL, MAX_FEATURES, Limit, SmoothProblem, class_weights
 from ._newton_spec import MODELS, SmoothSpec, parse
 from ._options import Check, count, positive
 from ._step_weights import StepWeights
-from ._task import Task
+from ._task import Problem, Task
 
 __all__ = ["Newton", "NewtonPlan"]
 
@@ -47,6 +50,8 @@ class NewtonPlan(Plan):
 
     spec: SmoothSpec
     weights: StepWeights
+    patience: int = 1
+    """The refits that a fold may cost."""
 
 
 class Newton(EngineBase):
@@ -99,13 +104,32 @@ class Newton(EngineBase):
         weights = StepWeights.of(candidate, task)
         if isinstance(weights, str):
             return weights
-        slower = _why_slower(spec, task)
-        if slower is not None and len(task.folds) == 1:
-            return slower  # a step behind others: the engine was chosen before its rows were known
         if (reason := _why_not(spec, task, weights)) is not None:
             return reason
-        not_auto = task.why_not_scored or slower
+        not_auto = task.why_not_scored or _why_slower(spec, task)
         return NewtonPlan(candidate.estimator, not_auto, spec=spec, weights=weights)
+
+    def fit_last(self, estimator: Any, task: Task) -> Any:
+        """Fit to all rows by the solver of the folds: the model is the one that was scored."""
+        whole = replace(task, scorers={}, required=None, return_estimator=True, options={})
+        plan = self.plan(Candidate(estimator), whole)
+        n = task.data.n_samples
+        if isinstance(plan, str) or plan.spec.scaler is not None:
+            return fit_to_all(estimator, task)
+        all_rows = Splits(n, [(np.arange(n), np.zeros(1, dtype=np.int64))])
+        whole = replace(whole, problem=Problem(task.data, all_rows), progress=False)
+        if "tol" in task.options:
+            whole = replace(whole, options={"tol": task.options["tol"]})
+        # As many passes as the folds had.
+        plan = replace(plan, patience=max(2, len(task.folds)))
+        _, outcome = next(self.run_many([plan], whole))
+        fitted = (outcome.estimators or [])[0]
+        if outcome.status_by(self.name).refitted_folds == 0:
+            # The attribute of scikit-learn's solvers, in its shape.
+            is_logistic = isinstance(estimator, LogisticRegression)
+            fitted.n_iter_ = np.zeros(1, dtype=np.int32) if is_logistic else 0
+        estimator.__dict__.update(vars(fitted))
+        return estimator
 
     def run_many(self, plans: Sequence[NewtonPlan], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Solve every fold; candidates that differ in the penalty are solved together."""
@@ -126,8 +150,14 @@ stop earlier, take less time."""
 def _why_slower(spec: SmoothSpec, task: Task) -> str | None:
     """Why fits by scikit-learn's own solvers take less time, if they do."""
     shape, n_folds = np.shape(task.data.X), len(task.folds)
-    is_quick = spec.classes == "joint" or sp.issparse(task.data.X) or len(shape) != 2
-    if is_quick or shape[1] <= FEATURES_PER_FOLD * n_folds:
+    if len(shape) != 2 or spec.classes == "joint":
+        return None
+    if sp.issparse(task.data.X):
+        is_wide = shape[1] > max(MAX_FEATURES, FEATURES_PER_FOLD * n_folds)
+        if isinstance(spec.final, (LinearSVC, LinearSVR)) and is_wide:
+            return f"LIBLINEAR is faster for sparse rows of {shape[1]} features"
+        return None
+    if shape[1] <= FEATURES_PER_FOLD * n_folds:
         return None
     return f"scikit-learn's solvers are faster for {shape[1]} features and {n_folds} folds"
 
@@ -171,19 +201,22 @@ def _run_family(plans: Sequence[NewtonPlan], task: Task, progress: Any) -> Itera
     each, which = np.unique([-spec.penalty for spec in specs], return_index=True)
     tol = task.options.get("tol") or DEFAULT_TOL
     penalties = smooth.penalties([specs[first] for first in which])
+    limit = Limit.of(specs, tol, plans[0].patience)
     jobs: dict[str, Any] = {"tol": tol, "n_jobs": task.n_jobs, "progress": progress}
     certificates = None
     if is_certifiable(smooth, task):
         epsilon = task.options.get("epsilon") or DEFAULT_EPSILON
         solution, certificates = leave_one_out(smooth, penalties, epsilon=epsilon, **jobs)
     else:
-        solution = smooth.solve(penalties, coefficients=task.return_estimator, **jobs)
+        solution = smooth.solve(penalties, limit=limit, coefficients=task.return_estimator, **jobs)
     seconds = time.perf_counter() - start
     names = wanted_answers(plans[0].estimator, task)
     for number, plan in enumerate(plans):
         own = int(np.searchsorted(each, -plan.spec.penalty))
         z = np.ascontiguousarray(solution.predictors[:, own])
         residuals = solution.residuals[own].max(axis=1)  # NaN if one of the outputs is
+        unsolved = _why_unsolved(plan.spec, residuals, limit)
+        solved = np.delete(residuals, list(unsolved))
         models = None
         if task.return_estimator:
             models = fold_models(plan.spec, task, solution.coefficients[:, own], smooth.classes)
@@ -193,27 +226,39 @@ def _run_family(plans: Sequence[NewtonPlan], task: Task, progress: Any) -> Itera
             cost=dict(solution.cost) if number == 0 else {},
             fit_time=seconds / len(plans),
             estimators=models,
-            notes=[_note(solution.residuals, tol)] if certificates is None else [],
+            notes=_notes(plan.spec, solved, tol) if certificates is None else [],
             certificates=None if certificates is None else certificates[own],
-            status=Status("newton", tol, _largest(residuals)),
+            status=Status("newton", tol, float(solved.max(initial=0.0))),
         )
-        undetermined = {
-            int(fold): "its loss has no unique finite minimum"
-            for fold in np.flatnonzero(np.isnan(residuals))
-        }
-        outcome = with_refits(outcome, "newton", plan.estimator, task, undetermined)
+        outcome = with_refits(outcome, "newton", plan.estimator, task, unsolved)
         if n_checked := min(task.options.get("check", 0), len(task.folds)):
             outcome.refitted = refit_tightly(plan.spec, plan.estimator, task, n_checked)
         yield outcome
 
 
-def _largest(residuals: Floats) -> float:
-    """The largest residual of the folds that were solved."""
-    return float(residuals[~np.isnan(residuals)].max(initial=0.0))
+def _why_unsolved(spec: SmoothSpec, residuals: Floats, limit: Limit) -> dict[int, str]:
+    """The folds that were not solved, and why."""
+    reasons = {}
+    for fold in np.flatnonzero(~(residuals <= limit.enough)).tolist():
+        if spec.penalty == 0:
+            reasons[fold] = "its loss has no unique finite minimum"
+        elif np.isfinite(residuals[fold]):
+            reasons[fold] = (
+                f"after as many passes over the rows as a refit takes, its relative gradient was "
+                f"{residuals[fold]:.1e}"
+            )
+        else:
+            reasons[fold] = "its minimum was not found"
+    return reasons
 
 
-def _note(residuals: Floats, tol: float) -> str:
-    return (
-        f"solved to a relative gradient of {_largest(residuals):.1e} (tol={tol:.0e}); "
-        "fits by scikit-learn's default tolerances stop earlier"
-    )
+def _notes(spec: SmoothSpec, solved: Floats, tol: float) -> list[str]:
+    """How closely the folds were solved that were, and what that means for scores."""
+    if not solved.size:
+        return []
+    reached = float(solved.max())
+    said = f"solved to a relative gradient of {reached:.1e} (tol={tol:.0e}); "
+    if reached <= tol:
+        return [said + "fits by scikit-learn's default tolerances stop earlier"]
+    name = type(spec.final).__name__
+    return [f"{said}{name}(max_iter={spec.final.max_iter}) stops before its optimum"]

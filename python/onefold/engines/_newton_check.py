@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.svm import LinearSVC, LinearSVR
 
 from .._folds import Splits
 from ._base import Plan, RefittedFolds, flat_steps
@@ -34,8 +33,7 @@ def tightly_converged(spec: SmoothSpec, estimator: Any) -> Any:
     """
     copied = clone(estimator)
     final = flat_steps(copied)[-1]
-    is_liblinear = isinstance(final, (LinearSVC, LinearSVR)) or final.solver == "liblinear"
-    if is_liblinear:
+    if spec.is_liblinear:
         final.set_params(tol=1e-9, max_iter=1_000_000)
     elif spec.classes == "joint":
         final.set_params(solver="lbfgs", tol=1e-9, max_iter=100_000)

@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -20,7 +21,7 @@ from ._newton_spec import SmoothSpec
 from ._step_weights import StepWeights
 from ._task import Problem
 
-__all__ = ["DEFAULT_TOL", "SmoothProblem", "Solution", "class_weights"]
+__all__ = ["DEFAULT_TOL", "MAX_FEATURES", "Limit", "SmoothProblem", "Solution", "class_weights"]
 
 Floats = NDArray[np.float64]
 
@@ -30,11 +31,39 @@ DEFAULT_TOL = 1e-8
 MAX_FEATURES, FEATURES_PER_FOLD = 128, 4
 """The Hessians of all folds are computed up to so many features, or up to so many for each fold:
 their cost grows with the square of the features, and hardly with the folds."""
+MAX_STORED_PER_COLUMN = 4
+"""Mean number of stored values of a column, below which columns without any are looked for."""
+
 MAX_DENSE_FEATURES, MIN_DENSITY = 2048, 0.1
 """The same for rows of which at least this part is stored: conjugate gradients gain less."""
 
 BALANCES_BY_WEIGHT = "sample_weight" in signature(compute_class_weight).parameters
 """Whether ``class_weight="balanced"`` adds up the weights of the samples of a class."""
+
+
+LIBLINEAR_PASSES = 20
+"""Passes over rows of many features after which LIBLINEAR is mostly done."""
+
+ENOUGH = 0.1
+"""Part of an estimator's ``tol``: a relative gradient below those of scikit-learn's solvers."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What may be spent on a fold: about what its refit costs.
+
+    After as many passes over the rows as a refit takes, a larger relative gradient is enough; after
+    twice as many, the fold is left to a refit.
+    """
+
+    enough: float
+    passes: float
+
+    @classmethod
+    def of(cls, specs: Sequence[SmoothSpec], tol: float, n_refits: int = 1) -> Limit:
+        """That of candidates that are solved together to a tolerance, for some refits."""
+        enough = ENOUGH * min(spec.final.tol for spec in specs)
+        return cls(max(tol, enough), n_refits * max(spec.n_iterations for spec in specs))
 
 
 @dataclass(frozen=True)
@@ -47,7 +76,7 @@ class Solution:
     """Fold × candidate × output × feature, the intercept last; no fold if not asked for."""
     residuals: Floats
     """Relative gradients: candidate × fold × output. NaN where the optimum is not finite, or not
-    unique."""
+    unique; larger than is enough where it was not found."""
     cost: dict[str, int]
 
 
@@ -100,6 +129,7 @@ class SmoothProblem:
         penalties: Floats,
         *,
         tol: float,
+        limit: Limit,
         coefficients: bool,
         n_jobs: int | None,
         progress: bool | Report,
@@ -107,11 +137,17 @@ class SmoothProblem:
         """Solve all folds for some penalties, the largest first."""
         spec, scaling, data = self.spec, self.scaling, self.problem.data
         rows, folds = data.finite_rows, self.problem.folds
+        kept = None
+        if sp.issparse(rows) and not coefficients and scaling is None and (penalties > 0).all():
+            kept = _stored_columns(rows)
+        if kept is not None:
+            rows = rows[:, kept]
         options: dict[str, Any] = {
             "intercept": spec.intercept,
             "scaling": None if scaling is None else (scaling.shift, scaling.scale),
             "class_weights": None if self.factors is None else (data.classes[0], self.factors),
             "tol": tol,
+            "limit": (limit.enough, limit.passes),
             "coefficients": coefficients,
             "n_jobs": effective_n_jobs(n_jobs),
         }
@@ -133,10 +169,19 @@ class SmoothProblem:
             solve = _core.newton_predict
             if not _is_narrow(rows, len(folds)):
                 solve = _core.newton_matrix_free_predict
+                if spec.is_liblinear:
+                    options["limit"] = (limit.enough, min(limit.passes, LIBLINEAR_PASSES))
             found = solve(
                 rows, self.targets, self.weights, folds, loss, penalties, progress=report, **options
             )
             return Solution(*found)
+
+
+def _stored_columns(rows: Any) -> NDArray[np.intp] | None:
+    """The columns of a CSR matrix that have values, unless all may: other coefficients are 0."""
+    if rows.nnz >= MAX_STORED_PER_COLUMN * rows.shape[1]:
+        return None
+    return np.unique(rows.indices).astype(np.intp)
 
 
 def _is_narrow(rows: Any, n_folds: int) -> bool:

@@ -42,6 +42,9 @@ MODELS = (*CLASSIFIERS, *GENERALISED_LINEAR, LinearSVR)
 LIBLINEAR_IS_BINARY = parse_version(sklearn.__version__) >= parse_version("1.8.dev0")
 """Whether `LogisticRegression` refuses more than two classes with the solver ``"liblinear"``."""
 
+MAX_ITERATIONS = 1000
+"""Passes over the rows after which scikit-learn's solvers are mostly done."""
+
 Classes = Literal["none", "each", "joint"]
 """Of the outputs: a regression, each class against the rest, or all classes jointly by softmax."""
 
@@ -77,9 +80,20 @@ class SmoothSpec:
         return isinstance(self.final, GENERALISED_LINEAR)
 
     @property
+    def is_liblinear(self) -> bool:
+        """Whether scikit-learn solves it by LIBLINEAR."""
+        is_machine = isinstance(self.final, (LinearSVC, LinearSVR))
+        return is_machine or self.final.solver == "liblinear"
+
+    @property
     def is_one_sided(self) -> bool:
         """Whether weights of classes are for the class that is told from the rest alone."""
-        return isinstance(self.final, LinearSVC) or self.final.solver == "liblinear"
+        return self.is_liblinear and self.classes != "none"
+
+    @property
+    def n_iterations(self) -> int:
+        """Passes over the rows that a refit takes, or fewer; those of the classes are separate."""
+        return int(min(max(1, self.final.max_iter), MAX_ITERATIONS))
 
     def family(self) -> Hashable:
         """Everything but the penalty: equal for estimators that are solved together."""

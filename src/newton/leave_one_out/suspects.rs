@@ -44,16 +44,19 @@ impl<'s> AllRows<'s> {
             if certified[i].is_some() {
                 problem.state = State::Undetermined;
             } else {
-                problem.advance(&gradient, self.solver.tolerance, n_free_passes);
+                problem.advance(&gradient, self.solver.accuracy.tolerance, n_free_passes);
             }
         }
-        minimise(self.passes(), &mut problems, self.solver.tolerance, monitor)?;
+        minimise(self.passes(), &mut problems, self.solver.accuracy, monitor)?;
         let found = certified.into_iter().zip(problems).enumerate();
         Ok(found
             .map(
                 |(i, (certified, problem))| match (certified, problem.state) {
                     (Some((predictor, bound)), _) => (predictor, bound, RowStatus::Certified),
-                    (None, State::Solved { .. }) => {
+                    (
+                        None,
+                        State::Solved { relative_gradient } | State::Unsolved { relative_gradient },
+                    ) if relative_gradient <= self.solver.accuracy.enough => {
                         let u = &buffer[i * width..(i + 1) * width];
                         (dot(u, &problem.shared()), f64::NAN, RowStatus::Resolved)
                     }
@@ -115,7 +118,7 @@ impl<'s> AllRows<'s> {
             }
         }
         if gradient.iter().all(|g| g.is_finite()) {
-            problem.start(Some(factor), &gradient, self.solver.tolerance);
+            problem.start(Some(factor), &gradient, self.solver.accuracy.tolerance);
         }
         problem
     }

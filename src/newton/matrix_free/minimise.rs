@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
+use super::super::Accuracy;
 use super::losses::Losses;
 use super::preconditioner::Preconditioner;
-use super::problem::{Iteration, Problem, State};
+use super::problem::{Iteration, Problem};
 use super::products::Products;
 use crate::{Monitor, Result};
 
@@ -56,7 +57,7 @@ impl<'a> Context<'a> {
         &self,
         problems: &mut [Problem<'_>],
         preconditioner: &mut Option<Preconditioner>,
-        (tolerance, is_refreshed): (f64, bool),
+        (accuracy, is_refreshed): (Accuracy, bool),
         monitor: &Monitor,
     ) -> Result<()> {
         self.prepare(problems, monitor)?;
@@ -67,26 +68,25 @@ impl<'a> Context<'a> {
             }
             let mut active: Vec<&mut Problem<'_>> = problems
                 .iter_mut()
-                .filter_map(|problem| problem.judge(tolerance, has_moved))
+                .filter_map(|problem| problem.judge(accuracy, has_moved))
                 .collect();
             let (false, Some(preconditioner)) = (active.is_empty(), preconditioner.as_ref()) else {
                 return Ok(());
             };
-            let steps = self.directions(&active, preconditioner, tolerance, monitor)?;
+            let steps = self.directions(&active, preconditioner, accuracy, monitor)?;
             active
                 .par_iter_mut()
                 .zip(&steps)
                 .for_each(|(problem, step)| {
-                    if problem.search(step, &self.losses).is_none() {
-                        problem.state = State::Undetermined;
-                    }
+                    problem.n_passes += step.n_passes;
+                    problem.search(step, &self.losses);
                 });
             self.set_gradients(&mut active, monitor)?;
             has_moved = true;
         }
         for problem in problems {
-            if let Some(problem) = problem.judge(tolerance, true) {
-                problem.state = State::Undetermined;
+            if let Some(problem) = problem.judge(accuracy, true) {
+                problem.give_up();
             }
         }
         Ok(())
@@ -127,7 +127,10 @@ impl<'a> Context<'a> {
             .products
             .adjoint(&panel, first.len() * width, monitor)?;
         let own = problems.par_iter_mut().zip(sums.par_chunks(width));
-        own.for_each(|(problem, sums)| problem.set_gradient(sums));
+        own.for_each(|(problem, sums)| {
+            problem.n_passes += 1.0;
+            problem.set_gradient(sums);
+        });
         Ok(())
     }
 
@@ -194,7 +197,7 @@ impl<'a> Context<'a> {
         &self,
         problems: &[&mut Problem<'_>],
         preconditioner: &Preconditioner,
-        tolerance: f64,
+        accuracy: Accuracy,
         monitor: &Monitor,
     ) -> Result<Vec<Iteration>> {
         let width = self.losses.width();
@@ -211,13 +214,16 @@ impl<'a> Context<'a> {
         let mut iterations: Vec<Iteration> = problems
             .iter()
             .zip(&found)
-            .map(|(problem, found)| problem.start(found, tolerance))
+            .map(|(problem, found)| problem.start(found, accuracy))
             .collect();
         for _ in 0..MOST_ITERATIONS {
             let mut active: Vec<(&Problem<'_>, &mut Iteration)> = problems
                 .iter()
                 .zip(&mut iterations)
-                .filter(|(_, iteration)| iteration.is_active)
+                .filter(|(problem, iteration)| {
+                    let n_passes = problem.n_passes + iteration.n_passes;
+                    iteration.is_active && accuracy.target(n_passes).is_some()
+                })
                 .map(|(problem, iteration)| (&**problem, iteration))
                 .collect();
             if active.is_empty() {

@@ -1,23 +1,17 @@
 //! One problem on its way to the optimum: gradients, line search, and the state of conjugate gradients.
 //!
-//! Along a step, the change of every predictor is known, so that the line search reads no rows at all. The
-//! derivative of a convex function along a line increases, and has its zero where the function is least: it
-//! is found by Newton's method between bounds.
+//! Along a step, the change of every predictor is known, so that the line search reads no rows at all.
 
 use rayon::prelude::*;
 
+use super::super::Accuracy;
 use super::super::coordinates::Coordinates;
+use super::super::line_search::line_search;
 use super::super::passes::Column;
 use super::losses::Losses;
 
 /// A step solves Newton's equation to at most this part of its right-hand side.
 const MOST_RESIDUAL: f64 = 0.3;
-
-/// Evaluations of a line search.
-const MOST_EVALUATIONS: usize = 40;
-
-/// A line search ends at this part of the derivative at its start.
-const SLOPE_RATIO: f64 = 0.1;
 
 /// Without a penalty, the last step of a problem with a finite optimum changes no predictor by more
 /// than this part of the largest.
@@ -31,7 +25,9 @@ const MOST_EXTRA_STEPS: usize = 10;
 pub(super) enum State {
     Active,
     Solved,
-    /// There is no finite optimum, or it was not found.
+    /// The optimum was not found.
+    Unsolved,
+    /// There is no penalty, and no finite optimum, or it was not found.
     Undetermined,
 }
 
@@ -53,6 +49,8 @@ pub(super) struct Problem<'a> {
     pub(super) relative_gradient: f64,
     pub(super) state: State,
     pub(super) n_extra_steps: usize,
+    /// Gradients and products with the Hessian so far.
+    pub(super) n_passes: f64,
 }
 
 /// The state of conjugate gradients for one problem.
@@ -65,6 +63,8 @@ pub(super) struct Iteration {
     /// ⟨r, M⁻¹r⟩ now, and where the iteration ends.
     pub(super) norm: f64,
     pub(super) end: f64,
+    /// Products with the Hessian so far.
+    pub(super) n_passes: f64,
     pub(super) is_active: bool,
 }
 
@@ -96,6 +96,7 @@ impl<'a> Problem<'a> {
             relative_gradient: f64::INFINITY,
             state: State::Active,
             n_extra_steps: 0,
+            n_passes: 0.0,
         }
     }
 
@@ -146,7 +147,8 @@ impl<'a> Problem<'a> {
         });
     }
 
-    pub(super) fn start(&self, preconditioned: &[f64], tolerance: f64) -> Iteration {
+    pub(super) fn start(&self, preconditioned: &[f64], accuracy: Accuracy) -> Iteration {
+        let tolerance = accuracy.target(self.n_passes).unwrap_or(accuracy.enough);
         let residual: Vec<f64> = self.gradient.iter().map(|g| -g).collect();
         let norm = dot(&residual, preconditioned);
         let relative = self.relative_gradient;
@@ -160,21 +162,19 @@ impl<'a> Problem<'a> {
             direction: preconditioned.to_vec(),
             norm,
             end: part.min(0.5).powi(2) * norm,
+            n_passes: 0.0,
             is_active: norm > 0.0 && norm.is_finite(),
         }
     }
 
-    /// Moves along the step; `None` if the losses do not decrease along it.
-    pub(super) fn search(&mut self, step: &Iteration, losses: &Losses<'_>) -> Option<()> {
+    /// Moves along the step, if the losses decrease along it.
+    pub(super) fn search(&mut self, step: &Iteration, losses: &Losses<'_>) {
         let slope = dot(&self.gradient, &step.solution);
-        if !(slope < 0.0 && slope.is_finite()) {
-            return None;
-        }
         let penalty = [&self.own, &step.solution].map(|a| self.penalty_product(a, &step.solution));
-        let (mut length, mut low, mut high) = (1.0, 0.0, f64::INFINITY);
-        for _ in 0..MOST_EVALUATIONS {
-            let moved = self.predictors.par_iter().zip(&step.change);
-            let moved: Vec<f64> = moved.map(|(z, change)| z + length * change).collect();
+        let mut moved = vec![];
+        let length = line_search(slope, |length| {
+            let pairs = self.predictors.par_iter().zip(&step.change);
+            moved = pairs.map(|(z, change)| z + length * change).collect();
             let [first, second] = losses.differentiate(
                 self.column,
                 &moved,
@@ -182,26 +182,22 @@ impl<'a> Problem<'a> {
                 &mut self.first,
                 &mut self.second,
             );
-            let here = first + penalty[0] + length * penalty[1];
-            if here.abs() <= SLOPE_RATIO * slope.abs() {
-                self.finish(step, length, moved);
-                return Some(());
-            }
-            if here < 0.0 {
-                low = length;
-            } else {
-                high = length;
-            }
-            let next = length - here / (second + penalty[1]);
-            length = if next > low && next < high && next <= 16.0 * length {
-                next
-            } else if high.is_finite() {
-                f64::midpoint(low, high)
-            } else {
-                4.0 * length
-            };
+            let first = first + penalty[0] + length * penalty[1];
+            (first, second + penalty[1])
+        });
+        match length {
+            Some(length) => self.finish(step, length, moved),
+            None => self.give_up(),
         }
-        None
+    }
+
+    /// Ends where the problem is. With a penalty there is an optimum, but it was not found.
+    pub(super) fn give_up(&mut self) {
+        self.state = if self.penalty > 0.0 {
+            State::Unsolved
+        } else {
+            State::Undetermined
+        };
     }
 
     fn finish(&mut self, step: &Iteration, length: f64, predictors: Vec<f64>) {
@@ -218,19 +214,23 @@ impl<'a> Problem<'a> {
     }
 
     /// Decides whether the problem is solved; `None` if it is not active any more.
-    pub(super) fn judge(&mut self, tolerance: f64, has_moved: bool) -> Option<&mut Self> {
+    pub(super) fn judge(&mut self, accuracy: Accuracy, has_moved: bool) -> Option<&mut Self> {
         if self.state != State::Active {
             return None;
         }
+        let target = accuracy.target(self.n_passes);
         if !self.relative_gradient.is_finite() {
-            self.state = State::Undetermined;
-        } else if self.relative_gradient <= tolerance {
+            self.give_up();
+        } else if self.relative_gradient <= target.unwrap_or(accuracy.enough) {
             // Without a penalty the optimum may be at infinity, where gradients vanish but steps do not.
             if self.penalty > 0.0 || (has_moved && self.n_extra_steps == 0) {
                 self.state = State::Solved;
             } else if self.n_extra_steps > MOST_EXTRA_STEPS {
                 self.state = State::Undetermined;
             }
+        }
+        if self.state == State::Active && target.is_none() {
+            self.give_up();
         }
         (self.state == State::Active).then_some(self)
     }
@@ -239,6 +239,7 @@ impl<'a> Problem<'a> {
 impl Iteration {
     /// Moves along the direction, whose product with the Hessian is `image`.
     pub(super) fn advance(&mut self, image: &[f64], change: &[f64]) {
+        self.n_passes += 1.0;
         let length = self.norm / dot(&self.direction, image);
         if !(length > 0.0 && length.is_finite()) {
             self.is_active = false;

@@ -6,7 +6,7 @@ use super::super::coordinates::Coordinates;
 use super::super::passes::Column;
 use super::super::penalties::{check_penalties, from_strong_to_weak};
 use super::super::samples::{ClassWeights, Samples, TrainingSet, line};
-use super::super::{Intercept, Solutions};
+use super::super::{Accuracy, Intercept, Solutions};
 use super::losses::{Losses, Outputs};
 use super::minimise::Context;
 use super::preconditioner::has_full_rank;
@@ -52,20 +52,13 @@ pub fn solve(
     targets: ArrayView2<'_, f64>,
     penalties: ArrayView2<'_, f64>,
     folds: &dyn Resampling,
-    (tolerance, needs_coefficients): (f64, bool),
+    (accuracy, needs_coefficients): (Accuracy, bool),
     monitor: &Monitor,
 ) -> Result<Solutions> {
     check_penalties(penalties, folds)?;
     let transposed = Transposed::new(data)?;
     let transposed = transposed.as_ref();
-    let solver = Solver::new(
-        model,
-        (data, transposed),
-        targets,
-        folds,
-        tolerance,
-        monitor,
-    )?;
+    let solver = Solver::new(model, (data, transposed), targets, folds, accuracy, monitor)?;
     let mut found = solver.empty_solutions(penalties.nrows(), needs_coefficients)?;
     let mut path = Path::new(&solver, penalties.nrows());
     monitor.add_total(penalties.len() as u64);
@@ -140,7 +133,7 @@ struct Solver<'a> {
     magnitudes: Vec<Shared>,
     /// Constant predictors, for each problem.
     constants: Vec<Shared>,
-    tolerance: f64,
+    accuracy: Accuracy,
 }
 
 impl<'a> Solver<'a> {
@@ -149,7 +142,7 @@ impl<'a> Solver<'a> {
         (data, transposed): (&Dataset<'a>, Option<&'a Transposed>),
         targets: ArrayView2<'_, f64>,
         folds: &'a dyn Resampling,
-        tolerance: f64,
+        accuracy: Accuracy,
         monitor: &Monitor,
     ) -> Result<Self> {
         data.check_samples(folds.n_samples())?;
@@ -165,7 +158,7 @@ impl<'a> Solver<'a> {
             coordinates,
             magnitudes: vec![],
             constants: vec![],
-            tolerance,
+            accuracy,
         };
         solver.set_constants(model.intercept != Intercept::None, monitor)?;
         Ok(solver)
@@ -250,16 +243,16 @@ impl<'a> Solver<'a> {
         let (k, q) = (self.folds.n_splits(), self.n_problems());
         let mut preconditioner = None;
         let set = if k > 1 { None } else { Some(0) };
-        let tolerance = match set {
-            None => self.tolerance.max(START_PART / k as f64),
-            Some(_) => self.tolerance,
+        let accuracy = match set {
+            None => self.accuracy.of_start(START_PART / k as f64, k),
+            Some(_) => self.accuracy,
         };
         let columns = (0..q).map(|output| Column { set, output });
         let mut first: Vec<Problem<'_>> = columns
             .map(|column| self.problem(column, penalties, &path.full[column.output]))
             .collect();
         self.context
-            .minimise(&mut first, &mut preconditioner, (tolerance, true), monitor)?;
+            .minimise(&mut first, &mut preconditioner, (accuracy, true), monitor)?;
         for problem in &first {
             if problem.state == State::Solved {
                 path.full[problem.column.output] = problem.shared();
@@ -286,7 +279,7 @@ impl<'a> Solver<'a> {
                 .iter()
                 .map(|column| self.problem(*column, penalties, &start(column)))
                 .collect();
-            let options = (self.tolerance, false);
+            let options = (self.accuracy, false);
             self.context
                 .minimise(&mut problems, &mut preconditioner, options, monitor)?;
             for problem in &problems {
@@ -333,8 +326,16 @@ impl<'a> Solver<'a> {
                     }
                 }
             }
+            let at = (candidate, fold, output);
             if problem.state == State::Solved && self.is_unique(problem, monitor)? {
-                found.relative_gradients[(candidate, fold, output)] = problem.relative_gradient;
+                found.relative_gradients[at] = problem.relative_gradient;
+            } else if problem.state == State::Unsolved {
+                let reached = problem.relative_gradient;
+                found.relative_gradients[at] = if reached.is_nan() {
+                    f64::INFINITY
+                } else {
+                    reached
+                };
             }
         }
         Ok(())

@@ -157,7 +157,7 @@ fn every_fold_is_at_its_optimum() {
                     };
                     for data in [dense, sparse.dataset()] {
                         let data = data.with_weights(weights.view()).expect("valid");
-                        let (targets, options) = (targets.view(), (1e-10, true));
+                        let (targets, options) = (targets.view(), (1e-10.into(), true));
                         let monitor = Monitor::new();
                         let penalties = &penalties;
                         let found = solve(
@@ -201,7 +201,7 @@ fn the_number_of_threads_does_not_change_a_bit() {
             .build();
         pool.expect("threads").install(|| {
             let model = plain(Outputs::Softmax(3));
-            let options = (1e-8, true);
+            let options = (1e-8.into(), true);
             let monitor = Monitor::new();
             let penalties = penalties.view();
             let found = solve(
@@ -227,7 +227,7 @@ fn an_optimum_that_is_not_finite_or_not_unique_is_nan() {
     let folds = Folds::shuffled(N, 3, 0).expect("valid");
     let solve_for = |data: &Dataset<'_>, y: &Array2<f64>, outputs, penalty: f64| {
         let penalties = Array2::from_elem((1, 4), penalty);
-        let (model, options) = (plain(outputs), (1e-8, false));
+        let (model, options) = (plain(outputs), (1e-8.into(), false));
         let monitor = Monitor::new();
         let penalties = penalties.view();
         let found = solve(&model, data, y.view(), penalties, &folds, options, &monitor);
@@ -282,7 +282,7 @@ fn classes_must_be_codes_and_penalties_not_negative() {
             y.view(),
             penalties,
             &folds,
-            (1e-8, false),
+            (1e-8.into(), false),
             &monitor,
         );
         found.expect_err("refused").to_string()
