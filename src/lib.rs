@@ -27,6 +27,7 @@
 //! | [`data`] | [`Dataset`]: dense or CSR rows with targets and weights, validated once |
 //! | [`folds`] | [`Folds`], a partition of the samples, and [`Splits`], any train/test pairs |
 //! | [`engine`] | [`Engine`], the one call, and [`OutOfFold`], the one result, of all engines |
+//! | [`forest`] | decision trees and random forests: columns ranked once for all folds |
 //! | [`tree`] | TreeCV: k-fold of incremental learners for at most log2(2k) trainings |
 //! | [`merge`] | k-fold of mergeable models: every row is learnt about once |
 //! | [`newton`] | logistic regression and other smooth convex losses: Newton's method for all folds side by side |
@@ -44,6 +45,7 @@ pub mod data;
 pub mod engine;
 mod error;
 pub mod folds;
+pub mod forest;
 pub mod learners;
 mod least_squares;
 pub mod libsvm;
