@@ -309,8 +309,8 @@ impl Entropy {
             node: vec![0; n_classes],
             left: vec![0; n_classes],
             sum: 0,
-            table: (0..=total.min(MAX_TABLE))
-                .map(|n| n_log_n(n as i64))
+            table: (0..=total.min(MAX_TABLE).cast_signed() as i64)
+                .map(n_log_n)
                 .collect(),
         }
     }
@@ -319,7 +319,7 @@ impl Entropy {
     #[allow(clippy::cast_sign_loss)] // sums of weights
     fn n_log_n(&self, n: i64) -> i64 {
         self.table
-            .get(n as usize)
+            .get(usize::try_from(n).unwrap_or(usize::MAX))
             .copied()
             .unwrap_or_else(|| n_log_n(n))
     }
@@ -406,7 +406,7 @@ impl Criterion for Entropy {
     }
     fn bound(&self, weights: SideWeights) -> f64 {
         // Each of the tabulated numbers is rounded, here and where the bound is compared.
-        (self.height(weights) - 4 * (self.node.len() as i64 + 2)) as f64
+        self.height(weights) as f64 - 4.0 * (self.node.len() + 2) as f64
     }
     fn score(&self, weights: SideWeights) -> f64 {
         let right = self

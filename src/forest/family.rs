@@ -31,23 +31,22 @@ impl<'a> Family<'a> {
     pub(super) fn all(candidates: &[&'a Forest], n_features: usize) -> Vec<Self> {
         let mut families: Vec<Self> = vec![];
         for (index, candidate) in candidates.iter().enumerate() {
-            match families
+            let known = families
                 .iter_mut()
-                .find(|own| own.takes(candidate, n_features))
-            {
-                Some(family) => family.push(index, candidate),
-                None => {
-                    let mut family = Self {
-                        tree: &candidate.tree,
-                        n_draws: candidate.n_draws.as_deref(),
-                        seeds: &[],
-                        stops: vec![],
-                        requests: vec![],
-                    };
-                    family.push(index, candidate);
-                    families.push(family);
-                }
+                .find(|own| own.takes(candidate, n_features));
+            if let Some(family) = known {
+                family.push(index, candidate);
+                continue;
             }
+            let mut family = Self {
+                tree: &candidate.tree,
+                n_draws: candidate.n_draws.as_deref(),
+                seeds: &[],
+                stops: vec![],
+                requests: vec![],
+            };
+            family.push(index, candidate);
+            families.push(family);
         }
         families
     }

@@ -60,6 +60,7 @@ mod draws;
 mod family;
 mod grow;
 mod options;
+mod order;
 mod ranks;
 mod split;
 

@@ -6,15 +6,13 @@
 
 use rayon::prelude::*;
 
+use super::order::sort_by_upper_half;
 use crate::data::Layout;
 use crate::runtime::memory;
 use crate::{Monitor, Result};
 
 /// Columns that are copied from the rows in one pass.
 const BLOCK_COLUMNS: usize = 16;
-
-/// Keys below this number are sorted by comparisons.
-const MIN_RADIX_SORT: usize = 512;
 
 /// Integers that hold ranks and rows.
 pub(super) trait Width: Copy + Send + Sync + 'static {
@@ -97,6 +95,8 @@ pub(super) struct Column<W: Width> {
     pub(super) sorted: Vec<W::Key>,
     /// The rank of the most frequent value, if lists of rows are much shorter without it.
     pub(super) common: Option<usize>,
+    /// Of a column of two distinct values, the ranks as bits, which the fastest cache holds. Otherwise empty.
+    pub(super) bits: Vec<u64>,
 }
 
 impl<W: Width> Column<W> {
@@ -145,11 +145,19 @@ impl<W: Width> Column<W> {
             (Some(W::rank(rank)) != common).then(|| W::to_key(rank, row))
         };
         let sorted = keys.iter().filter_map(listed).collect();
+        let mut bits = vec![];
+        if distinct.len() == 2 {
+            bits.resize(values.len().div_ceil(64), 0);
+            for (row, &rank) in ranks.iter().enumerate() {
+                bits[row / 64] |= (W::rank(rank) as u64) << (row % 64);
+            }
+        }
         Self {
             ranks,
             values: distinct,
             sorted,
             common,
+            bits,
         }
     }
 }
@@ -209,48 +217,6 @@ fn copy_columns<X: Layout>(rows: &X, start: usize, width: usize) -> Vec<f32> {
     copied
 }
 
-/// Sorts by the upper 32 bits; rows, in the lower half, stay in their order.
-fn sort_by_upper_half(keys: &mut Vec<u64>, buffer: &mut Vec<u64>) {
-    if keys.len() < MIN_RADIX_SORT {
-        keys.sort_unstable();
-        return;
-    }
-    for shift in [32, 43, 54] {
-        radix_pass(keys, buffer, 2048, |key| (key >> shift) as usize & 0x7ff);
-    }
-}
-
-/// One stable pass of a radix sort with at most 2048 digits, skipped if all keys have the same digit.
-pub(super) fn radix_pass<K: Copy + Default>(
-    keys: &mut Vec<K>,
-    buffer: &mut Vec<K>,
-    n_digits: usize,
-    digit: impl Fn(K) -> usize,
-) {
-    let mut ends = [0_u32; 2048];
-    let ends = &mut ends[..n_digits];
-    for &key in keys.iter() {
-        ends[digit(key)] += 1;
-    }
-    if keys
-        .first()
-        .is_none_or(|&key| ends[digit(key)] as usize == keys.len())
-    {
-        return;
-    }
-    let mut start = 0;
-    for end in ends.iter_mut() {
-        (start, *end) = (start + *end, start);
-    }
-    buffer.resize(keys.len(), K::default());
-    for &key in keys.iter() {
-        let place = &mut ends[digit(key)];
-        buffer[*place as usize] = key;
-        *place += 1;
-    }
-    std::mem::swap(keys, buffer);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,14 +235,5 @@ mod tests {
             .collect();
         assert_eq!(rows, [4, 0, 2]);
         assert_eq!((column.cut(0, 3), column.cut(2, 3)), (2, 2));
-    }
-
-    #[test]
-    fn radix_sort_is_stable() {
-        let mut keys: Vec<u64> = (0..3000_u64).map(|i| (i * 7919 % 613 << 40) | i).collect();
-        let mut sorted = keys.clone();
-        sorted.sort_unstable();
-        sort_by_upper_half(&mut keys, &mut vec![]);
-        assert_eq!(keys, sorted);
     }
 }

@@ -13,6 +13,33 @@ pub(super) struct Samples<'a, L> {
     pub(super) weights: &'a [u32],
 }
 
+/// A row of the training set, and the code of its label and weight (see [`Criterion::encode`]).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sample(u64);
+
+#[allow(clippy::cast_possible_truncation)] // halves of 32 bits
+impl Sample {
+    pub(super) fn new(row: u32, code: u32) -> Self {
+        Self(u64::from(code) << 32 | u64::from(row))
+    }
+
+    #[inline(always)]
+    pub(super) fn row(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline(always)]
+    pub(super) fn code(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// A key to sort by: the rank in the upper half, the code in the lower.
+    #[inline(always)]
+    pub(super) fn with_rank(self, rank: usize) -> u64 {
+        (rank as u64) << 32 | self.0 >> 32
+    }
+}
+
 /// What a split must leave on both sides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeafLimits {
@@ -105,11 +132,11 @@ impl Passed {
 impl<W: Width, C: Criterion, const WEIGHTED: bool> Search<'_, W, C, WEIGHTED> {
     /// Searches the sorted list of the samples of the node whose rank is not the common one.
     pub(super) fn list(mut self, list: &[W::Key], scratch: &mut Scratch) -> ColumnSplit {
-        let (Some(&first), Some(&last)) = (list.first(), list.last()) else {
+        let (Some(&lowest_key), Some(&highest_key)) = (list.first(), list.last()) else {
             return ColumnSplit::Constant;
         };
         let n_common = self.node.n_samples - list.len();
-        let (mut lowest, mut highest) = (W::key_rank(first), W::key_rank(last));
+        let (mut lowest, mut highest) = (W::key_rank(lowest_key), W::key_rank(highest_key));
         let common = self.column.common.filter(|_| n_common > 0);
         if let Some(rank) = common {
             (lowest, highest) = (lowest.min(rank), highest.max(rank));
@@ -240,13 +267,14 @@ impl<W: Width, C: Criterion, const WEIGHTED: bool> Search<'_, W, C, WEIGHTED> {
 
     /// Searches a column of two distinct values, with two classes.
     #[allow(clippy::cast_possible_truncation)] // the lower half is the row, or the weight
-    pub(super) fn halved(mut self, rows: &[u64]) -> ColumnSplit {
+    pub(super) fn halved(mut self, rows: &[Sample]) -> ColumnSplit {
         // Numbers in the upper half, weights in the lower: of the upper value, and of its class 1.
         let (mut upper, mut upper_ones) = (0_u64, 0_u64);
         for &row in rows {
-            let rank = W::rank(self.column.ranks[row as u32 as usize]) as u64;
-            let (label, weight) = C::decode(self.samples, (row >> 32) as u32);
-            let own = (1 << 32 | weight as u64) & rank.wrapping_neg();
+            let number = row.row() as usize;
+            let rank = self.column.bits[number / 64] >> (number % 64) & 1;
+            let (label, weight) = C::decode(self.samples, row.code());
+            let own = (1 << 32 | weight.cast_unsigned()) & rank.wrapping_neg();
             upper += own;
             upper_ones += own & (C::class(label) as u64).wrapping_neg();
         }
@@ -272,7 +300,7 @@ impl<W: Width, C: Criterion, const WEIGHTED: bool> Search<'_, W, C, WEIGHTED> {
 
     /// Searches a column of few distinct values: counts the samples of the node by rank and class.
     #[allow(clippy::cast_possible_truncation)] // the lower half is the row, or the weight
-    pub(super) fn counted(mut self, rows: &[u64], scratch: &mut Scratch) -> ColumnSplit {
+    pub(super) fn counted(mut self, rows: &[Sample], scratch: &mut Scratch) -> ColumnSplit {
         let (n_ranks, n_classes) = (self.column.values.len(), self.node.sums.len());
         let Scratch { counts, common } = scratch;
         // Two tables in turn: an addition need not wait for the one before it.
@@ -280,10 +308,13 @@ impl<W: Width, C: Criterion, const WEIGHTED: bool> Search<'_, W, C, WEIGHTED> {
         counts.clear();
         counts.resize(2 * n_counts, 0);
         let (even, odd) = counts.split_at_mut(n_counts);
-        let place = |row: u64| {
-            let (label, weight) = C::decode(self.samples, (row >> 32) as u32);
-            let rank = W::rank(self.column.ranks[row as u32 as usize]);
-            (rank * n_classes + C::class(label), 1 << 32 | weight as u64)
+        let place = |row: Sample| {
+            let (label, weight) = C::decode(self.samples, row.code());
+            let rank = W::rank(self.column.ranks[row.row() as usize]);
+            (
+                rank * n_classes + C::class(label),
+                1 << 32 | weight.cast_unsigned(),
+            )
         };
         for pair in rows.chunks(2) {
             let (at, count) = place(pair[0]);

@@ -7,6 +7,7 @@ mod densities;
 mod engine;
 mod every_learner;
 mod fold_models;
+mod forest;
 mod fuzz;
 mod growing;
 mod kmeans;

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils import check_random_state
 
 from .. import _core
@@ -121,12 +121,12 @@ class Forests(EngineBase):
 
     def serves(self, candidate: Candidate) -> bool:
         """Trees and forests of classes."""
-        return known_class(candidate.final, (*TREES, *FORESTS)) is not None
+        return _is_served(candidate.final)
 
     def plan(self, candidate: Candidate, task: Task) -> ForestPlan | str:
         """Parameters, targets and weights for which all sums are exact."""
         estimator = candidate.estimator
-        if known_class(estimator, (*TREES, *FORESTS)) is None:
+        if not _is_served(estimator):
             return f"{candidate.name} is no decision tree or random forest of classes"
         reason = (
             task.why_not_scored
@@ -174,6 +174,12 @@ class Forests(EngineBase):
             raise stopped
 
 
+def _is_served(estimator: Any) -> bool:
+    # ExtraTreeClassifier is a subclass that changes defaults only, but those are not covered.
+    known = known_class(estimator, (*TREES, *FORESTS, ExtraTreeClassifier))
+    return known is not None and known is not ExtraTreeClassifier
+
+
 def _n_train(folds: Folds | Splits) -> list[int]:
     """The number of rows of each training set."""
     if isinstance(folds, Splits):
@@ -201,12 +207,12 @@ def _why_not_parameters(estimator: Any) -> str | None:
         estimator._validate_params()
     except ValueError as error:
         return str(error)
-    random_state = estimator.random_state
-    if not isinstance(random_state, Integral) or not 0 <= random_state <= MAX_SEED:
+    random_state: Any = estimator.random_state
+    if not isinstance(random_state, Integral) or not 0 <= int(random_state) <= MAX_SEED:
         return f"random_state={random_state!r} is not an integer, so trees cannot be repeated"
     if not isinstance(estimator.criterion, str):
         return "criterion is an object"
-    unused = {
+    unused: dict[str, Any] = {
         "splitter": "best",
         "max_leaf_nodes": None,
         "ccp_alpha": 0.0,
@@ -216,7 +222,7 @@ def _why_not_parameters(estimator: Any) -> str | None:
         "oob_score": False,
     }
     for name, value in unused.items():
-        given = getattr(estimator, name, value)
+        given: Any = getattr(estimator, name, value)
         if given is not value and not (np.ndim(given) == 0 and given == value):
             return f"{name}={given!r} is not covered"
     bootstrap = getattr(estimator, "bootstrap", True)

@@ -10,24 +10,17 @@
 //! the same node share the search of its columns. Each replays its own draws, because a tree that
 //! stopped earlier has drawn fewer numbers; where their choices differ, they go on apart.
 
+mod children;
+
 use std::ops::Range;
 
 use super::criterion::Criterion;
 use super::draws::FeatureDraws;
 use super::options::Stop;
-use super::ranks::{RankedColumns, Width, radix_pass};
-use super::split::{Boundary, ColumnSplit, LeafLimits, NodeSums, Samples, Scratch, Search};
+use super::order::sort_keys;
+use super::ranks::{RankedColumns, Width};
+use super::split::{Boundary, ColumnSplit, LeafLimits, NodeSums, Sample, Samples, Scratch, Search};
 use crate::{Monitor, Result};
-
-/// Sorting this many samples by insertion or comparisons is faster than by digits.
-const MIN_RADIX_SORT: usize = 160;
-
-/// Sorting more than this many samples by digits of eleven bits is faster than by digits of eight.
-const MIN_LONG_SORT: usize = 1500;
-
-/// Where few features are drawn, nodes of at most this many samples are sorted rather than their lists
-/// partitioned.
-const MAX_SORTED_NODE: usize = 32;
 
 /// A table of fewer than this many counts per sample of a node is filled rather than the samples sorted.
 const MIN_SAMPLES_PER_COUNT: usize = 2;
@@ -62,8 +55,6 @@ pub(super) struct Grown {
     pub(super) leaves: Vec<Vec<u32>>,
     /// What each leaf predicts.
     pub(super) values: Vec<f64>,
-    /// Nodes whose columns were searched.
-    pub(super) n_searched: u64,
 }
 
 /// Where the samples of a node lie in the sorted list of a column.
@@ -118,8 +109,7 @@ pub(super) struct Grower<'a, W: Width, C: Criterion, const WEIGHTED: bool> {
     criterion: C,
     monitor: &'a Monitor,
     total_weight: f64,
-    /// Rows of the training set in the lower half, their codes (see [`Criterion::encode`]) in the upper.
-    rows: Vec<u64>,
+    rows: Vec<Sample>,
     held_out: Vec<u32>,
     keys: Vec<W::Key>,
     segments: Vec<Segment>,
@@ -128,7 +118,7 @@ pub(super) struct Grower<'a, W: Width, C: Criterion, const WEIGHTED: bool> {
     slots: Vec<Slot>,
     node_number: u64,
     goes_left: Vec<u8>,
-    moved_rows: Vec<u64>,
+    moved_rows: Vec<Sample>,
     moved_held_out: Vec<u32>,
     moved_keys: Vec<W::Key>,
     sorted: Vec<u64>,
@@ -153,7 +143,7 @@ impl<'a, W: Width, C: Criterion, const WEIGHTED: bool> Grower<'a, W, C, WEIGHTED
             } else {
                 1
             };
-            u64::from(row) | u64::from(C::encode(samples, row, weight)) << 32
+            Sample::new(row, C::encode(samples, row, weight))
         };
         let slot = Slot {
             listed_at: 0,
@@ -193,7 +183,7 @@ impl<'a, W: Width, C: Criterion, const WEIGHTED: bool> Grower<'a, W, C, WEIGHTED
         self.sums.resize(n_sums, 0);
         let mut weight = 0;
         for &row in &self.rows {
-            let (label, own) = C::decode(&self.task.samples, (row >> 32) as u32);
+            let (label, own) = C::decode(&self.task.samples, row.code());
             C::add(&mut self.sums, label, own);
             weight += own;
         }
@@ -225,7 +215,6 @@ impl<'a, W: Width, C: Criterion, const WEIGHTED: bool> Grower<'a, W, C, WEIGHTED
                 .map(|own| std::mem::take(&mut own.leaves))
                 .collect(),
             values: self.values,
-            n_searched: self.node_number,
         })
     }
 
@@ -234,7 +223,7 @@ impl<'a, W: Width, C: Criterion, const WEIGHTED: bool> Grower<'a, W, C, WEIGHTED
     fn load_lists(&mut self) {
         let mut is_trained = vec![false; self.task.table.n_rows];
         for &row in &self.rows {
-            is_trained[row as u32 as usize] = true;
+            is_trained[row.row() as usize] = true;
         }
         for (feature, column) in (0_u32..).zip(&self.task.table.columns) {
             if column.sorted.is_empty() {
@@ -436,10 +425,10 @@ impl<'a, W: Width, C: Criterion, const WEIGHTED: bool> Grower<'a, W, C, WEIGHTED
             } else {
                 self.sorted.clear();
                 let ranks = &column.ranks;
-                self.sorted.extend(rows.iter().map(|&row| {
-                    let rank = W::rank(ranks[row as u32 as usize]) as u64;
-                    rank << 32 | row >> 32
-                }));
+                self.sorted.extend(
+                    rows.iter()
+                        .map(|&row| row.with_rank(W::rank(ranks[row.row() as usize]))),
+                );
                 sort_keys(&mut self.sorted, &mut self.sort_buffer, column.values.len());
                 search.sorted(&self.sorted)
             }
@@ -447,223 +436,5 @@ impl<'a, W: Width, C: Criterion, const WEIGHTED: bool> Grower<'a, W, C, WEIGHTED
         let slot = &mut self.slots[feature as usize];
         (slot.searched_at, slot.split) = (self.node_number, split);
         split
-    }
-
-    /// Splits a copy of a node, and grows it to its end; the node itself stays as it is.
-    fn split_copy(
-        &mut self,
-        node: &Node,
-        sums: &[i64],
-        choice: Choice,
-        members: &mut [Member],
-    ) -> Result<()> {
-        let lengths = (self.rows.len(), self.held_out.len(), self.keys.len());
-        let n_segments = self.segments.len();
-        self.rows.extend_from_within(node.rows.clone());
-        self.held_out.extend_from_within(node.held_out.clone());
-        for index in node.segments.clone() {
-            let Segment {
-                feature,
-                len,
-                start,
-            } = self.segments[index];
-            let copy = self.keys.len();
-            self.keys.extend_from_within(start..start + len as usize);
-            self.segments.push(Segment {
-                feature,
-                len,
-                start: copy,
-            });
-        }
-        let copy = Node {
-            rows: lengths.0..self.rows.len(),
-            held_out: lengths.1..self.held_out.len(),
-            segments: n_segments..self.segments.len(),
-            ..node.clone()
-        };
-        let mut stack = vec![];
-        self.split(&copy, sums, choice, members, &mut stack);
-        self.grow_stack(stack, members)?;
-        self.rows.truncate(lengths.0);
-        self.held_out.truncate(lengths.1);
-        self.keys.truncate(lengths.2);
-        self.segments.truncate(n_segments);
-        Ok(())
-    }
-
-    /// Splits a node, whose segments are the last on their stack, and puts its children on the stacks.
-    fn split(
-        &mut self,
-        node: &Node,
-        sums: &[i64],
-        choice: Choice,
-        members: &mut [Member],
-        stack: &mut Vec<Node>,
-    ) {
-        let column = &self.task.table.columns[choice.feature as usize];
-        let cut = column.cut(choice.boundary.lower, choice.boundary.upper);
-        let goes_left = |row: u32| W::rank(column.ranks[row as usize]) <= cut;
-        let rows = &mut self.rows[node.rows.clone()];
-        for &row in rows.iter() {
-            self.goes_left[row as u32 as usize] = goes_left(row as u32).into();
-        }
-        let side = |row: &u64| usize::from(self.goes_left[*row as u32 as usize]);
-        let middle = node.rows.start + partition(rows, &mut self.moved_rows, side);
-        let halves = [node.rows.start..middle, middle..node.rows.end];
-
-        // The sums of the smaller half; those of the other are what is left.
-        let is_left_smaller = halves[0].len() <= halves[1].len();
-        let smaller = &halves[usize::from(!is_left_smaller)];
-        let (mut own, mut weight) = (vec![0; sums.len()], 0);
-        for &row in &self.rows[smaller.clone()] {
-            let (label, own_weight) = C::decode(&self.task.samples, (row >> 32) as u32);
-            C::add(&mut own, label, own_weight);
-            weight += own_weight;
-        }
-        let rest: Vec<i64> = sums.iter().zip(&own).map(|(all, own)| all - own).collect();
-        let mut sums = [own, rest];
-        let mut weights = [weight, node.weight - weight];
-        if !is_left_smaller {
-            sums.swap(0, 1);
-            weights.swap(0, 1);
-        }
-        let side = |side: usize| self.criterion.impurity(&sums[side], weights[side] as f64);
-        let impurities = [side(0), side(1)];
-        let of_node = node.weight as f64;
-        let improvement = (of_node / self.total_weight)
-            * (node.impurity
-                - (weights[1] as f64 / of_node * impurities[1])
-                - (weights[0] as f64 / of_node * impurities[0]));
-
-        let is_leaf = |own: &Visitor| {
-            let stop = &members[own.member as usize].stop;
-            improvement + f64::EPSILON < stop.min_impurity_decrease
-        };
-        let (leaves, visitors): (Vec<_>, Vec<_>) = choice.visitors.into_iter().partition(is_leaf);
-        if !leaves.is_empty() {
-            let sums: Vec<i64> = sums[0].iter().zip(&sums[1]).map(|(a, b)| a + b).collect();
-            self.answer(node, &sums, leaves, members);
-        }
-        if visitors.is_empty() {
-            self.segments.truncate(node.segments.start);
-            return;
-        }
-        let held_out = &mut self.held_out[node.held_out.clone()];
-        let side = |&own: &u32| usize::from(goes_left(self.task.held_out[own as usize]));
-        let held_out_middle =
-            node.held_out.start + partition(held_out, &mut self.moved_held_out, side);
-        let held_out = [
-            node.held_out.start..held_out_middle,
-            held_out_middle..node.held_out.end,
-        ];
-        let mut children = [0, 1].map(|side| Node {
-            rows: halves[side].clone(),
-            held_out: held_out[side].clone(),
-            segments: 0..0,
-            members: 0..0,
-            has_lists: node.has_lists && self.wants_lists(halves[side].len()),
-            depth: node.depth + 1,
-            weight: weights[side],
-            impurity: impurities[side],
-        });
-        for child in &mut children {
-            let stops = |own: &Visitor| self.stops(child, &members[own.member as usize]);
-            child.has_lists &= !visitors.iter().all(stops);
-        }
-        let segments = self.split_lists(node, [children[0].has_lists, children[1].has_lists]);
-        // The left child is grown first, so it comes last.
-        for ((mut child, segments), sums) in children.into_iter().zip(segments).zip(sums).rev() {
-            child.segments = push(&mut self.segments, &segments);
-            child.members = push(&mut self.visitors, &visitors);
-            push(&mut self.sums, &sums);
-            stack.push(child);
-        }
-    }
-
-    /// Whether partitioning the lists of a node is faster than sorting its samples.
-    fn wants_lists(&self, n_samples: usize) -> bool {
-        let draws_all = self.task.max_features >= self.task.table.columns.len();
-        draws_all || n_samples > MAX_SORTED_NODE
-    }
-
-    /// Partitions the lists of a node, and returns the segments of its children.
-    #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32
-    fn split_lists(&mut self, node: &Node, wanted: [bool; 2]) -> [Vec<Segment>; 2] {
-        let mut children = [vec![], vec![]];
-        if wanted[0] || wanted[1] {
-            for &Segment {
-                feature,
-                len,
-                start,
-            } in &self.segments[node.segments.clone()]
-            {
-                let keys = &mut self.keys[start..start + len as usize];
-                let side = |key: &W::Key| usize::from(self.goes_left[W::key_row(*key)]);
-                let n_left = partition(keys, &mut self.moved_keys, side) as u32;
-                let halves = [(start, n_left), (start + n_left as usize, len - n_left)];
-                for ((child, wanted), (start, len)) in children.iter_mut().zip(wanted).zip(halves) {
-                    if wanted {
-                        child.push(Segment {
-                            feature,
-                            len,
-                            start,
-                        });
-                    }
-                }
-            }
-        }
-        self.segments.truncate(node.segments.start);
-        children
-    }
-}
-
-/// Appends items and returns where they are.
-fn push<T: Copy>(stack: &mut Vec<T>, items: &[T]) -> Range<usize> {
-    let start = stack.len();
-    stack.extend_from_slice(items);
-    start..stack.len()
-}
-
-/// Moves items of side 1 before those of side 0, both in their order, and returns how many there are.
-fn partition<T: Copy + Default>(
-    items: &mut [T],
-    buffer: &mut Vec<T>,
-    side: impl Fn(&T) -> usize,
-) -> usize {
-    if buffer.len() < items.len() {
-        buffer.resize(items.len(), T::default());
-    }
-    let (mut n_left, mut n_right) = (0, 0);
-    for index in 0..items.len() {
-        let item = items[index];
-        let left = side(&item);
-        items[n_left] = item;
-        buffer[n_right] = item;
-        n_left += left;
-        n_right += 1 - left;
-    }
-    items[n_left..].copy_from_slice(&buffer[..n_right]);
-    n_left
-}
-
-/// Sorts keys by rank, their upper half; the order of equal ranks does not matter.
-fn sort_keys(keys: &mut Vec<u64>, buffer: &mut Vec<u64>, n_ranks: usize) {
-    if keys.len() < MIN_RADIX_SORT {
-        keys.sort_unstable();
-        return;
-    }
-    let bits = usize::BITS - (n_ranks.max(2) - 1).leading_zeros();
-    let is_long = keys.len() > MIN_LONG_SORT;
-    let n_passes = if bits <= 8 {
-        1
-    } else {
-        bits.div_ceil(if is_long { 11 } else { 8 })
-    };
-    let digit_bits = bits.div_ceil(n_passes);
-    for pass in 0..n_passes {
-        let (shift, mask) = (32 + pass * digit_bits, (1 << digit_bits) - 1);
-        radix_pass(keys, buffer, 1 << digit_bits, |key| {
-            (key >> shift) as usize & mask
-        });
     }
 }
