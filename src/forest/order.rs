@@ -102,7 +102,9 @@ mod tests {
 
     #[test]
     fn radix_sort_is_stable() {
-        let mut keys: Vec<u64> = (0..3000_u64).map(|i| (i * 7919 % 613 << 40) | i).collect();
+        let mut keys: Vec<u64> = (0..3000_u64)
+            .map(|i| ((i * 7919 % 613) << 40) | i)
+            .collect();
         let mut sorted = keys.clone();
         sorted.sort_unstable();
         sort_by_upper_half(&mut keys, &mut vec![]);

@@ -1,9 +1,12 @@
 //! Trees and forests against a textbook tree: scikit-learn's algorithm as it is written there, which sorts
 //! the samples of every node by every feature that it draws.
 
+// Values become float32 as in scikit-learn; rows and shares are small.
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
 use ndarray::{Array1, Array2};
 use onefold::forest::{Forest, Forests, Impurity, SampleCount, Stop, TreeOptions};
-use onefold::{Dataset, Engine as _, Folds, Job, Monitor, Resampling as _, Splits};
+use onefold::{Dataset, Engine as _, Folds, Job, Monitor, Splits};
 
 /// `numpy.random.RandomState(seed)`.
 struct RandomState {
@@ -36,7 +39,7 @@ impl RandomState {
             if self.used == 624 {
                 for k in 0..624 {
                     let next = self.words[(k + 1) % 624];
-                    let y = (self.words[k] & 1 << 31) | (next & !(1 << 31));
+                    let y = (self.words[k] & (1 << 31)) | (next & !(1 << 31));
                     self.words[k] = self.words[(k + 397) % 624] ^ y >> 1 ^ (y & 1) * 0x9908_b0df;
                 }
                 self.used = 0;
@@ -173,7 +176,11 @@ impl Textbook<'_> {
                 self.value(a.0, feature)
                     .total_cmp(&self.value(b.0, feature))
             });
-            let at = |position: usize| self.value(sorted[position].0, feature);
+            let values: Vec<f32> = sorted
+                .iter()
+                .map(|row| self.value(row.0, feature))
+                .collect();
+            let at = |position: usize| values[position];
             if at(n - 1) <= at(0) + 1e-7_f32 {
                 self.features.swap(j, known + found);
                 found += 1;
@@ -346,7 +353,7 @@ fn every_options(n_features: usize) -> Vec<TreeOptions> {
 fn outputs_are_those_of_textbook_trees() {
     let (n, p) = (90, 7);
     let x = rows(n, p);
-    let codes = Array1::from_shape_fn(n, |i| ((x[[i, 0]] > 0.1) as u32) + u32::from(i % 7 == 0));
+    let codes = Array1::from_shape_fn(n, |i| u32::from(x[[i, 0]] > 0.1) + u32::from(i % 7 == 0));
     let binary = codes.mapv(|code| code.min(1));
     let values =
         Array2::from_shape_fn((n, 1), |(i, _)| (20.0 * x[[i, 0]]).round() + (i % 5) as f64);
