@@ -20,7 +20,7 @@ impl RandomState {
         for i in 1..624_u32 {
             let last = words[i as usize - 1];
             words.push(
-                (last ^ last >> 30)
+                (last ^ (last >> 30))
                     .wrapping_mul(1_812_433_253)
                     .wrapping_add(i),
             );
@@ -40,15 +40,16 @@ impl RandomState {
                 for k in 0..624 {
                     let next = self.words[(k + 1) % 624];
                     let y = (self.words[k] & (1 << 31)) | (next & !(1 << 31));
-                    self.words[k] = self.words[(k + 397) % 624] ^ y >> 1 ^ (y & 1) * 0x9908_b0df;
+                    self.words[k] =
+                        self.words[(k + 397) % 624] ^ (y >> 1) ^ ((y & 1) * 0x9908_b0df);
                 }
                 self.used = 0;
             }
             let mut y = self.words[self.used];
             self.used += 1;
             y ^= y >> 11;
-            y ^= y << 7 & 0x9d2c_5680;
-            y ^= y << 15 & 0xefc6_0000;
+            y ^= (y << 7) & 0x9d2c_5680;
+            y ^= (y << 15) & 0xefc6_0000;
             y ^= y >> 18;
             if y & mask < bound {
                 return y & mask;
