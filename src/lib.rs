@@ -30,6 +30,7 @@
 //! | [`data`] | [`Dataset`]: dense or CSR rows, or rows on disk, with targets and weights; checked when it is made |
 //! | [`folds`] | [`Folds`], a partition of the samples, and [`Splits`], any train/test pairs |
 //! | [`engine`] | [`Engine`], the one call, and [`OutOfFold`], the one result, of all engines |
+//! | [`forest`] | decision trees and random forests: columns ranked once for all folds |
 //! | [`tree`] | TreeCV: k-fold of incremental learners for at most log2(2k) trainings |
 //! | [`merge`] | k-fold of mergeable models: every row is learnt about once |
 //! | [`newton`] | logistic regression and other smooth convex losses: Newton's method for all folds side by side |
@@ -47,6 +48,7 @@ pub mod data;
 pub mod engine;
 mod error;
 pub mod folds;
+pub mod forest;
 pub mod learners;
 mod least_squares;
 #[cfg(feature = "libsvm")]

@@ -21,6 +21,7 @@ __all__ = [
     "convert_libsvm",
     "dump_libsvm",
     "fail_memory_check",
+    "forest_cv",
     "incremental_cv",
     "is_canonical",
     "load_libsvm",
@@ -392,6 +393,38 @@ def virtual_diagnostics(
     n_jobs: int = 1,
     progress: _Report | None = None,
 ) -> tuple[_Floats, _Floats, _Floats]: ...
+
+class _ForestParams(Protocol):
+    """Parameters of a decision tree or a random forest."""
+
+    @property
+    def criterion(self) -> str: ...
+    @property
+    def max_depth(self) -> int | None: ...
+    @property
+    def min_samples_split(self) -> int | float: ...
+    @property
+    def min_samples_leaf(self) -> int | float: ...
+    @property
+    def min_weight_fraction_leaf(self) -> float: ...
+    @property
+    def min_impurity_decrease(self) -> float: ...
+    @property
+    def max_features(self) -> int: ...
+    @property
+    def seeds(self) -> NDArray[np.uint32]: ...
+    @property
+    def n_draws(self) -> list[int] | None: ...
+
+def forest_cv(
+    examples: _Examples,
+    folds: Folds | Splits,
+    candidates: Sequence[_ForestParams],
+    found: list[tuple[int, dict[str, Any]]],
+    *,
+    n_jobs: int = 1,
+    progress: _Report | None = None,
+) -> None: ...
 
 class _SvmParams(Protocol):
     """Parameters of the solver of support vector machines."""

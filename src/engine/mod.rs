@@ -9,6 +9,7 @@
 //! | [`Merge`](crate::merge::Merge) | learners whose models can be merged | to rounding |
 //! | [`Refit`](crate::refit::Refit) | any learner | it is k refits |
 //! | [`Seeded`](crate::svm::Seeded) | support vector machines | to the solver's tolerance |
+//! | [`Forests`](crate::forest::Forests) | decision trees and random forests | bit for bit |
 //! | [`Path`](crate::path::Path) | elastic nets; one candidate is one penalty | to a stated duality gap |
 //! | [`Virtual`](crate::virtual_cv::Virtual) | least squares, ridge, kernel ridge | to rounding |
 

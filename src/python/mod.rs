@@ -6,6 +6,7 @@ mod data;
 mod error;
 mod file;
 mod folds;
+mod forest;
 mod incremental;
 mod learners;
 mod libsvm;
@@ -37,6 +38,8 @@ mod _core {
     use super::data::{check_rows, fail_memory_check, is_canonical_csr};
     #[pymodule_export]
     use super::folds::{PyFolds, PySplits};
+    #[pymodule_export]
+    use super::forest::forest_cv;
     #[pymodule_export]
     use super::incremental::{callback_cv, incremental_cv};
     #[pymodule_export]

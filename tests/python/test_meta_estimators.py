@@ -54,7 +54,7 @@ CLASSIFIERS = {
     "scaled svm": (make_pipeline(StandardScaler(), SVC(C=10, **TIGHT)), None),
     "bayes": (GaussianNB(), "merge"),
     "ridge": (RidgeClassifier(), "virtual"),
-    "forest": (RandomForestClassifier(5, random_state=0), "refit"),
+    "forest": (RandomForestClassifier(5, random_state=0), "forest"),
 }
 
 

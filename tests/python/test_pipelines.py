@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.datasets import make_classification, make_regression
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
@@ -44,7 +44,7 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 from sklearn.svm import SVC, SVR
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import ExtraTreeClassifier
 
 import onefold
 from onefold.engines._steps import needs_no_fit, step_key
@@ -338,8 +338,8 @@ def test_a_search_fits_shared_steps_once_per_fold():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("scoring", [None, "roc_auc_ovr", ["accuracy", "neg_log_loss"]], ids=str)
 def test_steps_are_shared_before_an_estimator_that_is_refitted(scoring, n_jobs):
-    pipeline = make_pipeline(PCA(3), RandomForestClassifier(5, random_state=0))
-    grid = {"randomforestclassifier__max_depth": [2, 4]}
+    pipeline = make_pipeline(PCA(3), ExtraTreesClassifier(5, random_state=0))
+    grid = {"extratreesclassifier__max_depth": [2, 4]}
     keywords = {"cv": 3, "scoring": scoring, "refit": False, "n_jobs": n_jobs}
     ours = onefold.GridSearchCV(pipeline, grid, **keywords).fit(X, y)
     theirs = GridSearchCV(pipeline, grid, **keywords).fit(X, y)
@@ -353,7 +353,7 @@ def test_different_last_steps_share_the_steps_before():
     pipeline = Pipeline([("pca", Counted(3)), ("last", SVC())])
     grid = [
         {"last": [SVC(tol=1e-6)], "last__C": [1.0, 10.0]},
-        {"last": [RidgeClassifier(), RandomForestClassifier(5, random_state=0)]},
+        {"last": [RidgeClassifier(), ExtraTreesClassifier(5, random_state=0)]},
         {"pca": ["passthrough"], "last": [GaussianNB()]},
     ]
     Counted.fits.clear()
@@ -435,11 +435,11 @@ def test_a_budget_keeps_the_candidates_that_are_finished():
 
 
 def test_an_estimator_behind_a_fitted_step_that_no_engine_is_made_for():
-    pipeline = make_pipeline(PCA(3), DecisionTreeClassifier())
+    pipeline = make_pipeline(PCA(3), ExtraTreeClassifier())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = onefold.cross_validate(pipeline, X, y)
-    name = "DecisionTreeClassifier"
+    name = "ExtraTreeClassifier"
     assert result.notes == [f"no engine is made for {name}, so it was fitted 5 times"]
 
 

@@ -20,7 +20,7 @@ from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, minmax_scale
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from versions import PIPELINES_ROUTE_SCORES, SEARCHES_WEIGH_SCORES
 
@@ -444,8 +444,8 @@ def test_it_warns_once_where_an_engine_could_have_served():
     with pytest.warns(onefold.RefitWarning, match="fitted 6 times: class_weight") as said:
         ridge.fit(X, y)
     assert len(said) == 1
-    tree = onefold.GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=3).fit(X, y)
-    assert "no engine is made for DecisionTreeClassifier, so it was fitted 6 times" in (
+    tree = onefold.GridSearchCV(ExtraTreeClassifier(), {"max_depth": [1, 2]}, cv=3).fit(X, y)
+    assert "no engine is made for ExtraTreeClassifier, so it was fitted 6 times" in (
         tree.result_.notes
     )
     accuracy = make_scorer(accuracy_score)

@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import onefold
 from onefold.engines._copy import copy_estimator
@@ -231,7 +231,7 @@ def test_auto_never_changes_what_is_estimated():
     ]:
         with pytest.warns(onefold.RefitWarning, match=f"{reason}.*engine='tree' does it"):
             assert engine(estimator) == "refit"
-    assert engine(DecisionTreeClassifier()) == "refit"
+    assert engine(ExtraTreeClassifier()) == "refit"
 
 
 @pytest.mark.parametrize("order", ["fixed", "random"])

@@ -7,6 +7,7 @@ mod densities;
 mod engine;
 mod every_learner;
 mod fold_models;
+mod forest;
 #[cfg(feature = "libsvm")]
 mod fuzz;
 mod growing;
@@ -29,6 +30,7 @@ mod sets;
 mod stored;
 mod svm;
 mod svm_kfold;
+mod text;
 mod textbook;
 mod tree;
 mod virtual_cv;

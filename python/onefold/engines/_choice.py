@@ -14,6 +14,7 @@ from .._routing import is_routing
 from .._warnings import warn
 from ._base import Candidate, Engine, Plan, Runner, flat_steps
 from ._fold_steps import FoldSteps, FoldStepsPlan, StepFits
+from ._forest import Forests
 from ._hoisted import Hoisted, HoistedPlan
 from ._merge import Merge
 from ._neighbours import Neighbours
@@ -37,6 +38,7 @@ ENGINES: tuple[Engine, ...] = (
     Path(),
     Seeded(),
     Neighbours(),
+    Forests(),
     Tree(),
     Refit(),
 )

@@ -1,0 +1,94 @@
+//! Parameters of trees and forests, with scikit-learn's meaning.
+
+/// How good a split is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Impurity {
+    /// `"gini"`.
+    Gini,
+    /// `"entropy"` and `"log_loss"`.
+    Entropy,
+    /// `"squared_error"`; targets must be integers.
+    SquaredError,
+}
+
+/// A number of samples, or a share of those of a training set, rounded up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SampleCount {
+    /// The number itself.
+    Number(usize),
+    /// A share, above 0 and at most 1.
+    Share(f64),
+}
+
+impl SampleCount {
+    /// The number of samples of a training set of `n_samples`.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // shares are at most 1
+    pub(super) fn of(self, n_samples: usize) -> usize {
+        match self {
+            Self::Number(number) => number,
+            Self::Share(share) => (share * n_samples as f64).ceil() as usize,
+        }
+    }
+}
+
+/// Where a tree stops growing. Trees that differ in nothing else are grown together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stop {
+    /// The depth of the deepest leaf.
+    pub max_depth: usize,
+    /// The samples of the smallest node that is split.
+    pub min_samples_split: SampleCount,
+    /// The weighted decrease of impurity of the worst split.
+    pub min_impurity_decrease: f64,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self {
+            max_depth: usize::MAX,
+            min_samples_split: SampleCount::Number(2),
+            min_impurity_decrease: 0.0,
+        }
+    }
+}
+
+/// How a tree is grown, apart from its random numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TreeOptions {
+    /// The criterion.
+    pub impurity: Impurity,
+    /// The samples of the smallest leaf.
+    pub min_samples_leaf: SampleCount,
+    /// The weight of the lightest leaf, as a share of the weight of the training set.
+    pub min_weight_fraction_leaf: f64,
+    /// The number of features that a node draws.
+    pub max_features: usize,
+    /// Where it stops.
+    pub stop: Stop,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            impurity: Impurity::Gini,
+            min_samples_leaf: SampleCount::Number(1),
+            min_weight_fraction_leaf: 0.0,
+            max_features: usize::MAX,
+            stop: Stop::default(),
+        }
+    }
+}
+
+/// A tree, or a forest: the mean of its trees.
+///
+/// Forests that differ in the number of seeds only share their first trees.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forest {
+    /// How its trees are grown.
+    pub tree: TreeOptions,
+    /// The `random_state` of every tree.
+    pub seeds: Vec<u32>,
+    /// How many rows of each training set a tree draws with replacement; none if it takes the training set
+    /// itself.
+    pub n_draws: Option<Vec<usize>>,
+}
