@@ -29,6 +29,7 @@ mod sets;
 mod stored;
 mod svm;
 mod svm_kfold;
+mod text;
 mod textbook;
 mod tree;
 mod virtual_cv;

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 
 from .._routing import is_routing
 from ._compose import column_parts, pipeline_parts, share_composite, union_parts
 from ._contract import Shared
-from ._tables import share_encoder
+from ._encoders import share_encoder
+from ._imputers import share_imputer
 from ._texts import ask_for_ngrams, share_texts
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ SHARERS: Mapping[type, Callable[[Any, Data], Shared | None]] = {
     OneHotEncoder: share_encoder,
     OrdinalEncoder: share_encoder,
     TargetEncoder: share_encoder,
+    SimpleImputer: share_imputer,
 }
 """Transformers that share a part of their work. A subclass may compute anything else."""
 

@@ -2,8 +2,8 @@
 
 The counts of all documents depend on the tokens alone. A fold keeps the columns that its training
 documents have, as ``min_df``, ``max_df`` and ``max_features`` say, and scikit-learn's own
-`TfidfTransformer` weighs them. Values of a training row are stored in the order in which scikit-learn
-stores them, so that norms are the same sums.
+`TfidfTransformer` weighs them. Values of a training row are stored in scikit-learn's order, so that
+norms are the same sums.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _count_in_core(step: CountVectorizer, texts: list[str], n_jobs: int) -> Text
         is_word,
         lowercase=bool(step.lowercase),
         stop_words=list(step.get_stop_words() or ()),
-        ngram_range=tuple(int(n) for n in step.ngram_range),
+        ngram_range=(int(step.ngram_range[0]), int(step.ngram_range[1])),
         n_jobs=n_jobs,
     )
     return TextCounts(indptr, indices, counts, terms, step.ngram_range, n_words)
@@ -275,19 +275,16 @@ class SharedTexts:
     ) -> NDArray[np.bool_]:
         """Which terms are in the vocabulary, by scikit-learn's rules."""
         step, lengths = self.step, self.counts.lengths
-        is_known = n_documents > 0
+        is_known: NDArray[np.bool_] = n_documents > 0
         if step.ngram_range != self.counts.ngram_range and lengths is not None:
-            low, high = step.ngram_range
-            is_known &= (lengths >= low) & (lengths <= high)
+            shortest, longest = step.ngram_range
+            is_known &= (lengths >= shortest) & (lengths <= longest)
         if not is_known.any():
             raise ValueError("empty vocabulary")
-        high, low = (
-            limit if isinstance(limit, Integral) else limit * len(train)
-            for limit in (step.max_df, step.min_df)
-        )
+        high, low = (_limit(own, len(train)) for own in (step.max_df, step.min_df))
         if high < low:
             raise ValueError("max_df corresponds to < documents than min_df")
-        is_kept = is_known & (n_documents <= high) & (n_documents >= low)
+        is_kept: NDArray[np.bool_] = is_known & (n_documents <= high) & (n_documents >= low)
         if step.max_features is not None and is_kept.sum() > step.max_features:
             # The same sort of the same numbers, so that ties are broken in the same way.
             select = _core.text_select(self.counts.arrays, train, _numbered(is_known), first)
@@ -326,6 +323,11 @@ class SharedTexts:
         if weights is not None:
             fitted._tfidf = weights
         return fitted
+
+
+def _limit(frequency: Any, n_documents: int) -> float:
+    """A number of documents, which is given as such or as a fraction."""
+    return float(frequency if isinstance(frequency, Integral) else frequency * n_documents)
 
 
 def _numbered(is_kept: NDArray[np.bool_]) -> NDArray[np.int32]:

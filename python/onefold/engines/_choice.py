@@ -271,6 +271,8 @@ class _Chooser:
         if name is None:
             return None
         reason = self._why_whole(candidate)
+        if reason is None and _returned(self._task):
+            reason = f"{_asked(self._task)} needs the fitted pipeline"
         if reason is None:
             reason = f"{_fitted_steps(others)} must be fitted per fold"
         return Obstacle(name, reason, is_avoidable=False)
@@ -285,7 +287,7 @@ class _Chooser:
             return "steps of a pipeline are not for rows on disk"
         if task.fit_params or (is_routing() and task.data.weights is not None):
             return "arguments of fit are routed to its steps"
-        if _returned(task):
+        if _returned(task) and self._name != "auto":
             return f"{_asked(task)} needs the fitted pipeline"
         if task.why_not_scored is not None:
             return task.why_not_scored
@@ -301,7 +303,7 @@ class _Chooser:
         """The engine behind steps that need no fit, or of the last step with all others fitted."""
         *others, last = flat_steps(candidate.estimator)
         problem, n_hoisted = self._task.problem, 0
-        for step in others:
+        for step in others if not _returned(self._task) else ():
             after = transformed(problem, step) if needs_no_fit(step) else None
             if after is None:
                 break
@@ -317,6 +319,8 @@ class _Chooser:
             return Choice(self._hoisted, plan, found.obstacle)
         # Each fold is a task of its own, with one training set.
         single = [name for name in names if not ENGINES_BY_NAME[name].needs_partition]
+        if _returned(self._task):  # the fitted pipelines of the folds are assembled
+            single = ["refit"]
         of_last = self._first(Candidate(last), single)
         if isinstance(of_last, _Refusal):
             return None

@@ -33,11 +33,11 @@ from .._jobs import effective_n_jobs
 from .._progress import reporter
 from .._routing import params_of_rows
 from .._status import Status
+from .._step_key import step_key
 from .._transforms import Shared, share_steps
 from ._base import Candidate, Engine, Outcome, Plan, fit_transform, slots
 from ._fold_scorer import FoldResult, join_folds
 from ._refit import Refit, fit_all
-from .._step_key import step_key
 from ._task import Data, Problem, Task
 
 __all__ = ["FoldSteps", "FoldStepsPlan", "StepFits"]
@@ -125,7 +125,9 @@ class FoldSteps:
         alone: list[_Node] = []
         shared: list[_Node] = []
         roots = _prefix_tree(plans)
-        for root, own in zip(roots, share_steps([root.step for root in roots], task.data), strict=True):
+        for root, own in zip(
+            roots, share_steps([root.step for root in roots], task.data), strict=True
+        ):
             root.shared = own
             only = len(root.positions) == 1 and root.positions[0]
             gains = only is False or plans[only].engine.name != "refit" or own is not None

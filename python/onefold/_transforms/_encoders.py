@@ -43,7 +43,7 @@ def code_columns(X: Any) -> Codes | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from onefold._transforms._tables import code_columns
+    >>> from onefold._transforms._encoders import code_columns
     >>> codes = code_columns(np.array([["b"], ["a"], ["b"]]))
     >>> codes.X.ravel().tolist(), codes.categories
     ([1, 0, 1], [array(['a', 'b'], dtype='<U1')])
@@ -107,11 +107,8 @@ class SharedEncoder:
         y = None if self.y is None else _safe_indexing(self.y, train)
         rows = encoder.fit_transform(_safe_indexing(self.codes.X, train), y)
         held_out = encoder.transform(_safe_indexing(self.codes.X, test))
-        known = encoder.categories_
-
-        def fitted() -> Any:
-            pairs = zip(self.codes.categories, known, strict=True)
-            encoder.categories_ = [categories[own] for categories, own in pairs]
-            return encoder
-
-        return FoldRows(rows, held_out, fitted)
+        pairs = zip(self.codes.categories, encoder.categories_, strict=True)
+        encoder.categories_ = [categories[known] for categories, known in pairs]
+        if hasattr(rows, "columns"):  # of a frame, as set_output asks for it
+            rows.columns = held_out.columns = encoder.get_feature_names_out()
+        return FoldRows(rows, held_out, lambda: encoder)
