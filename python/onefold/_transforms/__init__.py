@@ -6,6 +6,6 @@ are computed once; each fold then does the rest of the transformer's ``fit`` on 
 """
 
 from ._contract import FoldRows, Shared
-from ._table import share, share_steps
+from ._table import reads_texts, share, share_steps
 
-__all__ = ["FoldRows", "Shared", "share", "share_steps"]
+__all__ = ["FoldRows", "Shared", "reads_texts", "share", "share_steps"]

@@ -7,7 +7,9 @@ the fitted transformers take the places of the stand-ins.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator, clone
@@ -21,22 +23,18 @@ from ._contract import FoldRows, Indices, Shared
 if TYPE_CHECKING:
     from ..engines._task import Data
 
-__all__ = ["column_parts", "pipeline_parts", "share_composite", "union_parts"]
+__all__ = ["Part", "column_parts", "pipeline_parts", "share_composite", "union_parts"]
 
-Part = tuple[str, Any, "Data"]
+Part = tuple[str, Any, "Callable[[], Data]"]
+"""Name, transformer, and what makes its rows."""
 
 
 def column_parts(step: ColumnTransformer, data: Data) -> list[Part]:
     """The transformers of columns, each with its columns of all rows."""
     parts: list[Part] = []
-    try:
-        for name, part, columns in step.transformers:
-            if isinstance(part, str):
-                continue
-            chosen = columns(data.X) if callable(columns) else columns
-            parts.append((name, part, _columns(data, chosen)))
-    except Exception:  # columns that are not there; the pipeline itself will show it
-        return []
+    for name, part, columns in step.transformers:
+        chosen = columns(data.X) if callable(columns) else columns
+        parts.append((name, part, partial(_columns, data, chosen)))
     return parts
 
 
@@ -50,7 +48,7 @@ def _columns(data: Data, columns: Any) -> Data:
 
 def union_parts(step: FeatureUnion, data: Data) -> list[Part]:
     """The transformers of a union, each with all columns."""
-    return [(name, part, data) for name, part in step.transformer_list if not isinstance(part, str)]
+    return [(name, part, lambda: data) for name, part in step.transformer_list]
 
 
 def pipeline_parts(step: Pipeline, data: Data) -> list[Part]:
@@ -59,7 +57,7 @@ def pipeline_parts(step: Pipeline, data: Data) -> list[Part]:
         return []
     for name, part in step.steps:
         if part is not None and part != "passthrough":
-            return [(name, part, data)]
+            return [(name, part, lambda: data)]
     return []
 
 

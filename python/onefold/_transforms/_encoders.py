@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import clone
-from sklearn.preprocessing import OrdinalEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils import _safe_indexing
 
 from ._contract import FoldRows, Indices
@@ -103,12 +104,52 @@ class SharedEncoder:
 
     def fold(self, train: Indices, test: Indices) -> FoldRows:
         """Fit the encoder to codes."""
-        encoder = clone(self.step)
-        y = None if self.y is None else _safe_indexing(self.y, train)
-        rows = encoder.fit_transform(_safe_indexing(self.codes.X, train), y)
+        is_small = len(train) * len(self.codes.categories) <= np.iinfo(np.int32).max
+        if _is_plain(self.step) and is_small:
+            encoder, rows = self._fit_plain(train)
+        else:
+            encoder = clone(self.step)
+            y = None if self.y is None else _safe_indexing(self.y, train)
+            rows = encoder.fit_transform(_safe_indexing(self.codes.X, train), y)
         held_out = encoder.transform(_safe_indexing(self.codes.X, test))
         pairs = zip(self.codes.categories, encoder.categories_, strict=True)
         encoder.categories_ = [categories[known] for categories, known in pairs]
         if hasattr(rows, "columns"):  # of a frame, as set_output asks for it
             rows.columns = held_out.columns = encoder.get_feature_names_out()
         return FoldRows(rows, held_out, lambda: encoder)
+
+    def _fit_plain(self, train: Indices) -> tuple[Any, Any]:
+        """Fit an encoder that asks only which categories there are; its training rows."""
+        codes = np.asarray(self.codes.X)[train]
+        known = [np.flatnonzero(np.bincount(column)) for column in codes.T]
+        n_known = [len(own) for own in known]
+        # Each category at least once; how often does not matter.
+        table: Any = np.stack([np.resize(own, max(n_known)) for own in known], axis=1)
+        if hasattr(self.codes.X, "columns"):
+            table = type(self.codes.X)(table, columns=self.codes.X.columns)
+        encoder = clone(self.step).fit(table)
+        n_rows, n_columns = codes.shape
+        columns = np.empty(codes.shape, dtype=np.int32)
+        offsets = np.cumsum([0, *n_known])
+        for j, own in enumerate(known):
+            new = np.zeros(own[-1] + 1, dtype=np.int32)
+            new[own] = np.arange(offsets[j], offsets[j + 1])
+            columns[:, j] = new[codes[:, j]]
+        kind = type(encoder.transform(table[:1]))
+        indptr = np.arange(n_rows + 1, dtype=np.int32) * np.int32(n_columns)
+        values = np.ones(columns.size, dtype=encoder.dtype)
+        shape = (n_rows, int(offsets[-1]))
+        return encoder, kind((values, columns.ravel(), indptr), shape=shape)
+
+
+def _is_plain(step: Any) -> bool:
+    """Whether each known category has a column of its own, and sparse rows are asked for."""
+    return (
+        isinstance(step, OneHotEncoder)
+        and step.drop is None
+        and step.min_frequency is None
+        and step.max_categories is None
+        and bool(step.sparse_output)
+        and not hasattr(step, "_sklearn_output_config")
+        and get_config()["transform_output"] == "default"
+    )

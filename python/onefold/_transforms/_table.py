@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sklearn.compose import ColumnTransformer
@@ -12,7 +13,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 
 from .._routing import is_routing
-from ._compose import column_parts, pipeline_parts, share_composite, union_parts
+from ._compose import Part, column_parts, pipeline_parts, share_composite, union_parts
 from ._contract import Shared
 from ._encoders import share_encoder
 from ._imputers import share_imputer
@@ -21,7 +22,7 @@ from ._texts import ask_for_ngrams, share_texts
 if TYPE_CHECKING:
     from ..engines._task import Data
 
-__all__ = ["share", "share_steps"]
+__all__ = ["reads_texts", "share", "share_steps"]
 
 SHARERS: Mapping[type, Callable[[Any, Data], Shared | None]] = {
     CountVectorizer: share_texts,
@@ -33,12 +34,12 @@ SHARERS: Mapping[type, Callable[[Any, Data], Shared | None]] = {
 }
 """Transformers that share a part of their work. A subclass may compute anything else."""
 
-COMPOSITES: Mapping[type, Callable[[Any, Data], list[tuple[str, Any, Data]]]] = {
+COMPOSITES: Mapping[type, Callable[[Any, Data], list[Part]]] = {
     ColumnTransformer: column_parts,
     FeatureUnion: union_parts,
     Pipeline: pipeline_parts,
 }
-"""Transformers made of others: name, transformer and rows of the parts that may share."""
+"""Transformers made of others: their parts."""
 
 
 def share(step: Any, data: Data) -> Shared | None:
@@ -58,27 +59,45 @@ def share(step: Any, data: Data) -> Shared | None:
     """
     if is_routing():
         return None
+    try:
+        return _share(step, data)
+    except Exception:  # columns that are not there, say; the pipeline itself will show it
+        return None
+
+
+def _share(step: Any, data: Data) -> Shared | None:
     if type(step) in SHARERS:
         return SHARERS[type(step)](step, data)
     if type(step) in COMPOSITES:
-        parts = COMPOSITES[type(step)](step, data)
-        shared = {name: share(part, rows) for name, part, rows in parts}
+        shared = {name: _share(part, rows()) for name, part, rows in _parts(step, data)}
         known = {name: part for name, part in shared.items() if part is not None}
         return share_composite(step, known, data) if known else None
     return None
 
 
+def reads_texts(step: Any) -> bool:
+    """Whether a transformer makes columns of the words of texts."""
+    return SHARERS.get(type(step)) is share_texts
+
+
+def _parts(step: Any, data: Data) -> list[Part]:
+    """The parts of a composite that may share something."""
+    parts = COMPOSITES[type(step)](step, data)
+    return [part for part in parts if type(part[1]) in SHARERS or type(part[1]) in COMPOSITES]
+
+
 def share_steps(steps: Sequence[Any], data: Data) -> list[Shared | None]:
     """Share the first steps of several candidates, and what these have in common."""
     for step in steps:
-        _announce(step, data)
+        with suppress(Exception):  # as in share
+            _announce(step, data)
     return [share(step, data) for step in steps]
 
 
 def _announce(step: Any, data: Data) -> None:
     """Say which n-grams are needed, so that texts are read once for all of them."""
-    if SHARERS.get(type(step)) is share_texts:
+    if reads_texts(step):
         ask_for_ngrams(step, data)
     elif type(step) in COMPOSITES:
-        for _, part, rows in COMPOSITES[type(step)](step, data):
-            _announce(part, rows)
+        for _, part, rows in _parts(step, data):
+            _announce(part, rows())
