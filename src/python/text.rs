@@ -94,6 +94,9 @@ type CountArgs<'py> = (
     PyReadonlyArray1<'py, i32>,
 );
 
+/// Numbers of rows and first positions, by column.
+type ColumnArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+
 /// In how many of some rows each column occurs, and where it occurs first.
 #[pyfunction]
 pub(super) fn text_statistics<'py>(
@@ -101,7 +104,7 @@ pub(super) fn text_statistics<'py>(
     counts: CountArgs<'py>,
     n_columns: usize,
     rows: PyReadonlyArray1<'py, i64>,
-) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+) -> PyResult<ColumnArrays<'py>> {
     let (indptr, indices, values) = (
         counts.0.as_slice()?,
         counts.1.as_slice()?,

@@ -1,5 +1,7 @@
 //! Counts of the words and n-grams of all documents.
 
+#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // checked by `join`
+
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -41,7 +43,7 @@ pub fn count_words(documents: &[&str], words: &Words, monitor: &Monitor) -> Resu
         .par_chunks(chunk.max(1))
         .map(|documents| Part::count(documents, words, monitor))
         .collect::<Result<Vec<_>>>()?;
-    Ok(join(&parts))
+    join(&parts)
 }
 
 const NONE: u32 = u32::MAX;
@@ -202,7 +204,7 @@ impl Part {
 }
 
 /// Gives the terms of all parts common numbers in the order of their texts.
-fn join(parts: &[Part]) -> WordCounts {
+fn join(parts: &[Part]) -> Result<WordCounts> {
     let counted: Vec<_> = parts.par_iter().map(Part::counted).collect();
     let mut all: Vec<(u64, &str, u32, u32)> = (0..)
         .zip(&counted)
@@ -211,6 +213,13 @@ fn join(parts: &[Part]) -> WordCounts {
             terms.map(move |(number, text)| (prefix(text), text.as_str(), part, *number))
         })
         .collect();
+    if i32::try_from(all.len()).is_err() {
+        return Err(Error::Parameter {
+            name: "documents",
+            rule: "texts of less than 2^31 different terms",
+            value: format!("{} terms", all.len()),
+        });
+    }
     all.par_sort_unstable();
     let mut columns: Vec<Vec<i32>> = parts
         .iter()
@@ -238,7 +247,7 @@ fn join(parts: &[Part]) -> WordCounts {
             .counts
             .extend(part.counts.iter().map(|&count| count as i32));
     }
-    joined
+    Ok(joined)
 }
 
 /// The first bytes of a text as a number that is in the same order.

@@ -1,5 +1,12 @@
 //! The rows of one fold: which columns its training rows have, and rows with some of the columns.
 
+// `CountRows::new` checks that offsets and columns are positive and in range.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
+
 use crate::{Error, Monitor, Result};
 
 /// A CSR matrix of counts, borrowed.

@@ -252,7 +252,7 @@ def test_half_of_a_surrogate_pair_is_read_by_scikit_learn():
 
 PIPELINES = [
     (make_pipeline(TfidfVectorizer(), LogisticRegression(tol=1e-10, max_iter=10_000)), "newton"),
-    (make_pipeline(CountVectorizer(), TfidfTransformer(), LinearSVC(random_state=0)), None),
+    (make_pipeline(CountVectorizer(), TfidfTransformer(), LinearSVC(random_state=0)), "refit"),
     (make_pipeline(CountVectorizer(min_df=2), MultinomialNB()), None),
     (make_pipeline(TfidfVectorizer(), RandomForestClassifier(5, random_state=0)), "refit"),
 ]

@@ -1,5 +1,11 @@
 //! Words and n-grams against a slow twin.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::unwrap_used
+)] // small data
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use onefold::Monitor;
