@@ -264,6 +264,7 @@ def test_pipelines_have_the_scores_of_refits(pipeline, engine):
     theirs = onefold.cross_validate(pipeline, TEXTS, y, cv=4, engine="refit")
     np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-12)
     assert ours.cost["step_fits"] >= 4
+    assert ours.cost["step_fits_shared"] == 4
     assert engine is None or ours.engine == engine
 
 

@@ -63,18 +63,19 @@ def pipeline_parts(step: Pipeline, data: Data) -> list[Part]:
 
 def share_composite(step: Any, parts: dict[str, Shared], data: Data) -> Shared:
     """A composite some of whose parts share their work."""
-    return _SharedComposite(step, parts, data)
+    return _SharedComposite(step, parts, data.X, data.y)
 
 
 @dataclass(frozen=True)
 class _SharedComposite:
     step: Any
     parts: dict[str, Shared]
-    data: Data
+    X: Any
+    y: Any
 
     def fold(self, train: Indices, test: Indices) -> FoldRows:
         """Let scikit-learn compose the rows of the fold."""
-        X, y = self.data.X, self.data.y
+        X, y = self.X, self.y
         folds = {name: part.fold(train, test) for name, part in self.parts.items()}
         composite = clone(self.step)
         _replace(composite, {name: KnownRows(rows) for name, rows in folds.items()})

@@ -329,6 +329,8 @@ def _outcomes(
         outcome = _join(plans[position], own, task)
         outcome.cost["step_fits"] = counted.made
         outcome.cost["step_fits_saved"] = counted.saved
+        if root.shared is not None and counted.made:
+            outcome.cost["step_fits_shared"] = len(found)
         counted = StepFits(0, 0)
         yield position, outcome
 
