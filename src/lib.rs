@@ -38,6 +38,7 @@
 //! | [`path`] | lasso and elastic net: all folds from one Gram matrix |
 //! | [`scaling`] | affine scalers of the columns, fitted to every training set |
 //! | [`svm`] | support vector machines, cross-validated by alpha seeding |
+//! | [`text`] | texts as counts of words, read once for all folds |
 //! | [`virtual_cv`] | least squares, ridge and kernel ridge: all folds from one factorisation |
 //! | [`learners`] | incremental learners, one per file, and their contract with the engines |
 //! | `libsvm` | LIBSVM files (feature `libsvm`): a strict, parallel reader, a writer, a memory-mappable copy |
@@ -62,6 +63,7 @@ pub mod runtime;
 pub mod scaling;
 pub mod stored;
 pub mod svm;
+pub mod text;
 pub mod tree;
 pub mod virtual_cv;
 

@@ -36,6 +36,10 @@ __all__ = [
     "svm_fit",
     "svm_kfold",
     "svm_vote",
+    "text_characters",
+    "text_counts",
+    "text_select",
+    "text_statistics",
     "training_moments",
     "virtual_diagnostics",
     "virtual_errors",
@@ -73,6 +77,9 @@ class _TreeOptions(Protocol):
     def shuffles_once(self) -> bool: ...
     @property
     def n_jobs(self) -> int: ...
+
+_Counts: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+"""Where rows begin, columns, counts."""
 
 # values, indices, indptr, labels, ends of labels, qids
 _Matrix: TypeAlias = tuple[
@@ -215,6 +222,27 @@ def callback_cv(
     options: _TreeOptions,
     progress: _Report | None = None,
 ) -> dict[str, int]: ...
+def text_characters(documents: Sequence[str | bytes], n_jobs: int) -> str: ...
+def text_counts(
+    documents: Sequence[str | bytes],
+    characters: str,
+    replacements: Sequence[str],
+    is_word: Sequence[bool],
+    *,
+    lowercase: bool,
+    stop_words: Sequence[str],
+    ngram_range: tuple[int, int],
+    n_jobs: int,
+) -> tuple[_Counts, list[str], NDArray[np.uint8]]: ...
+def text_statistics(
+    counts: _Counts, n_columns: int, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def text_select(
+    counts: _Counts,
+    rows: NDArray[np.int64],
+    new_columns: NDArray[np.int32],
+    keys: NDArray[np.int64] | None = None,
+) -> _Counts: ...
 def training_moments(
     X: Any, weights: _Floats | None, folds: Folds, *, n_jobs: int = 1
 ) -> tuple[_Floats, _Floats, _Floats]: ...

@@ -18,6 +18,7 @@ mod run;
 mod scaling;
 mod stored;
 mod svm;
+mod text;
 mod virtual_cv;
 
 /// The native part of the Python package `onefold`.
@@ -60,6 +61,8 @@ mod _core {
     use super::stored::{PyStoredRows, stored_fit};
     #[pymodule_export]
     use super::svm::{svm_decide, svm_fit, svm_kfold, svm_vote};
+    #[pymodule_export]
+    use super::text::{text_characters, text_counts, text_select, text_statistics};
     #[pymodule_export]
     use super::virtual_cv::{
         PyLeastSquares, virtual_diagnostics, virtual_errors, virtual_kernel_errors,

@@ -39,6 +39,7 @@ __all__ = [
     "fit_to_all",
     "fit_transform",
     "flat_steps",
+    "slots",
     "takes",
 ]
 
@@ -286,7 +287,7 @@ class EngineBase:
         """Fit the steps in turn, as the pipeline itself does."""
         data = task.data
         X = data.X
-        *others, (owner, last) = _slots(pipeline)
+        *others, (owner, last) = slots(pipeline)
         for own, index in others:
             X = fit_transform(own.steps[index][1], X, data.y)
         name, estimator = owner.steps[last]
@@ -295,15 +296,15 @@ class EngineBase:
         return pipeline
 
 
-def _slots(pipeline: Pipeline) -> list[tuple[Pipeline, int]]:
+def slots(pipeline: Pipeline) -> list[tuple[Pipeline, int]]:
     """Where the steps of `flat_steps` are: in which pipeline, at which index."""
-    slots: list[tuple[Pipeline, int]] = []
+    places: list[tuple[Pipeline, int]] = []
     for index, (_, step) in enumerate(pipeline.steps):
         if type(step) is Pipeline:
-            slots += _slots(step)
+            places += slots(step)
         elif step is not None and step != "passthrough":
-            slots.append((pipeline, index))
-    return slots
+            places.append((pipeline, index))
+    return places
 
 
 def fit_transform(transformer: Any, X: Any, y: Any) -> Any:

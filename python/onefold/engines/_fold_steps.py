@@ -5,6 +5,9 @@ their steps have the same class and parameters. Each training set walks the tree
 At a node whose steps some candidates end with, the rows are transformed, and the last steps of
 these candidates are solved together by their engine.
 
+What a first step shares between folds (tokens of texts, codes of categories: `_transforms`) is
+computed once, before the folds.
+
 Memory: the transformed rows of one path of the tree, for each fold that is run at the same time.
 """
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,10 +33,11 @@ from .._jobs import effective_n_jobs
 from .._progress import reporter
 from .._routing import params_of_rows
 from .._status import Status
-from ._base import Candidate, Engine, Outcome, Plan, fit_transform
+from .._step_key import step_key
+from .._transforms import Shared, share_steps
+from ._base import Candidate, Engine, Outcome, Plan, fit_transform, slots
 from ._fold_scorer import FoldResult, join_folds
 from ._refit import Refit, fit_all
-from ._steps import step_key
 from ._task import Data, Problem, Task
 
 __all__ = ["FoldSteps", "FoldStepsPlan", "StepFits"]
@@ -61,6 +65,8 @@ class _Node:
     children: dict[Hashable, _Node] = field(default_factory=dict)
     last: list[tuple[int, Engine, Any]] = field(default_factory=list)
     """Candidates whose last step follows: position, engine, estimator."""
+    shared: Shared | None = None
+    """Of a first step: what it shares between folds, if anything."""
 
     @property
     def positions(self) -> list[int]:
@@ -118,9 +124,13 @@ class FoldSteps:
         """Run all folds of the candidates that have the first step in common, then of the next."""
         alone: list[_Node] = []
         shared: list[_Node] = []
-        for root in _prefix_tree(plans):
+        roots = _prefix_tree(plans)
+        for root, own in zip(
+            roots, share_steps([root.step for root in roots], task.data), strict=True
+        ):
+            root.shared = own
             only = len(root.positions) == 1 and root.positions[0]
-            gains = only is False or plans[only].engine.name != "refit"
+            gains = only is False or plans[only].engine.name != "refit" or own is not None
             (shared if gains else alone).append(root)
         if alone:
             positions = [root.positions[0] for root in alone]
@@ -128,14 +138,14 @@ class FoldSteps:
             yield from zip(positions, outcomes, strict=True)
         n_folds = len(task.folds)
         found: list[dict[int, _Solved]] = []
-        roots = iter(shared)
+        left = iter(shared)
         with reporter(task.progress, unit="folds") as report:
             for n_done, solved in enumerate(_run_all(shared, task), start=1):
                 found.append(solved)
                 if report is not None:
                     report(n_done, len(shared) * n_folds)
                 if len(found) == n_folds:
-                    yield from _outcomes(next(roots), plans, found, task)
+                    yield from _outcomes(next(left), plans, found, task)
                     found = []
 
     def fit(self, plan: FoldStepsPlan, task: Task) -> Any:
@@ -178,6 +188,8 @@ class _Solved:
     outcome: Outcome
     seconds: float
     """Of its share of the steps and of its last step."""
+    steps: tuple[Any, ...] = ()
+    """The fitted steps before the last one, where these are to be returned."""
 
 
 @dataclass(frozen=True)
@@ -186,17 +198,26 @@ class _Rows:
 
     train: Any
     test: Any
+    fitted: tuple[Callable[[], Any], ...] = ()
+    """The fitted steps before them."""
 
-    def through(self, step: Any, y: Any) -> _Rows:
+    @classmethod
+    def of(cls, task: Task) -> _Rows:
+        """Those of the one fold of a task."""
+        X, folds = task.data.X, task.folds
+        return cls(_safe_indexing(X, folds.train(0)), _safe_indexing(X, folds.test(0)))
+
+    def through(self, node: _Node, y: Any) -> _Rows:
         """Fit a step to the training rows, and transform both."""
 
         def fit(X: Any, y: Any) -> tuple[Any, Any]:
-            fitted = clone(step)
+            fitted = clone(node.step)
             return fitted, fit_transform(fitted, X, y)
 
         # Other steps may follow the same rows.
         fitted, train = without_writes(fit, self.train, y)
-        return _Rows(train, without_writes(fitted.transform, self.test))
+        test = without_writes(fitted.transform, self.test)
+        return _Rows(train, test, (*self.fitted, lambda: fitted))
 
 
 def _run_fold(root: _Node, task: Task) -> dict[int, _Solved]:
@@ -204,27 +225,37 @@ def _run_fold(root: _Node, task: Task) -> dict[int, _Solved]:
 
     Candidates that fail are missing from what is returned.
     """
-    X, y = task.data.X, task.data.y
-    train, test = task.folds.train(0), task.folds.test(0)
-    rows = _Rows(_safe_indexing(X, train), _safe_indexing(X, test))
+    y = task.data.y
+    y = None if y is None else _safe_indexing(y, task.folds.train(0))
     found: dict[int, _Solved] = {}
-    _solve_subtree(root, rows, None if y is None else _safe_indexing(y, train), task, 0.0, found)
+    _solve_subtree(root, None, y, task, 0.0, found)
     return found
 
 
+def _transform(node: _Node, rows: _Rows | None, y: Any, task: Task) -> _Rows:
+    """The rows behind the step of a node; those before a first step are None."""
+    if rows is not None:
+        return rows.through(node, y)
+    if node.shared is None:
+        return _Rows.of(task).through(node, y)
+    fold = node.shared.fold(task.folds.train(0), task.folds.test(0))
+    return _Rows(fold.train, fold.test, (fold.fitted,))
+
+
 def _solve_subtree(
-    node: _Node, rows: _Rows, y: Any, task: Task, seconds: float, found: dict[int, _Solved]
+    node: _Node, rows: _Rows | None, y: Any, task: Task, seconds: float, found: dict[int, _Solved]
 ) -> None:
     start = time.perf_counter()
     try:
-        rows = rows.through(node.step, y)
+        rows = _transform(node, rows, y, task)
     except Exception:  # of a fit that fails: the candidates are refitted, which reports it
         return
     seconds += (time.perf_counter() - start) / len(node.positions)
     if node.last:
         for position, outcome in _solve(node.last, rows, task):
             own = seconds + float(np.sum(outcome.fit_time))
-            found[position] = _Solved(outcome, own)
+            steps = tuple(make() for make in rows.fitted) if task.return_estimator else ()
+            found[position] = _Solved(outcome, own, steps)
     for child in node.children.values():
         _solve_subtree(child, rows, y, task, seconds, found)
 
@@ -298,6 +329,8 @@ def _outcomes(
         outcome = _join(plans[position], own, task)
         outcome.cost["step_fits"] = counted.made
         outcome.cost["step_fits_saved"] = counted.saved
+        if root.shared is not None and counted.made:
+            outcome.cost["step_fits_shared"] = len(found)
         counted = StepFits(0, 0)
         yield position, outcome
 
@@ -319,9 +352,22 @@ def _join(plan: FoldStepsPlan, folds: Sequence[_Solved], task: Task) -> Outcome:
         cost=dict(cost),
         fit_time=np.array([fold.seconds for fold in folds]),
         test_scores=[result.scores for result in results] if is_scored else None,
+        train_scores=[_only(own.train_scores) for own in outcomes]
+        if task.return_train_score
+        else None,
+        estimators=[_assemble(plan, fold) for fold in folds] if task.return_estimator else None,
         notes=_distinct(notes),
         status=Status.joined([outcome.status_by(plan.engine.name) for outcome in outcomes]),
     )
+
+
+def _assemble(plan: FoldStepsPlan, fold: _Solved) -> Any:
+    """The fitted pipeline of a fold."""
+    pipeline = clone(plan.estimator)
+    (last,) = fold.outcome.estimators or [None]
+    for (owner, index), fitted in zip(slots(pipeline), (*fold.steps, last), strict=True):
+        owner.steps[index] = (owner.steps[index][0], fitted)
+    return pipeline
 
 
 def _only(scores: list[dict[str, float]] | None) -> dict[str, float]:

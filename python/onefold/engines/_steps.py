@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -18,6 +16,7 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from .._caller_data import without_writes
 from .._estimator_class import known_class
+from .._step_key import step_key
 from ._base import fit_transform
 from ._task import Problem
 
@@ -96,26 +95,3 @@ def _are_same(a: Any, b: Any) -> bool:
 _ROUNDING = 1e-12
 """Differences of this size, relative to the largest value, are rounding: products of matrices are
 summed in an order that depends on the number of rows."""
-
-
-def step_key(step: Any) -> Hashable:
-    """A key that is equal for steps of the same class with the same parameters.
-
-    Examples
-    --------
-    >>> from sklearn.decomposition import PCA
-    >>> from onefold.engines._steps import step_key
-    >>> step_key(PCA(2)) == step_key(PCA(n_components=2)), step_key(PCA(2)) == step_key(PCA(3))
-    (True, False)
-    """
-    if hasattr(step, "get_params") and not isinstance(step, type):
-        params = step.get_params(deep=False)
-        return (type(step), *((name, step_key(params[name])) for name in sorted(params)))
-    if isinstance(step, (list, tuple)):
-        return (type(step), *map(step_key, step))
-    if isinstance(step, dict):
-        return (dict, *((step_key(name), step_key(value)) for name, value in step.items()))
-    try:
-        return (type(step), joblib.hash(step))
-    except Exception:  # a lambda, or anything else that cannot be pickled
-        return (type(step), id(step))

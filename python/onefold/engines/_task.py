@@ -47,10 +47,19 @@ class Data(_Memo):
     n_jobs: int | None = None
     """Threads that check the rows."""
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _rows_memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    """What depends on the rows alone: the same for other targets."""
+
+    def once_for_rows(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """As `once`, for values that depend on the rows alone."""
+        if key not in self._rows_memo:
+            self._rows_memo[key] = compute()
+        value: T = self._rows_memo[key]
+        return value
 
     def with_targets(self, y: Any) -> Data:
         """The same rows and weights with other targets; rows that are converted stay so."""
-        other = Data(self.X, y, self.weights, self.n_jobs)
+        other = Data(self.X, y, self.weights, self.n_jobs, _rows_memo=self._rows_memo)
         for name in ("n_samples", "rows", "finite_rows"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
@@ -110,7 +119,7 @@ class Problem(_Memo):
 
     def with_rows(self, X: Any) -> Problem:
         """The same targets, weights and folds with other rows."""
-        return Problem(replace(self.data, X=X, _memo={}), self.folds)
+        return Problem(replace(self.data, X=X, _memo={}, _rows_memo={}), self.folds)
 
     def class_counts(self, *, with_weight: bool = False) -> NDArray[np.intp]:
         """How often each class occurs in each training set: fold × class.

@@ -21,6 +21,7 @@ MEANINGS: dict[str, str] = {
     "hessian_rows": "rows that Hessians, or products with them, were computed from",
     "step_fits": "fits of the steps before the last one of a pipeline",
     "step_fits_saved": "such fits that were shared by several candidates instead of repeated",
+    "step_fits_shared": "fits of first steps that read texts or codes which all folds share",
 }
 """Counters by name."""
 

@@ -1,0 +1,11 @@
+"""Transformers of a pipeline whose expensive part is shared by all folds.
+
+Tokens of texts, codes of categories and order statistics depend on the rows, not on the folds. They
+are computed once; each fold then does the rest of the transformer's ``fit`` on its training rows.
+`share` has the table of classes.
+"""
+
+from ._contract import FoldRows, Shared
+from ._table import reads_texts, share, share_steps
+
+__all__ = ["FoldRows", "Shared", "reads_texts", "share", "share_steps"]

@@ -1,0 +1,36 @@
+"""What a transformer shares between folds, and what a fold gets from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FoldRows", "Indices", "Shared"]
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FoldRows:
+    """The transformed rows of one fold."""
+
+    train: Any
+    test: Any
+    fitted: Callable[[], Any]
+    """Makes the scikit-learn transformer that is fitted to the training rows."""
+
+
+class Shared(Protocol):
+    """The part of a transformer's work that is the same for all folds."""
+
+    def fold(self, train: Indices, test: Indices) -> FoldRows:
+        """Transform the rows of one fold, with the bits of scikit-learn's own transformer.
+
+        Raises an error where scikit-learn's fit would: the caller then fits the whole pipeline,
+        which raises scikit-learn's.
+        """
+        ...
