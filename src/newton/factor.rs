@@ -48,14 +48,23 @@ impl Factor {
     pub(super) fn new(hessian: &Mat<f64>, penalty: f64, monitor: &Monitor) -> Result<Option<Self>> {
         let n = hessian.nrows();
         let diagonal = |j: usize| hessian[(j, j)];
-        if (0..n).any(|j| !diagonal(j).is_finite() || diagonal(j) <= 0.0) {
+        // With a penalty, an intercept without one may have no curvature, where losses have none.
+        let is_flat = |j: usize| diagonal(j) <= 0.0;
+        if (0..n).any(|j| !diagonal(j).is_finite() || is_flat(j) && penalty == 0.0) {
             return Ok(None);
         }
-        let scale: Vec<f64> = (0..n).map(|j| diagonal(j).sqrt().recip()).collect();
+        let root = |j: usize| if is_flat(j) { 1.0 } else { diagonal(j).sqrt() };
+        let scale: Vec<f64> = (0..n).map(|j| root(j).recip()).collect();
         let mut shift = 0.0;
         loop {
             let scaled = Mat::from_fn(n, n, |i, j| {
-                let entry = if i < j { 0.0 } else { hessian[(i, j)] };
+                let entry = if i < j || i != j && (is_flat(i) || is_flat(j)) {
+                    0.0
+                } else if i == j && is_flat(j) {
+                    1.0
+                } else {
+                    hessian[(i, j)]
+                };
                 entry * scale[i] * scale[j] + if i == j { shift } else { 0.0 }
             });
             let min_pivot = MIN_PIVOT * n as f64;

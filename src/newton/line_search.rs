@@ -16,6 +16,7 @@ pub(super) fn line_search(
         return None;
     }
     let (mut length, mut low, mut high) = (1.0, 0.0, f64::INFINITY);
+    let mut change = f64::INFINITY;
     for _ in 0..MOST_EVALUATIONS {
         let (first, second) = derivatives(length);
         if first.abs() <= SLOPE_RATIO * slope.abs() {
@@ -26,14 +27,18 @@ pub(super) fn line_search(
         } else {
             high = length;
         }
-        let next = length - first / second;
-        length = if next > low && next < high && next <= 16.0 * length {
-            next
+        let newton = length - first / second;
+        // Newton's steps may hardly end where the derivative grows exponentially: they must halve.
+        let is_slow = high.is_finite() && (newton - length).abs() > 0.5 * change;
+        let next = if newton > low && newton < high && newton <= 16.0 * length && !is_slow {
+            newton
         } else if high.is_finite() {
             f64::midpoint(low, high)
         } else {
             4.0 * length
         };
+        change = (next - length).abs();
+        length = next;
     }
     None
 }

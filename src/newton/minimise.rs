@@ -27,6 +27,9 @@ const READING: f64 = 0.7;
 const GRADIENT: f64 = 0.2;
 const HESSIAN: f64 = 0.06;
 
+/// Steps that lead nowhere before a problem is left as it is.
+const MOST_FAILURES: u32 = 3;
+
 /// Passes before a new Hessian is considered.
 const MIN_PASSES: u32 = 2;
 
@@ -58,6 +61,8 @@ pub(super) struct Problem<'a> {
     relative_gradient: f64,
     /// Passes so far, in gradients of a refit.
     n_passes: f64,
+    /// Steps that led nowhere.
+    n_failures: u32,
     pub(super) state: State,
 }
 
@@ -110,6 +115,7 @@ impl<'a> Problem<'a> {
             is_too_long: false,
             relative_gradient: f64::INFINITY,
             n_passes: 0.0,
+            n_failures: 0,
             state: State::Active,
         }
     }
@@ -179,7 +185,7 @@ impl<'a> Problem<'a> {
             .as_ref()
             .map_or(f64::NAN, |own| dot(&gradient, own));
         let Some(direction) = direction.filter(|_| slope.is_finite()) else {
-            self.give_up();
+            self.try_again();
             return;
         };
         self.step = Some(Step {
@@ -190,6 +196,18 @@ impl<'a> Problem<'a> {
             gradient,
         });
         self.move_along();
+    }
+
+    /// Goes back to the start of a step that led nowhere, for a Hessian computed there: one that is a
+    /// difference or has updates may be nothing but rounding errors.
+    fn try_again(&mut self) {
+        if let Some(step) = self.step.take() {
+            self.own = step.start;
+        }
+        self.n_failures += 1;
+        if self.n_failures > MOST_FAILURES {
+            self.give_up();
+        }
     }
 
     /// Ends where the last gradient was computed. With a penalty there is an optimum, but it was not found.
@@ -261,8 +279,7 @@ impl<'a> Problem<'a> {
                 step.length = length;
                 self.move_along();
             }
-            // The direction is one of rounding errors.
-            _ => self.give_up(),
+            _ => self.try_again(),
         }
     }
 

@@ -81,7 +81,7 @@ def test_other_parameters_are_fitted_apart():
         ensemble.GradientBoostingClassifier(random_state=0, n_iter_no_change=2),
         type("Mine", (ensemble.ExtraTreesClassifier,), {"predict": lambda self, X: X[:, 0] > 0})(),
     ],
-    ids=str,
+    ids=["no seed", "generator", "warm start", "early stopping", "subclass"],
 )
 def test_where_it_does_not_hold_every_size_is_fitted(estimator):
     assert fits_of(estimator, {"n_estimators": [2, 4]}, scoring="accuracy") == 2 * 3

@@ -140,7 +140,11 @@ fn every_fold_is_that_of_a_refit() {
                     &Monitor::new(),
                 )
                 .expect("valid");
-                assert!(found.relative_gradients.iter().all(|g| *g <= TOLERANCE));
+                let reached = &found.relative_gradients;
+                assert!(
+                    reached.iter().all(|gradient| *gradient <= TOLERANCE),
+                    "{loss:?} {intercept:?} {k} folds: {reached}"
+                );
                 let mut start = 0;
                 for fold in 0..k {
                     let test = folds.held_out(fold);

@@ -41,7 +41,7 @@ BALANCES_BY_WEIGHT = "sample_weight" in signature(compute_class_weight).paramete
 """Whether ``class_weight="balanced"`` adds up the weights of the samples of a class."""
 
 
-LIBLINEAR_PASSES = 20
+LIBLINEAR_PASSES = 100
 """Passes over rows of many features after which LIBLINEAR is mostly done."""
 
 ENOUGH = 0.1
