@@ -10,7 +10,7 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
@@ -60,3 +60,18 @@ def test_scores_of_single_precision_are_those_of_scikit_learn(estimator, engine,
         assert ours.predictions.dtype == predicted.dtype
     assert X.dtype == np.float32
     assert (kept != X).sum() == 0
+
+
+@pytest.mark.parametrize("scaler", [MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler])
+@pytest.mark.parametrize("cv", [sk.KFold(4), sk.ShuffleSplit(4, random_state=0)], ids=str)
+def test_features_are_constant_by_the_precision_of_the_rows(scaler, cv):
+    """Of numbers of size 1e-7, as scikit-learn decides for rows of single precision."""
+    rng = np.random.default_rng(0)
+    signs = rng.normal(size=(40, 3))
+    y = signs @ [1.0, 2.0, 0.5]
+    for dtype in (np.float32, np.float64):
+        X = (signs * 1e-7).astype(dtype)
+        model = make_pipeline(scaler(), Ridge(solver="svd"))
+        ours = onefold.cross_validate(model, X, y, cv=cv)["test_score"]
+        theirs = sk.cross_validate(model, X, y, cv=cv)["test_score"]
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)

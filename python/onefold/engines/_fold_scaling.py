@@ -121,9 +121,9 @@ def _fit_partition(scaler: Any, data: Data, folds: Folds, weights: Floats | None
     if isinstance(scaler, StandardScaler):
         return _fit_standard(scaler, data, folds, weights)
     if isinstance(scaler, MaxAbsScaler):
-        return FoldScaling(None, 1.0 / _without_zeros(largest(abs(rows), folds)))
+        return FoldScaling(None, 1.0 / _without_zeros(largest(abs(rows), folds), data.X))
     if isinstance(scaler, MinMaxScaler):
-        return _fit_min_max(scaler, rows, folds)
+        return _fit_min_max(scaler, data, folds)
     return _fit_robust(scaler, rows, folds)
 
 
@@ -144,12 +144,13 @@ def _fit_standard(
     return FoldScaling(means if scaler.with_mean else None, scale)
 
 
-def _fit_min_max(scaler: MinMaxScaler, rows: Floats, folds: Folds) -> FoldScaling:
+def _fit_min_max(scaler: MinMaxScaler, data: Data, folds: Folds) -> FoldScaling:
+    rows = data.rows
     low, high = -largest(-rows, folds), largest(rows, folds)
     start, end = scaler.feature_range
     if start >= end:
         return _fit_each(scaler, Problem(Data(rows), folds), None)  # raises scikit-learn's error
-    scale = (end - start) / _without_zeros(high - low)
+    scale = (end - start) / _without_zeros(high - low, data.X)
     return FoldScaling(low - start / scale, scale)
 
 
@@ -163,20 +164,28 @@ def _fit_robust(scaler: RobustScaler, rows: Any, folds: Folds) -> FoldScaling:
     found = quantiles(rows, folds, fractions)
     scale = np.ones((1 + len(folds), rows.shape[1]))
     if scaler.with_scaling:
-        scale /= _without_zeros(found[1] - found[0])
+        scale /= _without_zeros(found[1] - found[0], rows)
         if scaler.unit_variance:
             scale *= norm.ppf(high / 100.0) - norm.ppf(low / 100.0)
     return FoldScaling(found[-1] if scaler.with_centering else None, scale)
 
 
-def _without_zeros(ranges: Floats) -> Floats:
-    """Ranges by which features are divided: 1 if they are constant by scikit-learn's rule."""
-    return np.where(ranges < 10 * np.finfo(np.float64).eps, 1.0, ranges)
+def _without_zeros(ranges: Floats, X: Any) -> Floats:
+    """Ranges by which features are divided: 1 if they are constant by scikit-learn's rule.
+
+    The rule depends on the precision of the rows that the scaler is given.
+    """
+    is_single = getattr(X, "dtype", None) == np.float32
+    eps = np.finfo(np.float32 if is_single else np.float64).eps
+    return np.where(ranges < 10 * eps, 1.0, ranges)
 
 
 def _fit_each(scaler: Any, problem: Problem, weights: Floats | None) -> FoldScaling:
     """Fit the scaler itself once per training set."""
     rows, folds = problem.data.rows, problem.folds
+    is_single = getattr(problem.data.X, "dtype", None) == np.float32
+    if is_single and isinstance(scaler, (MaxAbsScaler, MinMaxScaler)):
+        rows = rows.astype(np.float32)  # the rule for constant features depends on it
     training_sets = (folds.train(fold) for fold in range(len(folds)))
     fitted = [_fit(scaler, rows, weights)]
     fitted += [

@@ -209,7 +209,7 @@ def _why_not_parameters(estimator: Any) -> str | None:
         return str(error)
     random_state: Any = estimator.random_state
     if not isinstance(random_state, Integral) or not 0 <= int(random_state) <= MAX_SEED:
-        return f"random_state={random_state!r} is not an integer, so trees cannot be repeated"
+        return f"random_state={random_state!r} is not an integer, as random_state=0 is"
     if not isinstance(estimator.criterion, str):
         return "criterion is an object"
     unused: dict[str, Any] = {
