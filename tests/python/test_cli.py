@@ -136,7 +136,7 @@ def test_the_class_of_an_estimator_by_its_path(tmp_path, run):
     learner = "sklearn.tree.DecisionTreeClassifier"
     options = ["-p", "max_depth=2", "-p", "random_state=0", "-k", "3", "--json"]
     found = json.loads(run("cv", learner, iris_csv(tmp_path), *options).out)
-    assert found["engine"] == "refit"
+    assert found["engine"] == "forest"
     assert found["metrics"]["accuracy"]["mean"] > 0.9
 
 

@@ -293,7 +293,7 @@ def test_the_engine_of_each_base_estimator_is_printed(capsys):
     base = [own for own in BASE if own[0] in ("svm", "bayes", "ridge", "forest")]
     onefold.StackingClassifier(base, verbose=1).fit(ROWS, LABELS)
     printed = capsys.readouterr().out
-    for name in ("seeded", "merge", "virtual", "refit"):
+    for name in ("seeded", "merge", "virtual", "forest"):
         assert f"engine='{name}'" in printed
 
 

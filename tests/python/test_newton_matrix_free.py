@@ -32,9 +32,9 @@ SCHEMES = {
 }
 
 
-def assert_equal(estimator, X, y, cv=3, rtol=1e-5, **keywords):
+def assert_equal(estimator, X, y, cv=3, rtol=1e-5, tol=1e-11, **keywords):
     """Compare held-out probabilities, or decisions, with those of refits."""
-    found = onefold.cross_validate(estimator, X, y, cv=cv, engine="newton", tol=1e-11, **keywords)
+    found = onefold.cross_validate(estimator, X, y, cv=cv, engine="newton", tol=tol, **keywords)
     expected = onefold.cross_validate(estimator, X, y, cv=cv, engine="refit", **keywords)
     for fold in range(len(found.folds)):
         ours, theirs = found.fold_answers(fold), expected.fold_answers(fold)
@@ -148,7 +148,7 @@ def test_wide_rows_of_several_classes():
     y = np.digitize(z, np.quantile(z, [0.3, 0.6]))
     assert_equal(LogisticRegression(**TIGHT), X, y, rtol=1e-4)
     machine = LinearSVC(C=0.3, dual=False, tol=1e-9, max_iter=1_000_000)
-    assert_equal(machine, X, y, rtol=1e-4)
+    assert_equal(machine, X, y, rtol=1e-4, tol=1e-9)  # within the passes of a refit
 
 
 SMOOTH = {

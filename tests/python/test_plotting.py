@@ -313,8 +313,8 @@ def test_calibration_bins_are_scikit_learns(cancer):
     share, predicted = calibration_curve(
         y, result.probabilities[:, 1], n_bins=8, strategy="quantile"
     )
-    assert np.array_equal(line.get_xdata(), predicted)
-    assert np.array_equal(line.get_ydata(), share)
+    np.testing.assert_allclose(line.get_xdata(), predicted, rtol=1e-12)
+    np.testing.assert_allclose(line.get_ydata(), share, rtol=1e-12)
 
 
 # Predictions

@@ -246,6 +246,11 @@ class Engine(Runner, Protocol):
         ...
 
     @property
+    def warns_of_refits(self) -> bool:
+        """Whether refits of an estimator that it serves are a warning, and not only a note."""
+        ...
+
+    @property
     def returns(self) -> frozenset[str]:
         """What it can return of the fitted estimators: ``"return_estimator"`` and others."""
         ...
@@ -269,6 +274,7 @@ class EngineBase:
     needs_partition = False
     takes_growing_sets = False
     takes_files = False
+    warns_of_refits = True
     returns: frozenset[str] = frozenset()
 
     def fit(self, plan: Plan, task: Task) -> Any:

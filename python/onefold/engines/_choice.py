@@ -188,10 +188,15 @@ def _why_refit(candidate: Candidate, task: Task) -> str | None:
     follows = task.propagates_callbacks and hasattr(estimator, "set_callbacks")
     if follows or getattr(estimator, "_skl_callbacks", None):
         return f"callbacks follow the fit of {candidate.name}"
-    fold = None if candidate.is_native else task.problem.fold_without_weight()
-    if fold is not None:
-        return f"all training rows of fold {fold} have weight 0, which {candidate.name} judges"
     return None
+
+
+def _why_not_weights(candidate: Candidate, task: Task) -> str | None:
+    """Which training set has no weight, so that the estimator's own ``fit`` decides, or None."""
+    fold = None if candidate.is_native else task.problem.fold_without_weight()
+    if fold is None:
+        return None
+    return f"all training rows of fold {fold} have weight 0, which {candidate.name} judges"
 
 
 @dataclass(frozen=True)
@@ -255,6 +260,8 @@ class _Chooser:
             reason = plan if isinstance(plan, str) else None
             if isinstance(plan, Plan) and self._name == "auto":
                 reason = plan.not_auto
+                if reason is None and name != "refit":
+                    reason = _why_not_weights(candidate, self._task)
             if reason is None and isinstance(plan, Plan) and not isinstance(offer, str):
                 return Choice(offer, plan, refused.obstacle)
             refused.reasons[name] = str(reason)
@@ -262,7 +269,12 @@ class _Chooser:
                 asked = _asked(self._task)
                 if asked and "fitted estimators" in str(reason) and asked not in str(reason):
                     reason = f"{reason}, which {asked} needs"
-                obstacle = Obstacle(name, str(reason), on_request=isinstance(plan, Plan))
+                obstacle = Obstacle(
+                    name,
+                    str(reason),
+                    on_request=isinstance(plan, Plan),
+                    is_avoidable=ENGINES_BY_NAME[name].warns_of_refits,
+                )
                 refused = replace(refused, obstacle=obstacle)
         return refused
 
@@ -292,7 +304,7 @@ class _Chooser:
             return "steps of a pipeline are not for rows on disk"
         if task.fit_params or (is_routing() and task.data.weights is not None):
             return "arguments of fit are routed to its steps"
-        if _returned(task) and self._name != "auto":
+        if _returned(task) and (self._name != "auto" or not others):
             return f"{_asked(task)} needs the fitted pipeline"
         if task.why_not_scored is not None:
             return task.why_not_scored

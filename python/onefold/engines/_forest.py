@@ -116,6 +116,7 @@ class Forests(EngineBase):
     """
 
     name = "forest"
+    warns_of_refits = False  # most calls leave random_state at None
     options: Mapping[str, Check] = {}
     responses = frozenset({"predict", "predict_proba", "predict_log_proba"})
 

@@ -32,6 +32,7 @@ class Repeated:
         self.options = engine.options
         self.responses = engine.responses
         self.returns = engine.returns
+        self.warns_of_refits = engine.warns_of_refits
 
     def serves(self, candidate: Candidate) -> bool:
         """What the engine serves."""

@@ -88,7 +88,8 @@ def families_of_sizes(estimators: Sequence[Any], n_samples: int) -> list[list[in
     --------
     >>> from sklearn.ensemble import AdaBoostClassifier
     >>> from onefold.engines._submodels import families_of_sizes
-    >>> families_of_sizes([AdaBoostClassifier(n, random_state=0) for n in (5, 9, 7)], 100)
+    >>> sizes = [AdaBoostClassifier(n_estimators=n, random_state=0) for n in (5, 9, 7)]
+    >>> families_of_sizes(sizes, 100)
     [[1, 2, 0]]
     """
     families: dict[Hashable, list[int]] = {}

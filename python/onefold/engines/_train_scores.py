@@ -34,6 +34,7 @@ class TrainScored:
         self.needs_partition = engine.needs_partition
         self.takes_growing_sets = engine.takes_growing_sets
         self.takes_files = engine.takes_files
+        self.warns_of_refits = engine.warns_of_refits
         self.returns = engine.returns | {"return_train_score"}
 
     def serves(self, candidate: Candidate) -> bool:
