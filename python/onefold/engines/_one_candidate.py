@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from .._files import FileRows
 from ..learners._base import NativeEstimator
@@ -51,7 +50,7 @@ def _may_fit(choice: Choice, task: Task) -> bool:
     if choice.name == "merge":
         return True
     try:
-        values: Any = sp.csr_array(X).data if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        values: Any = X.data if hasattr(X, "indptr") else np.asarray(X, dtype=np.float64)
         return not np.isfinite(values).all()
     except (TypeError, ValueError):
         return False
