@@ -193,7 +193,8 @@ def _fit_each(scaler: Any, problem: Problem, weights: Floats | None) -> FoldScal
         for train in training_sets
     ]
     shifts, scales = zip(*fitted, strict=True)
-    return FoldScaling(None if shifts[0] is None else np.stack(shifts), np.stack(scales))
+    shift = None if shifts[0] is None else np.stack(shifts).astype(np.float64)
+    return FoldScaling(shift, np.stack(scales).astype(np.float64))
 
 
 def _fit(scaler: Any, rows: Any, weights: Floats | None) -> tuple[Floats | None, Floats]:
