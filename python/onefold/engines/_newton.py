@@ -260,5 +260,8 @@ def _notes(spec: SmoothSpec, solved: Floats, tol: float) -> list[str]:
     said = f"solved to a relative gradient of {reached:.1e} (tol={tol:.0e}); "
     if reached <= tol:
         return [said + "fits by scikit-learn's default tolerances stop earlier"]
+    n_iterations = spec.final.max_iter
+    if spec.is_liblinear or n_iterations > spec.n_iterations:
+        return [said + "closer takes more passes over the rows than refits do"]
     name = type(spec.final).__name__
-    return [f"{said}{name}(max_iter={spec.final.max_iter}) stops before its optimum"]
+    return [f"{said}{name}(max_iter={n_iterations}) stops before its optimum"]

@@ -41,8 +41,8 @@ BALANCES_BY_WEIGHT = "sample_weight" in signature(compute_class_weight).paramete
 """Whether ``class_weight="balanced"`` adds up the weights of the samples of a class."""
 
 
-LIBLINEAR_PASSES = 100
-"""Passes over rows of many features after which LIBLINEAR is mostly done."""
+LIBLINEAR_PASSES = 25
+"""Passes over rows of many features after which LIBLINEAR has mostly gained a digit."""
 
 ENOUGH = 0.1
 """Part of an estimator's ``tol``: a relative gradient below those of scikit-learn's solvers."""
@@ -170,7 +170,8 @@ class SmoothProblem:
             if not _is_narrow(rows, len(folds)):
                 solve = _core.newton_matrix_free_predict
                 if spec.is_liblinear:
-                    options["limit"] = (limit.enough, min(limit.passes, LIBLINEAR_PASSES))
+                    n_passes = LIBLINEAR_PASSES * max(1.0, -np.log10(spec.final.tol))
+                    options["limit"] = (limit.enough, min(limit.passes, n_passes))
             found = solve(
                 rows, self.targets, self.weights, folds, loss, penalties, progress=report, **options
             )
