@@ -196,7 +196,7 @@ def _why_not_weights(candidate: Candidate, task: Task) -> str | None:
     fold = None if candidate.is_native else task.problem.fold_without_weight()
     if fold is None:
         return None
-    return f"all training rows of fold {fold} have weight 0, which {candidate.name} judges"
+    return f"all training rows of fold {fold} have weight 0, so its own fit decides"
 
 
 @dataclass(frozen=True)
