@@ -1,7 +1,7 @@
 """Cross-validate on a cluster: covtype in 16 chunks, 100 folds.
 
-A local cluster of two processes takes the place of two machines. Its workers read the chunks
-themselves; after that rows stay where they are, and models travel.
+A local cluster of two processes stands for two machines. Its workers read the chunks; the rows stay
+there, and models are sent from chunk to chunk.
 
     pip install "onefold[dask]"
     python examples/dask_covtype.py
@@ -69,8 +69,10 @@ if __name__ == "__main__":
                 print(f"{name:<12}{result.cost[name]:>10}")
 
             # Rows in the order of the leaves, as one machine learns them: the same bits.
-            fixed = cross_validate(Pegasos(1e-4), chunks, cv=100, order="fixed")
+            fixed = cross_validate(Pegasos(1e-4), chunks, cv=100, engine_options={"order": "fixed"})
         folds = fixed.folds
-        local = onefold.cross_validate(Pegasos(1e-4), X, y, cv=folds, engine="tree", order="fixed")
+        local = onefold.cross_validate(
+            Pegasos(1e-4), X, y, cv=folds, engine="tree", engine_options={"order": "fixed"}
+        )
         same = np.array_equal(fixed.decision_values, local.decision_values)
         print("same bits as on one machine:", same)

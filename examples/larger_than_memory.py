@@ -44,16 +44,26 @@ def show(name, result):
 
 
 options = {"memory_mb": memory_mb, "temp_dir": folder.name}
-pegasos = onefold.cross_validate(Pegasos(1e-4), path, cv=10, n_jobs=-1, **options)
+pegasos = onefold.cross_validate(Pegasos(1e-4), path, cv=10, n_jobs=-1, engine_options=options)
 show("Pegasos, 10 folds", pegasos)
-show("Pegasos, leave-one-out", onefold.cross_validate(Pegasos(1e-4), path, cv="loo", **options))
-show("GaussianNB, 10 folds", onefold.cross_validate(GaussianNB(), path, cv=10, **options))
+show(
+    "Pegasos, leave-one-out",
+    onefold.cross_validate(Pegasos(1e-4), path, cv="loo", engine_options=options),
+)
+show(
+    "GaussianNB, 10 folds",
+    onefold.cross_validate(GaussianNB(), path, cv=10, engine_options=options),
+)
 
-search = onefold.GridSearchCV(Pegasos(), {"alpha": [1e-5, 1e-4, 1e-3]}, cv=5, options=options)
+search = onefold.GridSearchCV(
+    Pegasos(), {"alpha": [1e-5, 1e-4, 1e-3]}, cv=5, engine_options=options
+)
 search.fit(path)
 print(f"search: {search.best_params_}, fitted to all rows: {search.best_estimator_}")
 
 # The bits are those of the same rows in memory, read in the same order.
-in_memory = onefold.cross_validate(Pegasos(1e-4), *onefold.load_libsvm(path), cv=10, order="once")
+in_memory = onefold.cross_validate(
+    Pegasos(1e-4), *onefold.load_libsvm(path), cv=10, engine_options={"order": "once"}
+)
 print("same predictions in memory:", np.array_equal(pegasos.predictions, in_memory.predictions))
 folder.cleanup()

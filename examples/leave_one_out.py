@@ -54,6 +54,8 @@ worst = int(np.argmax(ridge.losses))
 print(f"Worst row: {worst}, y {y[worst]:.3f}, predicted {ridge.predictions[worst]:.3f}")
 
 # Pegasos depends on the order of rows, so TreeCV and refits differ a little. How much?
-checked = onefold.cross_validate(Pegasos(alpha=1e-4), X, positive, cv=100, check=5, n_jobs=-1)
+checked = onefold.cross_validate(
+    Pegasos(alpha=1e-4), X, positive, cv=100, engine_options={"check": 5}, n_jobs=-1
+)
 print("\n100 folds, 5 of them also refitted:")
 print(checked)

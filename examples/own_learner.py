@@ -1,9 +1,9 @@
 """Cross-validate a learner of your own, written in Python.
 
-Any estimator with ``partial_fit`` can be trained incrementally along the tree. What it says about
-itself in ``__onefold_tags__`` tells ``engine="auto"`` what is safe: here, that one pass is its fit,
-that the order of rows does not matter, and that two models can be merged into one. So ten folds
-take one pass over the rows.
+Any estimator with ``partial_fit`` can be trained incrementally along the tree. Its
+``__onefold_tags__`` declare what ``engine="auto"`` may do: here, one pass over the rows is a fit,
+the order of rows does not matter, and two models can be merged into one. Ten folds therefore take
+one pass over the rows.
 
 Run it with ``python examples/own_learner.py``.
 """

@@ -1,8 +1,8 @@
 """Cross-validate whole paths of penalties: ridge, lasso and elastic net.
 
-A path of ridge regression takes one factorisation, whatever the number of penalties and folds; one
-of the lasso one Gram matrix. So the grid can be fine and the folds many. A scaler before them is
-fitted to each training set inside the engine.
+A path of ridge regression takes one factorisation for any number of penalties and folds, a path of
+the lasso takes one Gram matrix. The grid can be fine and the folds can be many. The engine fits a
+scaler to each training set.
 
 Run it with ``python examples/penalty_paths.py``.
 """

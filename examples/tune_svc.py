@@ -1,8 +1,8 @@
-"""Tune a support vector machine with an RBF kernel behind a scaler.
+"""Tune a support vector machine with an RBF kernel after a scaler.
 
-The script is the one for scikit-learn with another import. The scaler is fitted to each training
-set, never to held-out rows. All candidates share inner products, and each fold is started from
-solutions that are known already (``engine='seeded'``).
+This is the script for scikit-learn with another import. The scaler is fitted to each training set,
+never to held-out rows. All candidates share inner products, and each fold starts from solutions of
+other folds (``engine='seeded'``).
 
 Run it with ``python examples/tune_svc.py``.
 """
@@ -34,7 +34,7 @@ print("\nBest:          ", search.best_params_)
 print("One-SE choice: ", simple.best_params_)
 
 # The best score of a search is too good, because it was chosen for being the best. An outer
-# cross-validation of the whole search is not.
+# cross-validation of the entire search is not.
 nested = nested_cross_validate(search, X, y, cv=5)
 print(f"\nScore of the best candidate: {search.best_score_:.4f}")
-print(f"Score of the whole search:   {nested.mean:.4f} ± {nested.std_error:.4f}")
+print(f"Score of the entire search:  {nested.mean:.4f} ± {nested.std_error:.4f}")

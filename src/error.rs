@@ -50,7 +50,7 @@ pub enum Error {
         reason: String,
     },
     /// Folds that are not folds of the samples.
-    #[error("cv: {reason}")]
+    #[error("folds: {reason}")]
     Folds {
         /// What is wrong.
         reason: String,
@@ -101,7 +101,6 @@ pub enum Error {
     Interrupted,
 }
 
-/// Bytes in binary units, with one decimal.
 /// Why memory that is there does not suffice: it is too little, or the system does not map it.
 fn shortage(bytes: u64, available: u64) -> String {
     let available_units = in_units(available);
@@ -112,6 +111,7 @@ fn shortage(bytes: u64, available: u64) -> String {
     }
 }
 
+/// Bytes in binary units, with one decimal.
 fn in_units(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut size = bytes as f64 / 1024.0;
@@ -129,6 +129,15 @@ impl Error {
         let value = value.to_string();
         Self::Parameter { name, rule, value }
     }
+
+    /// [`Error::Value`] of a value of X.
+    pub(crate) fn not_finite(row: usize, feature: usize, value: f64) -> Self {
+        Self::Value {
+            place: format!("X[{row}, {feature}]"),
+            value,
+            rule: "every value must be finite",
+        }
+    }
 }
 
 /// A number as text, with an exponent if it would be long without.
@@ -142,3 +151,33 @@ fn number(value: f64) -> String {
 
 /// The result of everything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_says_what_is_there() {
+        let message = |bytes, available| {
+            let what = "y".into();
+            let error = Error::Memory {
+                what,
+                bytes,
+                available,
+            };
+            error.to_string()
+        };
+        let mib = |n: u64| n << 20;
+        assert_eq!(
+            message(mib(40), mib(65) / 2),
+            "y needs 41943040 bytes (40.0 MiB), but only 32.5 MiB of memory are available"
+        );
+        assert_eq!(
+            message(mib(2), mib(65) / 2),
+            "y needs 2097152 bytes (2.0 MiB), but the system grants no piece of this size, of 32.5 MiB that \
+             are available"
+        );
+        assert_eq!(in_units(1), "0.0 KiB");
+        assert_eq!(in_units(u64::MAX), "16.0 EiB");
+    }
+}

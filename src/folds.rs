@@ -120,7 +120,7 @@ impl Folds {
             .collect();
         let largest = counts.iter().copied().max().unwrap_or(0);
         if largest < n_folds {
-            return refuse(format!(
+            return reject(format!(
                 "the largest class has {largest} samples, fewer than the {n_folds} folds"
             ));
         }
@@ -190,7 +190,7 @@ impl Folds {
             labels.clear();
             for &class in classes {
                 let Some(&fold) = next.get_mut(class as usize).and_then(Iterator::next) else {
-                    return refuse(format!("class {class} has more samples than assignments"));
+                    return reject(format!("class {class} has more samples than assignments"));
                 };
                 labels.push(fold as usize);
             }
@@ -266,7 +266,7 @@ impl Folds {
 /// Samples whose labels are assigned at a time.
 const BLOCK_SAMPLES: usize = 1024;
 
-fn refuse<T>(reason: String) -> Result<T> {
+fn reject<T>(reason: String) -> Result<T> {
     Err(Error::Folds { reason })
 }
 
@@ -277,7 +277,7 @@ fn check_n_folds(n_samples: usize, n_folds: usize) -> Result<()> {
         &[2, n_samples],
     )?;
     if n_folds < 2 || n_folds > n_samples {
-        return refuse(format!(
+        return reject(format!(
             "cannot split {n_samples} samples into {n_folds} folds"
         ));
     }
@@ -318,16 +318,16 @@ impl CountingSort {
         let mut row = 0;
         for (fold, length) in runs {
             if fold >= n_folds {
-                return refuse(format!("sample {row} has label {fold} of {n_folds} folds"));
+                return reject(format!("sample {row} has label {fold} of {n_folds} folds"));
             }
             starts[fold + 1] += length;
             row += length;
         }
         if row != n_samples {
-            return refuse(format!("{row} labels for {n_samples} samples"));
+            return reject(format!("{row} labels for {n_samples} samples"));
         }
         if let Some(empty) = starts[1..].iter().position(|&size| size == 0) {
-            return refuse(format!("fold {empty} is empty"));
+            return reject(format!("fold {empty} is empty"));
         }
         for fold in 0..n_folds {
             starts[fold + 1] += starts[fold];
@@ -379,15 +379,15 @@ impl Splits {
     /// may repeat.
     pub fn new(n_samples: usize, pairs: Vec<(Vec<usize>, Vec<usize>)>) -> Result<Self> {
         if pairs.is_empty() {
-            return refuse("there are no splits".into());
+            return reject("there are no splits".into());
         }
         for (split, (train, test)) in pairs.iter().enumerate() {
             for (side, rows) in [("train", train), ("test", test)] {
                 if rows.is_empty() {
-                    return refuse(format!("the {side} set of split {split} is empty"));
+                    return reject(format!("the {side} set of split {split} is empty"));
                 }
                 if let Some(row) = rows.iter().find(|&&row| row >= n_samples) {
-                    return refuse(format!(
+                    return reject(format!(
                         "the {side} set of split {split} names sample {row} of {n_samples}"
                     ));
                 }
@@ -444,6 +444,15 @@ pub trait Resampling: Debug + Sync {
 
     /// The rows that `split` holds out.
     fn held_out(&self, split: usize) -> &[usize];
+
+    /// Where the held-out rows of each split begin among those of all splits, then their number.
+    fn test_starts(&self) -> Vec<usize> {
+        let mut starts = vec![0];
+        for split in 0..self.n_splits() {
+            starts.push(starts[split] + self.held_out(split).len());
+        }
+        starts
+    }
 
     /// The folds, if every sample is held out exactly once and trained on otherwise.
     fn partition(&self) -> Option<&Folds> {
@@ -559,46 +568,49 @@ mod tests {
         for class in [0, 2] {
             assert_eq!(
                 reason(Folds::from_class_assignments(&[0, class], &assignments, 2)),
-                format!("cv: class {class} has more samples than assignments")
+                format!("folds: class {class} has more samples than assignments")
             );
         }
         assert_eq!(
             reason(Folds::from_class_assignments(&[0, 1, 1], &assignments, 2)),
-            "cv: 2 labels for 3 samples"
+            "folds: 2 labels for 3 samples"
         );
         for folds in [
             Folds::contiguous(3, 4),
             Folds::shuffled(3, 4, 0),
             Folds::stratified(&[0, 0, 0], 4),
         ] {
-            assert_eq!(reason(folds), "cv: cannot split 3 samples into 4 folds");
+            assert_eq!(reason(folds), "folds: cannot split 3 samples into 4 folds");
         }
         assert_eq!(
             reason(Folds::contiguous(3, 1)),
-            "cv: cannot split 3 samples into 1 folds"
+            "folds: cannot split 3 samples into 1 folds"
         );
         assert_eq!(
             reason(Folds::leave_one_out(1)),
-            "cv: cannot split 1 samples into 1 folds"
+            "folds: cannot split 1 samples into 1 folds"
         );
         assert_eq!(
             reason(Folds::stratified(&[0, 0, 1, 1], 3)),
-            "cv: the largest class has 2 samples, fewer than the 3 folds"
+            "folds: the largest class has 2 samples, fewer than the 3 folds"
         );
         assert_eq!(
             reason(Folds::from_labels(&[0, 2, 2], 3)),
-            "cv: fold 1 is empty"
+            "folds: fold 1 is empty"
         );
         assert_eq!(
             reason(Folds::from_labels(&[0, 5], 2)),
-            "cv: sample 1 has label 5 of 2 folds"
+            "folds: sample 1 has label 5 of 2 folds"
         );
         let split = Splits::new(3, vec![(vec![0], vec![3])]).expect_err("refused");
         assert_eq!(
             split.to_string(),
-            "cv: the test set of split 0 names sample 3 of 3"
+            "folds: the test set of split 0 names sample 3 of 3"
         );
         let split = Splits::new(3, vec![(vec![], vec![1])]).expect_err("refused");
-        assert_eq!(split.to_string(), "cv: the train set of split 0 is empty");
+        assert_eq!(
+            split.to_string(),
+            "folds: the train set of split 0 is empty"
+        );
     }
 }

@@ -55,16 +55,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::data::{Dataset, Rows};
+use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, Finished, InMemory, Job, ModelSlots, RawOutputs, RowSource, Workspace,
-    WorkspacePool, new_outputs, partition, run_together,
+    Driver, Engine, Finished, Job, ModelSlots, RawOutputs, RowSource, Workspace, WorkspacePool,
+    even_starts, new_outputs, partition, row_source, run_together,
 };
 use crate::learners::{Batch, CostModel, Learner, Order};
+use crate::linear::{FoldMaps, ScaledRows};
 use crate::runtime::cache;
 use crate::runtime::threads::is_parallel;
-use crate::scaling::{FoldScaling, ScaledRows};
-use crate::stored::StoredBlocks;
 use crate::{Error, Folds, Monitor, Result};
 
 /// Values that the models of one level may hold.
@@ -78,7 +77,7 @@ const MIN_THREAD_VALUES: f64 = (1 << 15) as f64;
 pub struct Merge {
     /// The scaling of the columns in every fold. Models are merged from rows as they are, and rescaled
     /// before they are evaluated.
-    pub scaling: Option<Arc<FoldScaling>>,
+    pub scaling: Option<Arc<FoldMaps>>,
 }
 
 impl Engine<dyn Learner> for Merge {
@@ -94,16 +93,9 @@ impl Engine<dyn Learner> for Merge {
         }
         run_together(candidates, job, finished, |learner, models| {
             let rows = folds.rows(0..folds.len());
-            let Rows::Stored(stored) = *data.rows() else {
-                let source = InMemory { data, rows };
-                let cost_model = learner.cost_model(data);
-                return self.merge(learner, &source, cost_model, (data, folds), models, monitor);
-            };
-            let source = StoredBlocks::new((*data, stored), rows, monitor, |block_rows| {
-                StoredBlocks::even_starts(rows.len(), block_rows)
-            })?;
-            let cost_model = source.cost_model(learner)?;
-            self.merge(learner, &source, cost_model, (data, folds), models, monitor)
+            let starts = |block_rows| even_starts(rows.len(), block_rows);
+            let source = row_source(data, rows, monitor, starts)?;
+            self.merge(learner, &*source, (data, folds), models, monitor)
         })
     }
 }
@@ -114,7 +106,6 @@ impl Merge {
         &self,
         learner: &dyn Learner,
         source: &dyn RowSource,
-        cost_model: CostModel,
         (data, folds): (&Dataset<'_>, &Folds),
         models: Option<&mut ModelSlots>,
         monitor: &Monitor,
@@ -126,6 +117,7 @@ impl Merge {
                 value: "another".into(),
             });
         }
+        let cost_model = source.cost_model(learner)?;
         let merging = Merging {
             learner,
             folds,
@@ -164,7 +156,7 @@ struct Merging<'a> {
     learner: &'a dyn Learner,
     folds: &'a Folds,
     source: &'a dyn RowSource,
-    scaling: Option<&'a FoldScaling>,
+    scaling: Option<&'a FoldMaps>,
     driver: Driver<'a>,
     monitor: &'a Monitor,
     max_parts: usize,
@@ -185,7 +177,7 @@ struct HeldOut<'a> {
 struct Part<'a> {
     held_out: HeldOut<'a>,
     /// A model of its rows, unless learning them is cheaper than merging.
-    own: Option<Box<dyn Learner>>,
+    model: Option<Box<dyn Learner>>,
     /// A model of all rows but its own.
     complement: Option<Box<dyn Learner>>,
 }
@@ -212,7 +204,7 @@ impl Merging<'_> {
         }
         let mut parts = self.split(held_out);
         self.for_each_part(&mut parts, workspace, &|part, workspace| {
-            part.own = self.learn(part.held_out.span.clone(), workspace)?;
+            part.model = self.learn(part.held_out.span.clone(), workspace)?;
             Ok(())
         })?;
         self.complement_parts(complement, &mut parts, workspace)?;
@@ -294,8 +286,8 @@ impl Merging<'_> {
         }
         parts[0].complement = Some(after);
 
-        let mut before = if let Some(own) = parts[0].own.take() {
-            own
+        let mut before = if let Some(model) = parts[0].model.take() {
+            model
         } else {
             let mut model = workspace.copy(self.learner)?;
             workspace.counters.cost.fits += 1;
@@ -310,8 +302,8 @@ impl Merging<'_> {
             if index < last {
                 self.absorb(&mut *before, part, workspace)?;
             }
-            if let Some(own) = part.own.take() {
-                workspace.release(own);
+            if let Some(model) = part.model.take() {
+                workspace.release(model);
             }
         }
         workspace.release(before);
@@ -325,8 +317,8 @@ impl Merging<'_> {
         part: &Part<'_>,
         workspace: &mut Workspace,
     ) -> Result<()> {
-        match &part.own {
-            Some(own) => self.merge(model, &**own, workspace),
+        match &part.model {
+            Some(learnt) => self.merge(model, &**learnt, workspace),
             None => self.update(model, part.held_out.span.clone(), workspace),
         }
     }
@@ -406,18 +398,18 @@ impl Merging<'_> {
             let n_outputs = self.folds.range(span.clone()).len() * self.learner.n_outputs();
             let here;
             (here, outputs) = std::mem::take(&mut outputs).split_at_mut(n_outputs);
-            let own_models = models.take().map(|all| {
-                let (own, rest) = all.split_at_mut(span.len());
+            let part_models = models.take().map(|all| {
+                let (part, rest) = all.split_at_mut(span.len());
                 models = Some(rest);
-                own
+                part
             });
             Part {
                 held_out: HeldOut {
                     span,
                     outputs: here,
-                    models: own_models,
+                    models: part_models,
                 },
-                own: None,
+                model: None,
                 complement: None,
             }
         };
@@ -442,7 +434,8 @@ impl Merging<'_> {
         let last = parts.len() - 1;
         let rows = |(index, part): (usize, Range<usize>)| {
             let n_rows = self.folds.range(part.clone()).len() as u64;
-            // Parts without a model are learnt by the suffixes before them and by the prefixes after them.
+            // Parts without a model are learnt by the suffixes before them and by the prefixes
+            // after them.
             let twice = self.is_learnt_twice(part.clone()) && index > 0 && index < last;
             n_rows * (1 + u64::from(twice)) + self.rows_to_feed(part)
         };

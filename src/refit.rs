@@ -36,13 +36,9 @@ impl Engine<dyn Learner> for Refit {
                 monitor,
                 ..
             } = *job;
-            let n_splits = folds.n_splits();
-            let mut starts = vec![0];
-            for split in 0..n_splits {
-                let held_out = folds.held_out(split).len();
-                monitor.add_total((training_set(folds, split).len() + held_out) as u64);
-                starts.push(starts[split] + held_out);
-            }
+            let (n_splits, starts) = (folds.n_splits(), folds.test_starts());
+            let trained = (0..n_splits).map(|split| training_set(folds, split).len());
+            monitor.add_total((trained.sum::<usize>() + starts[n_splits]) as u64);
             let mut outputs = new_outputs(starts[n_splits], learner.n_outputs())?;
             let refits = Refits {
                 learner,

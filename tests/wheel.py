@@ -31,6 +31,8 @@ packed = [
     for file in files("onefold") or []
     if ".." not in file.parts and file.suffix != ".pyc" and file.name != "direct_url.json"
 ]
+names = {file.name for file in packed}
+assert "LICENSE-THIRD-PARTY" in names, "the wheel lacks the licences of the crates in it"
 assert len(packed) > 100, f"the wheel has {len(packed)} files"
 for file in () if "--built-here" in sys.argv else packed:
     content = Path(file.locate()).read_bytes()

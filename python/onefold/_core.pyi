@@ -7,34 +7,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "ElasticNetPath",
+    "ElasticNet",
     "Folds",
+    "KernelRidge",
     "Learner",
     "LeastSquares",
     "LibsvmReader",
-    "SmoothLoss",
+    "OutOfFold",
+    "SmoothModel",
     "Splits",
     "StoredRows",
     "__version__",
-    "callback_cv",
     "check_rows",
     "convert_libsvm",
+    "cross_validate",
     "dump_libsvm",
     "fail_memory_check",
-    "forest_cv",
-    "incremental_cv",
     "is_canonical",
     "load_libsvm",
-    "newton_fit",
-    "newton_leave_one_out",
-    "newton_matrix_free_predict",
-    "newton_multinomial_predict",
-    "newton_predict",
-    "path_cv",
+    "path_errors",
     "stored_fit",
     "svm_decide",
     "svm_fit",
-    "svm_kfold",
     "svm_vote",
     "text_characters",
     "text_counts",
@@ -43,9 +37,6 @@ __all__ = [
     "training_moments",
     "virtual_diagnostics",
     "virtual_errors",
-    "virtual_kernel_errors",
-    "virtual_kernel_predict",
-    "virtual_predict",
 ]
 
 __version__: str
@@ -76,7 +67,7 @@ class _TreeOptions(Protocol):
     @property
     def shuffles_once(self) -> bool: ...
     @property
-    def n_jobs(self) -> int: ...
+    def scaling(self) -> tuple[_Floats | None, _Floats] | None: ...
 
 _Counts: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 """Where rows begin, columns, counts."""
@@ -182,17 +173,56 @@ class Learner:
     @property
     def parameters(self) -> dict[str, Any]: ...
 
-def incremental_cv(
+@final
+class OutOfFold:
+    """What is found of a candidate; attributes that an engine does not have are empty."""
+
+    @property
+    def outputs(self) -> _Floats: ...
+    @property
+    def cost(self) -> dict[str, int]: ...
+    @property
+    def models(self) -> list[Learner]: ...
+    @property
+    def coefficients(self) -> _Floats: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def iterations(self) -> NDArray[np.uint64]: ...
+    @property
+    def gaps(self) -> _Floats: ...
+    @property
+    def relative_gaps(self) -> _Floats: ...
+    @property
+    def relative_gradients(self) -> _Floats: ...
+    @property
+    def undetermined(self) -> list[tuple[int, str]]: ...
+    @property
+    def refitted(self) -> list[int]: ...
+    @property
+    def leave_one_out(self) -> dict[str, NDArray[Any]] | None: ...
+
+def cross_validate(
     engine: str,
-    learners: list[Learner],
-    examples: _Examples,
+    candidates: Sequence[
+        Learner
+        | _ForestParams
+        | _SvmParams
+        | SmoothModel
+        | ElasticNet
+        | LeastSquares
+        | KernelRidge
+        | tuple[Any, Any]
+    ],
+    examples: _Examples | None,
     folds: Folds | Splits,
-    options: _TreeOptions,
-    progress: _Report | None = None,
+    options: _TreeOptions | _SvmOptions | _NewtonOptions | _ForestOptions | None = None,
     *,
-    keep_models: bool = False,
-    scaling: tuple[_Floats | None, _Floats] | None = None,
-) -> list[tuple[_Floats, dict[str, int], list[Learner] | None]]: ...
+    keep: Sequence[str] | None = None,
+    n_jobs: int = 1,
+    finished: list[tuple[int, OutOfFold]] | None = None,
+    progress: _Report | None = None,
+) -> list[OutOfFold]: ...
 
 @final
 class StoredRows:
@@ -214,14 +244,6 @@ def stored_fit(
     order_seed: int | None,
     progress: _Report | None = None,
 ) -> Learner: ...
-def callback_cv(
-    engine: str,
-    handler: Any,
-    model: Any,
-    folds: Folds | Splits,
-    options: _TreeOptions,
-    progress: _Report | None = None,
-) -> dict[str, int]: ...
 def text_characters(documents: Sequence[str | bytes], n_jobs: int) -> str: ...
 def text_counts(
     documents: Sequence[str | bytes],
@@ -248,166 +270,76 @@ def training_moments(
 ) -> tuple[_Floats, _Floats, _Floats]: ...
 
 @final
-class SmoothLoss:
-    def __new__(cls, name: str, *, power: float = 1.5, epsilon: float = 0.0) -> SmoothLoss: ...
+class SmoothModel:
+    @staticmethod
+    def family(
+        loss: str,
+        penalties: Sequence[float] | _Floats,
+        *,
+        power: float = 1.5,
+        epsilon: float = 0.0,
+        intercept: float | str | None = None,
+        of_mean: bool = False,
+        scaling: tuple[_Floats | None, _Floats] | None = None,
+        class_weights: _Floats | None = None,
+    ) -> list[SmoothModel]: ...
 
-def newton_predict(
-    X: Any,
-    targets: _Floats,
-    weights: _Floats | None,
-    cv: Folds | Splits,
-    loss: SmoothLoss,
-    penalties: _Floats,
-    *,
-    intercept: float | str | None = None,
-    scaling: tuple[_Floats | None, _Floats] | None = None,
-    class_weights: tuple[_Codes, _Floats] | None = None,
-    tol: float = 1e-8,
-    limit: tuple[float, float] | None = None,
-    coefficients: bool = False,
-    n_jobs: int = 1,
-    progress: _Report | None = None,
-) -> tuple[_Floats, _Floats, _Floats, dict[str, int]]: ...
-def newton_leave_one_out(
-    X: Any,
-    targets: _Floats,
-    weights: _Floats | None,
-    loss: SmoothLoss,
-    penalties: _Floats,
-    *,
-    intercept: float | str | None = None,
-    class_weights: tuple[_Codes, _Floats] | None = None,
-    epsilon: float = 1e-3,
-    tol: float = 1e-8,
-    n_jobs: int = 1,
-    progress: _Report | None = None,
-) -> tuple[_Floats, _Floats, NDArray[np.uint8], _Floats, _Floats, _Floats, dict[str, int]]: ...
-def newton_matrix_free_predict(
-    X: Any,
-    targets: _Floats,
-    weights: _Floats | None,
-    cv: Folds | Splits,
-    loss: SmoothLoss,
-    penalties: _Floats,
-    *,
-    intercept: float | str | None = None,
-    scaling: tuple[_Floats | None, _Floats] | None = None,
-    class_weights: tuple[_Codes, _Floats] | None = None,
-    tol: float = 1e-8,
-    limit: tuple[float, float] | None = None,
-    coefficients: bool = False,
-    n_jobs: int = 1,
-    progress: _Report | None = None,
-) -> tuple[_Floats, _Floats, _Floats, dict[str, int]]: ...
-def newton_multinomial_predict(
-    X: Any,
-    codes: _Codes,
-    n_classes: int,
-    weights: _Floats | None,
-    cv: Folds | Splits,
-    penalties: _Floats,
-    *,
-    intercept: float | str | None = None,
-    scaling: tuple[_Floats | None, _Floats] | None = None,
-    class_weights: tuple[_Codes, _Floats] | None = None,
-    tol: float = 1e-8,
-    limit: tuple[float, float] | None = None,
-    coefficients: bool = False,
-    n_jobs: int = 1,
-    progress: _Report | None = None,
-) -> tuple[_Floats, _Floats, _Floats, dict[str, int]]: ...
-def newton_fit(
-    X: Any,
-    targets: _Floats,
-    weights: _Floats | None,
-    loss: SmoothLoss,
-    penalties: list[float],
-    *,
-    intercept: float | str | None = None,
-    tol: float = 1e-8,
-    n_jobs: int = 1,
-    progress: _Report | None = None,
-) -> tuple[_Floats, _Floats]: ...
+class _NewtonOptions(Protocol):
+    """How smooth losses are minimised, whatever the model."""
+
+    @property
+    def tol(self) -> float: ...
+    @property
+    def limit(self) -> tuple[float, float, float] | None: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def method(self) -> str | None: ...
 
 @final
-class ElasticNetPath:
-    def __new__(
-        cls,
-        penalties: list[tuple[float, float]],
+class ElasticNet:
+    @staticmethod
+    def family(
+        penalties: Sequence[tuple[float, float]],
         *,
         intercept: bool = True,
         positive: bool = False,
         scaling: tuple[_Floats | None, _Floats] | None = None,
         tol: float = 1e-12,
-    ) -> ElasticNetPath: ...
+    ) -> list[ElasticNet]: ...
 
-def path_cv(
+def path_errors(
     X: Any,
     y: _Floats,
     weights: _Floats | None,
     cv: Folds | Splits,
-    path: ElasticNetPath,
+    models: Sequence[ElasticNet],
     *,
-    predictions: bool = False,
-    errors: bool = False,
-    coefficients: bool = False,
-    all_rows: bool = False,
     n_jobs: int = 1,
     progress: _Report | None = None,
 ) -> dict[str, Any]: ...
 
 @final
 class LeastSquares:
-    def __new__(
-        cls,
-        alphas: list[float],
+    @staticmethod
+    def family(
+        alphas: Sequence[float],
         *,
         intercept: bool = True,
         scaling: tuple[_Floats | None, _Floats] | None = None,
         cutoff: tuple[float, bool] | None = None,
-    ) -> LeastSquares: ...
+    ) -> list[LeastSquares]: ...
 
-def virtual_predict(
-    X: Any,
-    y: _Floats,
-    weights: _Floats | None,
-    cv: Folds | Splits,
-    model: LeastSquares,
-    *,
-    coefficients: bool = False,
-    undetermined: list[tuple[int, str]] | None = None,
-    refitted: list[int] | None = None,
-    n_jobs: int = 1,
-    progress: _Report | None = None,
-) -> tuple[_Floats, _Floats]: ...
+@final
+class KernelRidge:
+    def __new__(cls, alpha: float) -> KernelRidge: ...
+
 def virtual_errors(
     X: Any,
     y: _Floats,
     weights: _Floats | None,
     cv: Folds | Splits,
-    model: LeastSquares,
-    *,
-    n_jobs: int = 1,
-    progress: _Report | None = None,
-) -> tuple[_Floats, _Floats, _Floats]: ...
-def virtual_kernel_predict(
-    K: _Floats,
-    y: _Floats,
-    weights: _Floats | None,
-    cv: Folds | Splits,
-    alphas: list[float],
-    *,
-    undetermined: list[tuple[int, str]] | None = None,
-    refitted: list[int] | None = None,
-    n_jobs: int = 1,
-    progress: _Report | None = None,
-) -> _Floats: ...
-def virtual_kernel_errors(
-    K: _Floats,
-    y: _Floats,
-    weights: _Floats | None,
-    cv: Folds | Splits,
-    alphas: list[float],
+    models: Sequence[LeastSquares] | Sequence[KernelRidge],
     *,
     n_jobs: int = 1,
     progress: _Report | None = None,
@@ -423,10 +355,12 @@ def virtual_diagnostics(
 ) -> tuple[_Floats, _Floats, _Floats]: ...
 
 class _ForestParams(Protocol):
-    """Parameters of a decision tree or a random forest."""
+    """Parameters of a decision tree or a forest."""
 
     @property
     def criterion(self) -> str: ...
+    @property
+    def splitter(self) -> str: ...
     @property
     def max_depth(self) -> int | None: ...
     @property
@@ -440,19 +374,23 @@ class _ForestParams(Protocol):
     @property
     def max_features(self) -> int: ...
     @property
+    def max_leaf_nodes(self) -> int | None: ...
+    @property
+    def ccp_alpha(self) -> float: ...
+    @property
     def seeds(self) -> NDArray[np.uint32]: ...
+    @property
+    def sample_seeds(self) -> NDArray[np.uint32] | None: ...
     @property
     def n_draws(self) -> list[int] | None: ...
 
-def forest_cv(
-    examples: _Examples,
-    folds: Folds | Splits,
-    candidates: Sequence[_ForestParams],
-    found: list[tuple[int, dict[str, Any]]],
-    *,
-    n_jobs: int = 1,
-    progress: _Report | None = None,
-) -> None: ...
+class _ForestOptions(Protocol):
+    """What all trees have in common."""
+
+    @property
+    def min_difference(self) -> float: ...
+    @property
+    def on_finished(self) -> Callable[[int, OutOfFold], object] | None: ...
 
 class _SvmParams(Protocol):
     """Parameters of the solver of support vector machines."""
@@ -476,7 +414,7 @@ class _SvmParams(Protocol):
     @property
     def shrinking(self) -> bool: ...
     @property
-    def memory_mb(self) -> float | None: ...
+    def kernel_mb(self) -> float | None: ...
     @property
     def scaling(self) -> Any: ...
     @property
@@ -490,20 +428,10 @@ class _SvmOptions(Protocol):
     @property
     def seeding(self) -> str: ...
     @property
-    def memory_mb(self) -> float | None: ...
-    @property
-    def n_jobs(self) -> int: ...
+    def kernel_mb(self) -> float | None: ...
 
 def svm_fit(examples: _Examples, settings: _SvmParams) -> dict[str, Any]: ...
 def svm_decide(
     X: Any, support_vectors: Any, model: dict[str, Any], settings: _SvmParams
 ) -> _Floats: ...
-def svm_kfold(
-    examples: _Examples,
-    folds: Folds | Splits,
-    candidates: Sequence[_SvmParams],
-    effort: _SvmOptions,
-    found: list[tuple[int, dict[str, Any]]],
-    progress: _Report | None = None,
-) -> None: ...
 def svm_vote(decisions: _Floats, n_classes: int) -> NDArray[np.uint64]: ...

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import _core
-from ._array_directory import ArrayDirectory
-from ._data import as_rows
-from ._libsvm_arguments import (
+from ._inputs.array_directory import ArrayDirectory
+from ._inputs.data import as_rows
+from ._inputs.libsvm_arguments import (
     allocate,
     as_csr,
     as_file,
@@ -36,7 +36,7 @@ from ._libsvm_arguments import (
     read_options,
     trim,
 )
-from ._progress import reporter
+from ._utils.progress import reporter
 
 __all__ = ["convert_libsvm", "dump_libsvm", "iter_libsvm", "load_libsvm", "open_libsvm"]
 
@@ -347,8 +347,8 @@ def dump_libsvm(
         labels, label_ends = as_label_sets(y)
     else:
         labels = as_labels(y)
-    if (found := len(labels if label_ends is None else label_ends)) != n_samples:
-        raise ValueError(f"y has {found} entries for {n_samples} samples")
+    if (n_labels := len(labels if label_ends is None else label_ends)) != n_samples:
+        raise ValueError(f"y has {n_labels} entries for {n_samples} samples")
     options = {
         "label_ends": label_ends,
         "qids": None if query_id is None else as_query_ids(query_id, n_samples),

@@ -1,4 +1,4 @@
-"""Checks of one's own learners."""
+"""Checks of your own learners."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _num_samples
+from sklearn.utils import check_random_state
 
-from ._data import as_weights
-from ._incremental import declared_tags
-from ._scoring import RESPONSES
-from .engines._callback import class_keywords
-from .engines._copy import copy_estimator
+from ._engines.callback import class_keywords
+from ._engines.copy import copy_estimator
+from ._inputs.data import as_weights
+from ._scoring.scorers import RESPONSES
+from ._sklearn_compat import _num_samples, _safe_indexing
+from .learners._incremental import declared_tags
 
 __all__ = ["check_learner"]
 
@@ -31,9 +31,9 @@ def check_learner(
     rtol: float = 1e-7,
     random_state: Any = 0,
 ) -> None:
-    """Check on data that what a learner says of itself is true.
+    """Check on data that the tags of a learner are true.
 
-    Models are compared by their answers for all rows. Whatever ``__onefold_tags__`` says, a copy
+    Models are compared by their predictions for all rows. With any ``__onefold_tags__``, a copy
     must be independent of its original.
 
     Parameters
@@ -46,14 +46,14 @@ def check_learner(
     sample_weight : array-like of shape (n_samples,), optional
         Weights for ``fit`` and ``partial_fit``.
     rtol : float, default=1e-7
-        By how much answers may differ, relative to the largest of them.
+        How much predictions may differ, relative to the largest of them.
     random_state : int, RandomState or None, default=0
         The seed of the random order that rows are learnt in.
 
     Raises
     ------
     AssertionError
-        Which tag is not true, and how far the answers are apart.
+        It names the tag that is not true, and the difference of the predictions.
 
     Examples
     --------
@@ -119,15 +119,15 @@ class _Models:
 
     def check_merge(self, rows: Rows) -> None:
         all_rows = self._answers(self._updated([rows]))
-        parts = [self._updated([own]) for own in _uneven(rows)]
+        parts = [self._updated([part]) for part in _uneven(rows)]
         before = [self._answers(part) for part in parts]
         for first, *others in (parts, parts[::-1]):
             merged = copy_estimator(first)
             for other in others:
                 merged.merge(other)
-            for part, own in zip(parts, before, strict=True):
+            for part, model in zip(parts, before, strict=True):
                 what = "a model before and after it is merged into others"
-                self._compare("mergeable=True", what, part, own)
+                self._compare("mergeable=True", what, part, model)
             what = "the merger of three models and a model of all rows"
             self._compare("mergeable=True", what, merged, all_rows)
 
@@ -159,7 +159,7 @@ class _Models:
 
     def _arguments(self, rows: Rows) -> list[Any]:
         given = [self._X] if self._y is None else [self._X, self._y]
-        return [_safe_indexing(own, rows) for own in given]
+        return [_safe_indexing(values, rows) for values in given]
 
     def _weights_of(self, rows: Rows) -> dict[str, Any]:
         return {} if self._weights is None else {"sample_weight": self._weights[rows]}
@@ -170,17 +170,18 @@ class _Models:
             raise TypeError(f"{type(model).__name__} has none of {', '.join(RESPONSES)}")
         return {name: np.array(getattr(model, name)(self._X)) for name in methods}
 
-    def _compare(self, tag: str, what: str, found: Any, expected: Any) -> None:
+    def _compare(self, tag: str, what: str, actual: Any, expected: Any) -> None:
         """Raise an AssertionError unless models, or their answers, agree."""
-        found, expected = (
-            own if isinstance(own, dict) else self._answers(own) for own in (found, expected)
+        actual, expected = (
+            model if isinstance(model, dict) else self._answers(model)
+            for model in (actual, expected)
         )
         name = type(self._learner).__name__
         claim = f"{name} is tagged {tag}, but {what}" if tag else f"{name}: {what}"
-        for method, own in expected.items():
-            if own.dtype.kind not in "fc" and len(expected) > 1:
+        for method, values in expected.items():
+            if values.dtype.kind not in "fc" and len(expected) > 1:
                 continue  # labels, which follow from other answers and may flip by rounding
-            distance = _distance(found[method], own)
+            distance = _distance(actual[method], values)
             if not distance <= self._rtol:
                 raise AssertionError(f"{claim} differ in {method} by {distance:.2g}")
 
@@ -191,15 +192,15 @@ def _uneven(rows: Rows) -> list[Rows]:
     return np.split(rows, [n_first, n_first + 1])
 
 
-def _distance(found: NDArray[Any], expected: NDArray[Any]) -> float:
+def _distance(values: NDArray[Any], expected: NDArray[Any]) -> float:
     """The largest difference relative to the largest value; of labels, the share that differs."""
-    if found.shape != expected.shape:
+    if values.shape != expected.shape:
         return np.inf
     if expected.dtype.kind not in "fc":
-        return float(np.mean(found != expected))
+        return float(np.mean(values != expected))
     finite = np.isfinite(expected)
-    if not np.array_equal(found[~finite], expected[~finite], equal_nan=True):
+    if not np.array_equal(values[~finite], expected[~finite], equal_nan=True):
         return np.inf
     largest = np.abs(expected[finite]).max(initial=0.0)
-    apart = np.abs(found[finite] - expected[finite]).max(initial=0.0)
+    apart = np.abs(values[finite] - expected[finite]).max(initial=0.0)
     return float(apart / largest) if largest > 0 else float(apart)

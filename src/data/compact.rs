@@ -22,7 +22,7 @@ impl CompactFeatures {
         match data.rows() {
             Rows::Csr32(rows) => CompactIndices::new(rows).map(Self::Csr32),
             Rows::Csr64(rows) => CompactIndices::new(rows).map(Self::Csr64),
-            Rows::Dense(_) | Rows::Stored(_) | Rows::External { .. } => None,
+            _ => None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::{Debug, Display};
 use bytemuck::Pod;
 use ndarray::ArrayView1;
 
-use super::{Layout, Row, contiguous, prefetch_ahead};
+use super::{Layout, Row, contiguous};
 use crate::runtime::simd::{self, Simd};
 use crate::{Error, Result};
 
@@ -79,8 +79,8 @@ impl<'a, I: Index> Csr<'a, I> {
         })
     }
 
-    /// Wraps arrays that [`Csr::new`] has accepted before.
-    pub(super) fn of_checked(
+    /// Wraps arrays that [`Csr::new`] would accept.
+    pub(crate) fn new_unchecked(
         indptr: &'a [I],
         indices: &'a [I],
         values: &'a [f64],
@@ -101,35 +101,6 @@ impl<'a, I: Index> Csr<'a, I> {
     pub(crate) fn with_values<'s>(&'s self, values: &'s [f64]) -> Csr<'s, I> {
         assert_eq!(values.len(), self.values.len());
         Csr { values, ..*self }
-    }
-
-    /// Copies the rows at `order`, in that order, into `buffer`.
-    ///
-    /// # Panics
-    /// When there is no such row.
-    pub(crate) fn gather<'s>(&self, order: &[usize], buffer: &'s mut CsrBuffer<I>) -> Csr<'s, I> {
-        let CsrBuffer {
-            indptr,
-            indices,
-            values,
-        } = buffer;
-        indptr.clear();
-        indices.clear();
-        values.clear();
-        indptr.push(I::from_offset(0));
-        for (position, &row) in order.iter().enumerate() {
-            prefetch_ahead(self, order, position);
-            let row = self.row(row);
-            indices.extend_from_slice(row.indices);
-            values.extend_from_slice(row.values);
-            indptr.push(I::from_offset(indices.len()));
-        }
-        Csr {
-            indptr,
-            indices,
-            values,
-            n_features: self.n_features,
-        }
     }
 }
 
@@ -211,29 +182,11 @@ impl<I: Index> Layout for Csr<'_, I> {
     }
 }
 
-/// Owns a copy of [`Csr`] rows.
-#[derive(Debug)]
-pub(crate) struct CsrBuffer<I> {
-    indptr: Vec<I>,
-    indices: Vec<I>,
-    values: Vec<f64>,
-}
-
-impl<I> Default for CsrBuffer<I> {
-    fn default() -> Self {
-        Self {
-            indptr: Vec::new(),
-            indices: Vec::new(),
-            values: Vec::new(),
-        }
-    }
-}
-
 /// The stored values of one row, and their features.
 #[derive(Clone, Copy, Debug)]
 pub struct CsrRow<'a, I> {
-    indices: &'a [I],
-    values: &'a [f64],
+    pub(super) indices: &'a [I],
+    pub(super) values: &'a [f64],
 }
 
 impl<I: Index> Row for CsrRow<'_, I> {

@@ -1,11 +1,17 @@
 //! A data set: rows in one of several layouts, with targets and weights.
 
-use ndarray::{ArrayView1, ArrayView2};
+// Without rows on disk the wildcards below match one layout.
+#![cfg_attr(
+    not(feature = "stored"),
+    allow(clippy::match_wildcard_for_single_variants)
+)]
+
+use ndarray::{ArrayView, ArrayView1, ArrayView2, Dimension};
 
 use super::contiguous;
-use super::csr::CsrBuffer;
 use super::examples::{check_classes, check_length, check_values, check_weights, gather_into};
-use super::{Csr, Dense, Examples, HugePageBuffer, Layout as _, Targets};
+use super::{Csr, Dense, Examples, Layout as _, RowBuffer, Targets};
+#[cfg(feature = "stored")]
 use crate::stored::{Stored, StoredRows, Streaming};
 use crate::{Error, Monitor, Result};
 
@@ -19,6 +25,7 @@ pub enum Rows<'a> {
     /// CSR with 64-bit indices.
     Csr64(Csr<'a, i64>),
     /// Rows on disk, which engines of learners read block by block.
+    #[cfg(feature = "stored")]
     Stored(Stored<'a>),
     /// Rows that only the learner can read; the engine knows their number.
     External {
@@ -28,8 +35,11 @@ pub enum Rows<'a> {
 }
 
 /// Evaluates `$body` with `$examples` bound to the [`Examples`](crate::data::Examples) of a
-/// [`Dataset`](crate::data::Dataset), whose layout is then known at compile time. It is the only
-/// dispatch on the layout, and is made once per call.
+/// [`Dataset`](crate::data::Dataset), whose layout is then known at compile time: how learners are
+/// written once for all layouts in memory. Of other rows, the value is an error.
+/// (`examples/own_learner.rs` is an example.)
+#[macro_export]
+#[doc(hidden)]
 macro_rules! with_layout {
     ($data:expr, |$examples:ident| $body:expr) => {{
         let data: &$crate::data::Dataset<'_> = $data;
@@ -46,26 +56,31 @@ macro_rules! with_layout {
                 let $examples = &data.examples(rows);
                 $body
             }
-            $crate::data::Rows::Stored(_) => Err($crate::data::unreadable("rows on disk")),
-            $crate::data::Rows::External { .. } => Err($crate::data::unreadable(
-                "rows that only the learner can read",
-            )),
+            _ => Err($crate::data::unreadable(data)),
         }
     }};
 }
-pub(crate) use with_layout;
+#[doc(inline)]
+pub use with_layout;
 
 /// The error of a native algorithm that is given rows it cannot read.
-pub(crate) fn unreadable(rows: &'static str) -> Error {
+#[doc(hidden)]
+pub fn unreadable(data: &Dataset<'_>) -> Error {
     Error::Parameter {
         name: "X",
         rule: "a dense or CSR matrix in memory",
-        value: rows.into(),
+        value: if data.is_on_disk() {
+            "rows on disk".into()
+        } else {
+            "rows that only the learner can read".into()
+        },
     }
 }
 
-/// Rows, targets and weights. They are checked here, once: lengths, class codes, and that every value is
-/// finite. Nothing behind checks them again.
+/// Rows, targets and weights. They are checked here, once: lengths, class codes, and that every
+/// value is finite; of rows on disk when they are read. Behind it, learners and engines compare
+/// numbers of features, classes and outputs with their own, and a loss that is not defined for all
+/// numbers checks targets; no value of the rows is checked again.
 ///
 /// ```
 /// use ndarray::array;
@@ -107,6 +122,7 @@ impl<'a> Dataset<'a> {
     }
 
     /// Rows on disk, and how they are read. Their values are checked when they are read.
+    #[cfg(feature = "stored")]
     pub fn stored(rows: &'a StoredRows, streaming: &'a Streaming) -> Self {
         Self::new_unchecked(Rows::Stored(Stored { rows, streaming }))
     }
@@ -126,9 +142,16 @@ impl<'a> Dataset<'a> {
         })
     }
 
-    /// Adds finite target values: one row per sample, one column per output.
-    pub fn with_values(self, values: ArrayView2<'a, f64>) -> Result<Self> {
-        let n_outputs = values.ncols();
+    /// Adds finite target values: one per sample, or one row per sample with one column per output.
+    pub fn with_values<D: Dimension>(self, values: ArrayView<'a, f64, D>) -> Result<Self> {
+        let n_outputs = match *values.shape() {
+            [_] => 1,
+            [_, n_outputs] => n_outputs,
+            _ => {
+                let shape = format!("{:?}", values.shape());
+                return Err(Error::parameter("y", "of one or two dimensions", shape));
+            }
+        };
         let values = contiguous(values.to_slice(), "y")?;
         check_values(values, n_outputs, self.n_rows())?;
         Ok(Self {
@@ -139,7 +162,7 @@ impl<'a> Dataset<'a> {
 
     /// Adds weights, finite and not negative.
     pub fn with_weights(self, weights: ArrayView1<'a, f64>) -> Result<Self> {
-        let weights = contiguous(weights.to_slice(), "sample_weight")?;
+        let weights = contiguous(weights.to_slice(), "weights")?;
         check_weights(weights, self.n_rows())?;
         Ok(Self {
             weights: Some(weights),
@@ -168,9 +191,18 @@ impl<'a> Dataset<'a> {
             Rows::Dense(rows) => rows.n_rows(),
             Rows::Csr32(rows) => rows.n_rows(),
             Rows::Csr64(rows) => rows.n_rows(),
+            #[cfg(feature = "stored")]
             Rows::Stored(stored) => stored.rows.n_rows(),
             Rows::External { n_rows } => n_rows,
         }
+    }
+
+    /// Whether the rows are on disk.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        !matches!(
+            self.rows,
+            Rows::Dense(_) | Rows::Csr32(_) | Rows::Csr64(_) | Rows::External { .. }
+        )
     }
 
     /// The number of features; 0 where only the learner can read the rows.
@@ -179,6 +211,7 @@ impl<'a> Dataset<'a> {
             Rows::Dense(rows) => rows.n_features(),
             Rows::Csr32(rows) => rows.n_features(),
             Rows::Csr64(rows) => rows.n_features(),
+            #[cfg(feature = "stored")]
             Rows::Stored(stored) => stored.rows.n_features(),
             Rows::External { .. } => 0,
         }
@@ -190,7 +223,7 @@ impl<'a> Dataset<'a> {
             Rows::Dense(rows) => rows.n_stored(),
             Rows::Csr32(rows) => rows.n_stored(),
             Rows::Csr64(rows) => rows.n_stored(),
-            Rows::Stored(_) | Rows::External { .. } => 0,
+            _ => 0,
         }
     }
 
@@ -201,15 +234,17 @@ impl<'a> Dataset<'a> {
 
     /// An [`Error::Value`] that names the first NaN or infinity in memory, if there is one.
     pub fn check_finite(&self, monitor: &Monitor) -> Result<()> {
-        if matches!(self.rows, Rows::Stored(_) | Rows::External { .. }) {
-            return Ok(());
+        match self.rows {
+            Rows::Dense(rows) => rows.check_finite(monitor),
+            Rows::Csr32(rows) => rows.check_finite(monitor),
+            Rows::Csr64(rows) => rows.check_finite(monitor),
+            _ => Ok(()),
         }
-        with_layout!(self, |examples| examples.rows().check_finite(monitor))
     }
 
     /// The same data seen through `rows`, whose layout is known at compile time.
     #[inline(always)]
-    pub(crate) fn examples<X>(&self, rows: X) -> Examples<'a, X> {
+    pub fn examples<X>(&self, rows: X) -> Examples<'a, X> {
         Examples {
             rows,
             targets: self.targets,
@@ -218,6 +253,7 @@ impl<'a> Dataset<'a> {
     }
 
     /// The same targets and weights with other rows: a renumbering of these, or these themselves.
+    #[cfg(any(test, feature = "python"))]
     pub(crate) fn with_rows<'s>(&self, rows: Rows<'s>) -> Dataset<'s>
     where
         'a: 's,
@@ -233,48 +269,45 @@ impl<'a> Dataset<'a> {
     ///
     /// # Panics
     /// When there is no such row.
-    pub(crate) fn gather<'s>(&self, order: &[usize], buffer: &'s mut DatasetBuffer) -> Dataset<'s> {
-        Dataset {
-            rows: match self.rows {
-                Rows::Dense(rows) => Rows::Dense(rows.gather(order, &mut buffer.dense)),
-                Rows::Csr32(rows) => Rows::Csr32(rows.gather(order, &mut buffer.csr32)),
-                Rows::Csr64(rows) => Rows::Csr64(rows.gather(order, &mut buffer.csr64)),
-                // These have no values to copy.
-                Rows::Stored(_) | Rows::External { .. } => Rows::External {
-                    n_rows: order.len(),
-                },
-            },
-            targets: match self.targets {
-                Targets::None => Targets::None,
-                Targets::Classes { codes, n_classes } => Targets::Classes {
-                    codes: gather_into(&mut buffer.codes, codes, order, 1),
-                    n_classes,
-                },
-                Targets::Values { values, n_outputs } => Targets::Values {
-                    values: gather_into(&mut buffer.values, values, order, n_outputs),
-                    n_outputs,
-                },
-            },
-            weights: match self.weights {
-                None => None,
-                Some(weights) => Some(gather_into(&mut buffer.weights, weights, order, 1)),
-            },
+    pub(crate) fn gather<'s>(
+        &self,
+        order: &[usize],
+        buffer: &'s mut DatasetBuffer,
+    ) -> Result<Dataset<'s>> {
+        if !(buffer.rows.as_ref()).is_some_and(|rows| rows.fits(&self.rows)) {
+            buffer.rows = RowBuffer::like(&self.rows);
         }
+        if let Some(rows) = &mut buffer.rows {
+            rows.clear();
+            rows.append(&self.rows, order)?;
+        }
+        self.gather_targets(order, &mut buffer.targets);
+        let external = Rows::External {
+            n_rows: order.len(),
+        };
+        let rows = buffer.rows.as_ref().map_or(external, RowBuffer::view);
+        Ok(self.with_gathered(rows, &buffer.targets))
     }
 
     /// Copies targets and weights of the rows at `order` into `buffer`.
-    pub(crate) fn gather_targets(&self, order: &[usize], buffer: &mut DatasetBuffer) {
-        let external = Rows::External {
-            n_rows: self.n_rows(),
-        };
-        self.with_rows(external).gather(order, buffer);
+    pub(crate) fn gather_targets(&self, order: &[usize], buffer: &mut TargetBuffer) {
+        match self.targets {
+            Targets::None => {}
+            Targets::Classes { codes, .. } => gather_into(&mut buffer.codes, codes, order, 1),
+            Targets::Values { values, n_outputs } => {
+                gather_into(&mut buffer.values, values, order, n_outputs);
+            }
+        }
+        if let Some(weights) = self.weights {
+            gather_into(&mut buffer.weights, weights, order, 1);
+        }
     }
 
     /// `rows` with the targets and weights that [`Dataset::gather_targets`] copied from these.
     pub(crate) fn with_gathered<'s>(
         &self,
         rows: Rows<'s>,
-        buffer: &'s DatasetBuffer,
+        buffer: &'s TargetBuffer,
     ) -> Dataset<'s> {
         Dataset {
             rows,
@@ -295,16 +328,20 @@ impl<'a> Dataset<'a> {
 
     /// [`Error::Shape`] unless the data set has as many rows as `n_samples`, those of the folds.
     pub(crate) fn check_samples(&self, n_samples: usize) -> Result<()> {
-        check_length("samples of cv", self.n_rows(), n_samples)
+        check_length("samples of the folds", self.n_rows(), n_samples)
     }
 }
 
 /// Owns a copy of some rows of a [`Dataset`]; reused from copy to copy.
 #[derive(Debug, Default)]
 pub(crate) struct DatasetBuffer {
-    dense: HugePageBuffer,
-    csr32: CsrBuffer<i32>,
-    csr64: CsrBuffer<i64>,
+    rows: Option<RowBuffer>,
+    targets: TargetBuffer,
+}
+
+/// Owns a copy of the targets and weights of some rows.
+#[derive(Debug, Default)]
+pub(crate) struct TargetBuffer {
     codes: Vec<u32>,
     values: Vec<f64>,
     weights: Vec<f64>,
@@ -339,13 +376,39 @@ mod tests {
         assert!(message(data.with_weights(array![1.0].view())).contains("length 2, got 1"));
         for bad in [-1.0, f64::NAN, f64::INFINITY] {
             let weights = array![0.0, bad];
-            assert!(message(data.with_weights(weights.view())).starts_with("sample_weight[1] is"));
+            assert!(message(data.with_weights(weights.view())).starts_with("weights[1] is"));
         }
         assert!(message(Dataset::dense(x.t())).starts_with("X must be C-contiguous"));
         assert!(message(Dataset::dense(bad.view())).starts_with("X[1, 1] is NaN"));
         let csr = Csr::new(&[0, 0, 2], &[0, 3], &[1.0, f64::INFINITY], 4).expect("valid");
         assert!(message(Dataset::new(Rows::Csr32(csr))).starts_with("X[1, 3] is inf"));
-        assert!(message(data.check_samples(3)).contains("samples of cv: expected length 2, got 3"));
+        assert!(
+            message(data.check_samples(3))
+                .contains("samples of the folds: expected length 2, got 3")
+        );
+    }
+
+    #[test]
+    fn targets_have_one_dimension_or_two() {
+        let x = array![[1.0], [2.0]];
+        let data = Dataset::dense(x.view()).expect("finite");
+        let (one, two) = (array![3.0, 4.0], array![[3.0], [4.0]]);
+        for data in [data.with_values(one.view()), data.with_values(two.view())] {
+            let targets = data.expect("valid").targets();
+            assert!(matches!(
+                targets,
+                Targets::Values {
+                    values: [3.0, 4.0],
+                    n_outputs: 1
+                }
+            ));
+        }
+        let three = array![[[3.0]], [[4.0]]];
+        let message = data
+            .with_values(three.view())
+            .expect_err("refused")
+            .to_string();
+        assert_eq!(message, "y must be of one or two dimensions, got [2, 1, 1]");
     }
 
     #[test]
@@ -353,14 +416,14 @@ mod tests {
         let x = array![[1.0], [2.0], [3.0]];
         let data = Dataset::dense(x.view()).expect("shape");
         let mut buffer = DatasetBuffer::default();
-        let plain = data.gather(&[2, 0], &mut buffer);
+        let plain = data.gather(&[2, 0], &mut buffer).expect("memory");
         assert!(matches!(plain.targets(), Targets::None));
         assert!(matches!(plain.rows(), Rows::Dense(rows) if rows.row(0) == [3.0]));
         let codes = array![0, 1, 2];
         let weights = array![4.0, 5.0, 6.0];
         let classes = data.with_classes(codes.view(), 5).expect("valid");
         let classes = classes.with_weights(weights.view()).expect("valid");
-        let classes = classes.gather(&[2, 0], &mut buffer);
+        let classes = classes.gather(&[2, 0], &mut buffer).expect("memory");
         let Rows::Dense(rows) = *classes.rows() else {
             panic!("dense rows stay dense")
         };
@@ -369,7 +432,7 @@ mod tests {
         assert_eq!((examples.weight(0), examples.weight(1)), (6.0, 4.0));
         let values = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
         let values = data.with_values(values.view()).expect("valid");
-        let values = values.gather(&[2, 0, 1], &mut buffer);
+        let values = values.gather(&[2, 0, 1], &mut buffer).expect("memory");
         let Targets::Values {
             values,
             n_outputs: 2,
@@ -425,7 +488,7 @@ mod tests {
         ] {
             let expected: Vec<_> = order.iter().map(|&row| all[row].clone()).collect();
             for data in &layouts {
-                let copy = data.gather(&order, &mut buffer);
+                let copy = data.gather(&order, &mut buffer).expect("memory");
                 assert_eq!((copy.n_rows(), copy.n_features()), (order.len(), 3));
                 assert_eq!(entries(&copy).expect("same layout"), expected);
             }

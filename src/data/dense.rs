@@ -2,7 +2,7 @@
 
 use ndarray::ArrayView2;
 
-use super::{HugePageBuffer, Layout, Row, prefetch_ahead};
+use super::{Layout, Row};
 use crate::runtime::simd::{self, Simd};
 use crate::{Error, Result};
 
@@ -32,6 +32,15 @@ impl<'a> Dense<'a> {
         }
     }
 
+    /// `n_rows × n_features` values.
+    pub(super) fn new_unchecked(values: &'a [f64], n_rows: usize, n_features: usize) -> Self {
+        Self {
+            values,
+            n_rows,
+            n_features,
+        }
+    }
+
     /// Rows of the same shape with other values.
     ///
     /// # Panics
@@ -39,27 +48,6 @@ impl<'a> Dense<'a> {
     pub(crate) fn with_values<'s>(&self, values: &'s [f64]) -> Dense<'s> {
         assert_eq!(values.len(), self.values.len());
         Dense { values, ..*self }
-    }
-
-    /// Copies the rows at `order`, in that order, into `buffer`.
-    ///
-    /// # Panics
-    /// When there is no such row.
-    pub(crate) fn gather<'s>(&self, order: &[usize], buffer: &'s mut HugePageBuffer) -> Dense<'s> {
-        let n_values = order.len() * self.n_features;
-        if buffer.len() < n_values {
-            *buffer = HugePageBuffer::new(n_values);
-        }
-        let targets = buffer.chunks_exact_mut(self.n_features.max(1));
-        for (position, (target, &row)) in targets.zip(order).enumerate() {
-            prefetch_ahead(self, order, position);
-            target.copy_from_slice(self.row(row));
-        }
-        Dense {
-            values: &buffer[..n_values],
-            n_rows: order.len(),
-            n_features: self.n_features,
-        }
     }
 }
 

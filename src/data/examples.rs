@@ -177,17 +177,11 @@ impl<R: Layout> Iterator for Prefetched<'_, '_, R> {
 }
 
 /// Fills `buffer` with the `width` values of each row at `order`.
-pub(super) fn gather_into<'s, T: Copy>(
-    buffer: &'s mut Vec<T>,
-    all: &[T],
-    order: &[usize],
-    width: usize,
-) -> &'s [T] {
+pub(super) fn gather_into<T: Copy>(buffer: &mut Vec<T>, all: &[T], order: &[usize], width: usize) {
     buffer.clear();
     for &row in order {
         buffer.extend_from_slice(&all[row * width..][..width]);
     }
-    buffer
 }
 
 /// An error unless `codes` are one class of `0..n_classes` per row.
@@ -218,10 +212,10 @@ pub(super) fn check_values(values: &[f64], n_outputs: usize, n_rows: usize) -> R
 
 /// An error unless `weights` are one finite weight per row, none negative, with a finite sum.
 pub(super) fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
-    check_length("sample_weight", n_rows, weights.len())?;
+    check_length("weights", n_rows, weights.len())?;
     if let Some(row) = weights.iter().position(|&w| !(w.is_finite() && w >= 0.0)) {
         return Err(Error::Value {
-            place: format!("sample_weight[{row}]"),
+            place: format!("weights[{row}]"),
             value: weights[row],
             rule: "a weight must be finite and not negative",
         });
@@ -231,7 +225,7 @@ pub(super) fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::Value {
-        place: "the sum of sample_weight".into(),
+        place: "the sum of weights".into(),
         value: total,
         rule: "it must be finite; scale the weights down",
     })

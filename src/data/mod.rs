@@ -10,18 +10,24 @@ mod dataset;
 mod dense;
 mod examples;
 mod huge_pages;
-mod owned;
+mod row_buffer;
 
 pub use csr::{Csr, CsrRow, Index, is_canonical};
-pub use dataset::{Dataset, Rows};
+#[doc(hidden)]
+pub use dataset::unreadable;
+pub use dataset::{Dataset, Rows, with_layout};
 pub use dense::Dense;
 pub use examples::{Examples, Prefetched, Targets};
 pub use huge_pages::HugePageBuffer;
 
 #[cfg(feature = "python")]
 pub(crate) use compact::CompactFeatures;
-pub(crate) use dataset::{DatasetBuffer, unreadable, with_layout};
-pub(crate) use owned::{OwnedCsr, OwnedRows, ReusedVec};
+pub(crate) use dataset::DatasetBuffer;
+#[cfg(feature = "stored")]
+pub(crate) use dataset::TargetBuffer;
+pub(crate) use row_buffer::RowBuffer;
+#[cfg(feature = "stored")]
+pub(crate) use row_buffer::{CsrBuffer, DenseBuffer};
 
 use std::ops::Range;
 
@@ -80,7 +86,13 @@ pub trait Layout: Copy + Sync {
         let mut blocks = 0..self.n_rows().div_ceil(POLL_ROWS);
         let wrong = |block: usize| {
             let rows = block * POLL_ROWS..self.n_rows().min((block + 1) * POLL_ROWS);
-            monitor.check().and_then(|()| check_block(self, rows)).err()
+            let check = monitor.check().map(|()| first_not_finite(self, rows));
+            match check {
+                Ok(found) => {
+                    found.map(|(row, feature, value)| Error::not_finite(row, feature, value))
+                }
+                Err(interrupted) => Some(interrupted),
+            }
         };
         let first = if is_parallel() {
             blocks.into_par_iter().find_map_first(wrong)
@@ -105,23 +117,19 @@ const PREFETCH_MIN_ROWS: usize = 512;
 /// Rows checked between two polls of the monitor.
 const POLL_ROWS: usize = 4096;
 
-/// An error that names the first value among `rows` that is not finite.
-fn check_block(rows: &impl Layout, range: Range<usize>) -> Result<()> {
+/// The row and the feature of the first value among a range of rows that is not finite, and the value.
+fn first_not_finite(rows: &impl Layout, range: Range<usize>) -> Option<(usize, usize, f64)> {
     let mut rest = range;
     while let Some(index) = simd::dispatch(FirstOverflow {
         rows,
         range: rest.clone(),
     }) {
         if let Some((feature, value)) = rows.row(index).entries().find(|e| !e.1.is_finite()) {
-            return Err(Error::Value {
-                place: format!("X[{index}, {feature}]"),
-                value,
-                rule: "every value must be finite",
-            });
+            return Some((index, feature, value));
         }
         rest.start = index + 1;
     }
-    Ok(())
+    None
 }
 
 /// Finds the first row whose ‖x‖² is not finite: NaN and infinity survive a sum of squares. So do

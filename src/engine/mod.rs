@@ -5,26 +5,45 @@
 //!
 //! | engine | candidates | equals k refits |
 //! |---|---|---|
-//! | [`Tree`](crate::tree::Tree) | learners that can be updated | exactly if the order of rows does not matter or training sets grow, else within the learner's incremental stability |
-//! | [`Merge`](crate::merge::Merge) | learners whose models can be merged | to rounding |
-//! | [`Refit`](crate::refit::Refit) | any learner | it is k refits |
-//! | [`Seeded`](crate::svm::Seeded) | support vector machines | to the solver's tolerance |
-//! | [`Forests`](crate::forest::Forests) | decision trees and random forests | bit for bit |
-//! | [`Path`](crate::path::Path) | elastic nets; one candidate is one penalty | to a stated duality gap |
-//! | [`Virtual`](crate::virtual_cv::Virtual) | least squares, ridge, kernel ridge | to rounding |
+//! | [`Tree`] | learners that can be updated | exactly or nearly, see below |
+//! | [`Merge`] | learners whose models can be merged | to rounding |
+//! | [`Refit`] | any learner | it is k refits |
+//! | [`Seeded`] | support vector machines | to the solver's tolerance |
+//! | [`Forests`] | decision trees and random forests | bit for bit |
+//! | [`Newton`] | logistic regression and other smooth convex losses | to a stated gradient |
+//! | [`ElasticNet`] | lassos and elastic nets | to a stated duality gap |
+//! | [`Virtual`] | least squares, ridge, kernel ridge | to rounding |
+//!
+//! TreeCV equals refits exactly if the learner does not depend on the order of rows or training
+//! sets grow, else within its incremental stability. Nearest neighbours are an engine of the Python
+//! package alone.
+//!
+//! What is computed without out-of-fold outputs is no call of an engine: `ElasticNet::solve` (errors and
+//! fits of a whole path), `Virtual::mean_squared_errors`, `Virtual::kernel_mean_squared_errors` and
+//! `Virtual::diagnostics`.
+//!
+//! [`Tree`]: crate::tree::Tree
+//! [`Merge`]: crate::merge::Merge
+//! [`Refit`]: crate::refit::Refit
+//! [`Seeded`]: crate::svm::Seeded
+//! [`Forests`]: crate::forest::Forests
+//! [`Newton`]: crate::newton::Newton
+//! [`ElasticNet`]: crate::path::ElasticNet
+//! [`Virtual`]: crate::virtual_cv::Virtual
 
 mod driver;
 mod source;
 mod workspace;
 
 pub(crate) use driver::Driver;
-pub(crate) use source::{InMemory, PieceWork, RowSource};
+pub(crate) use source::{RowSource, RowVisitor, even_starts, row_source};
 pub(crate) use workspace::{Workspace, WorkspacePool};
 
 use ndarray::{Array2, Array3, Axis, Slice};
 
 use crate::data::Dataset;
 use crate::learners::{CandidateSet, Learner};
+use crate::newton::LeaveOneOut;
 use crate::runtime::memory;
 use crate::{Cost, Error, Folds, Monitor, Resampling, Result};
 
@@ -98,8 +117,8 @@ pub struct Keep {
     pub models: bool,
     /// The coefficients of every fold: engines of linear models.
     pub coefficients: bool,
-    /// Folds that do not determine a model are listed, with outputs of NaN. Otherwise the first of them
-    /// is an error.
+    /// Folds that do not determine a model are listed, with outputs of NaN: engines of linear models.
+    /// Otherwise the first of them is an error.
     pub undetermined: bool,
 }
 
@@ -120,6 +139,8 @@ pub struct OutOfFold {
     pub models: FoldModels,
     /// Fold × output × feature, the intercept last, if kept.
     pub coefficients: Array3<f64>,
+    /// What leaving out each row does, where an engine leaves out rows one by one.
+    pub leave_one_out: Option<LeaveOneOut>,
 }
 
 /// How far a solver came. Arrays are empty where an engine does not iterate.
@@ -131,6 +152,12 @@ pub struct Status {
     pub iterations: Array2<u64>,
     /// What is left of the duality gap: fold × output.
     pub gaps: Array2<f64>,
+    /// The same relative to the variance of the targets of the fold.
+    pub relative_gaps: Array2<f64>,
+    /// The largest gradients that are left, each relative to its size at a constant model: fold ×
+    /// output, or one for all outputs that are solved jointly. NaN if there is no finite or no
+    /// unique optimum.
+    pub relative_gradients: Array2<f64>,
     /// Folds that do not determine a model, if kept.
     pub undetermined: Vec<UndeterminedFold>,
     /// Folds that an engine fitted to their training rows alone, because what the folds share has too
@@ -162,10 +189,25 @@ impl OutOfFold {
     }
 }
 
+/// The positions of equal items, in the order of the first of each kind.
+pub(crate) fn group<T>(items: &[T], is_same: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = vec![];
+    for (position, item) in items.iter().enumerate() {
+        match groups
+            .iter_mut()
+            .find(|group| is_same(&items[group[0]], item))
+        {
+            Some(group) => group.push(position),
+            None => groups.push(vec![position]),
+        }
+    }
+    groups
+}
+
 /// The partition that an engine needs, or an error that names the engine.
 pub(crate) fn partition<'f>(folds: &'f dyn Resampling, engine: &str) -> Result<&'f Folds> {
     folds.partition().ok_or_else(|| Error::Folds {
-        reason: format!("engine '{engine}' needs test sets that are a partition of the samples"),
+        reason: format!("the engine {engine} needs test sets that are a partition of the samples"),
     })
 }
 
@@ -181,8 +223,8 @@ pub(crate) type RawOutputs = (Vec<f64>, Cost);
 /// Places for the fitted models of the folds, which an engine fills.
 pub(crate) type ModelSlots = [Option<Box<dyn Learner>>];
 
-/// Runs `work` on all candidates as one learner, with places for the models that are kept. Each candidate
-/// gets its columns and its models; counters of shared work stay with the first.
+/// Runs `work` on all candidates as one learner, with places for the models that are kept. Each
+/// candidate gets its columns and its models; counters of shared work stay with the first.
 pub(crate) fn run_together(
     candidates: &[&dyn Learner],
     job: &Job<'_>,
@@ -252,13 +294,10 @@ fn checked_outputs(
     })
 }
 
-fn not_finite(value: f64, mut position: usize, folds: &dyn Resampling) -> Error {
-    let mut fold = 0;
-    while position >= folds.held_out(fold).len() {
-        position -= folds.held_out(fold).len();
-        fold += 1;
-    }
-    let sample = folds.held_out(fold)[position];
+fn not_finite(value: f64, position: usize, folds: &dyn Resampling) -> Error {
+    let starts = folds.test_starts();
+    let fold = starts.partition_point(|start| *start <= position) - 1;
+    let sample = folds.held_out(fold)[position - starts[fold]];
     Error::Value {
         place: format!("the learner's output for sample {sample} (fold {fold})"),
         value,

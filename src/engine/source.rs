@@ -2,27 +2,39 @@
 
 use std::ops::Range;
 
-use crate::Result;
 use crate::data::Dataset;
+use crate::learners::{CostModel, Learner};
+use crate::{Error, Monitor, Result};
 
-/// What is done with a piece of rows: its positions in fold order, data that hold it, and the row of
-/// each position in these data.
-pub(crate) type PieceWork<'w> = dyn FnMut(Range<usize>, &Dataset<'_>, &[usize]) -> Result<()> + 'w;
+/// Receives some rows: their positions in fold order, data that hold them, and the row of each position
+/// in these data.
+pub(crate) type RowVisitor<'w> = dyn FnMut(Range<usize>, &Dataset<'_>, &[usize]) -> Result<()> + 'w;
 
 /// A source of rows by their positions in fold order.
 pub(crate) trait RowSource: Sync {
-    /// Calls `work` with the rows at `positions`, in one piece or in several consecutive ones. They
-    /// will be read `n_readings` times in that call.
+    /// Calls `visit` with the rows at `positions`, in one piece or in several consecutive ones, each of
+    /// which it will read `n_reads` times.
     fn read(
         &self,
         positions: Range<usize>,
-        n_readings: usize,
-        work: &mut PieceWork<'_>,
+        n_reads: usize,
+        visit: &mut RowVisitor<'_>,
     ) -> Result<()>;
 
-    /// Whether all rows are in the data that the engine has.
-    fn is_in_memory(&self) -> bool {
-        true
+    /// The largest number of rows in a block, or `None` if all rows are in the data that the engine
+    /// has.
+    fn block_rows(&self) -> Option<usize> {
+        None
+    }
+
+    /// What a learner's operations cost on these rows, estimated from the first block.
+    fn cost_model(&self, learner: &dyn Learner) -> Result<CostModel> {
+        let mut cost_model = None;
+        self.read(0..1, 1, &mut |_, data, _| {
+            cost_model = Some(learner.cost_model(data));
+            Ok(())
+        })?;
+        cost_model.ok_or_else(|| Error::parameter("X", "rows", "none"))
     }
 }
 
@@ -35,7 +47,34 @@ pub(crate) struct InMemory<'a> {
 }
 
 impl RowSource for InMemory<'_> {
-    fn read(&self, positions: Range<usize>, _: usize, work: &mut PieceWork<'_>) -> Result<()> {
-        work(positions.clone(), self.data, &self.rows[positions])
+    fn read(&self, positions: Range<usize>, _: usize, visit: &mut RowVisitor<'_>) -> Result<()> {
+        visit(positions.clone(), self.data, &self.rows[positions])
     }
+}
+
+/// The source of `rows` of `data`. Rows on disk are read in blocks, which begin at the positions that
+/// `starts` gives for a number of rows per block.
+#[cfg_attr(
+    not(feature = "stored"),
+    allow(unused_variables, clippy::unnecessary_wraps)
+)]
+pub(crate) fn row_source<'a>(
+    data: &'a Dataset<'a>,
+    rows: &'a [usize],
+    monitor: &'a Monitor,
+    starts: impl Fn(usize) -> Vec<usize>,
+) -> Result<Box<dyn RowSource + 'a>> {
+    #[cfg(feature = "stored")]
+    if let crate::data::Rows::Stored(stored) = *data.rows() {
+        let blocks = crate::stored::StoredBlocks::new((*data, stored), rows, monitor, starts)?;
+        return Ok(Box::new(blocks));
+    }
+    Ok(Box::new(InMemory { data, rows }))
+}
+
+/// Where blocks of `block_rows` positions begin, whatever the folds, and where the last ends.
+pub(crate) fn even_starts(n_positions: usize, block_rows: usize) -> Vec<usize> {
+    let mut starts: Vec<_> = (0..n_positions).step_by(block_rows).collect();
+    starts.push(n_positions);
+    starts
 }

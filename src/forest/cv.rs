@@ -3,12 +3,13 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::criterion::{BinaryGini, Criterion, Entropy, Gini, SquaredError};
-use super::draws::{FeatureDraws, MersenneTwister};
+use super::criterion::{BinaryGini, Criterion, Entropy, Gini, Label, SquaredError};
+use super::draws::{FeatureDraws, MersenneTwister, WeightedDraws};
 use super::family::Family;
-use super::grow::{Grower, Grown, Member, TreeTask};
-use super::options::{Forest, Impurity};
+use super::grow::{Grower, Member, TreeTask};
+use super::options::{Forest, Impurity, Pruning, Splitter};
 use super::ranks::{RankedColumns, Width};
+use super::record::Record;
 use super::split::{LeafLimits, Samples};
 use crate::runtime::memory;
 use crate::{Cost, Error, Monitor, Resampling, Result};
@@ -37,11 +38,28 @@ impl Labels<'_> {
     }
 }
 
-/// Rows of one pair of training set and test set.
+/// Rows of one pair of training set and test set, or those of leave-one-out.
 struct Fold {
     /// In scikit-learn's order, which bootstrap samples refer to.
     training: Vec<u32>,
     held_out: Vec<u32>,
+    /// Whether there is a tree for each row of the training set, which misses it.
+    leaves_out_one: bool,
+}
+
+impl Fold {
+    fn n_trees(&self) -> usize {
+        if self.leaves_out_one {
+            self.held_out.len()
+        } else {
+            1
+        }
+    }
+
+    /// The number of rows that a tree is grown from.
+    fn n_train(&self) -> usize {
+        self.training.len() - usize::from(self.leaves_out_one)
+    }
 }
 
 /// A table to be cross-validated.
@@ -62,9 +80,17 @@ struct Unit<'f> {
     fold: usize,
 }
 
+/// The answers of a tree, in all variants of its family.
+struct Grown {
+    /// For each variant, what is predicted of every row held out.
+    leaves: Vec<Vec<u32>>,
+    /// What each leaf predicts.
+    values: Vec<f64>,
+}
+
 /// The answers of a family, added up over trees.
 struct Totals {
-    /// Of each member, held-out row × output.
+    /// Of each variant, held-out row × output.
     sums: Vec<Array2<f64>>,
     cost: Cost,
 }
@@ -77,12 +103,58 @@ impl<W: Width> Problem<'_, W> {
         finished: &mut dyn FnMut(usize, Array2<f64>, Cost),
     ) -> Result<()> {
         let families = Family::all(candidates, self.table.columns.len());
-        let folds = self.folds()?;
+        let is_shared = |family: &Family<'_>| self.shares_trees(family);
+        let (shared, others): (Vec<_>, Vec<_>) = families.into_iter().partition(is_shared);
+        if !shared.is_empty() {
+            self.run_families(&shared, &[self.leave_one_out()], finished)?;
+        }
+        if !others.is_empty() {
+            self.run_families(&others, &self.folds()?, finished)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the trees of a family that miss one row each grow along with that of all rows.
+    fn shares_trees(&self, family: &Family<'_>) -> bool {
+        let n_rows = self.table.n_rows;
+        let is_leave_one_out = self.folds.partition().is_some() && self.folds.n_splits() == n_rows;
+        let grows_fully = |&(stop, pruning): &(usize, Pruning)| {
+            pruning == Pruning::None && family.stops[stop].min_impurity_decrease == 0.0
+        };
+        is_leave_one_out
+            && self.weights.is_none()
+            && !self.table.has_missing()
+            && family.bootstrap.is_none()
+            && family.tree.splitter == Splitter::Best
+            && family.tree.max_features >= self.table.columns.len()
+            && self.keeps_lists(family.tree.max_features)
+            && family.variants.iter().all(grows_fully)
+    }
+
+    /// All folds of leave-one-out.
+    #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32
+    fn leave_one_out(&self) -> Fold {
+        let n_rows = self.table.n_rows;
+        Fold {
+            training: (0..n_rows as u32).collect(),
+            held_out: (0..n_rows)
+                .map(|split| self.folds.held_out(split)[0] as u32)
+                .collect(),
+            leaves_out_one: true,
+        }
+    }
+
+    fn run_families(
+        &self,
+        families: &[Family<'_>],
+        folds: &[Fold],
+        finished: &mut dyn FnMut(usize, Array2<f64>, Cost),
+    ) -> Result<()> {
         let n_trees = |family: &Family<'_>| family.seeds.len() * folds.len();
         self.monitor
             .add_total(families.iter().map(n_trees).sum::<usize>() as u64);
         let n_at_once = TREES_PER_THREAD * rayon::current_num_threads();
-        let mut rest = families.as_slice();
+        let mut rest = families;
         while !rest.is_empty() {
             let mut n_units = 0;
             let fits = |family: &&Family<'_>| {
@@ -90,7 +162,7 @@ impl<W: Width> Problem<'_, W> {
                 n_units <= n_at_once
             };
             let (batch, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-            self.run_batch(batch, &folds, n_at_once, finished)?;
+            self.run_batch(batch, folds, n_at_once, finished)?;
             rest = others;
         }
         Ok(())
@@ -119,6 +191,7 @@ impl<W: Width> Problem<'_, W> {
             Fold {
                 training,
                 held_out: self.folds.held_out(split).iter().map(narrow).collect(),
+                leaves_out_one: false,
             }
         };
         Ok((0..self.folds.n_splits()).map(fold).collect())
@@ -135,13 +208,15 @@ impl<W: Width> Problem<'_, W> {
         let shape = (n_rows, self.labels.n_outputs());
         let mut totals = Vec::with_capacity(families.len());
         for family in families {
-            let what = format_args!("outputs of {} candidates", family.stops.len());
-            memory::check_shape::<f64>(what, &[family.stops.len(), shape.0, shape.1])?;
+            let n_variants = family.variants.len();
+            let what = format_args!("outputs of {n_variants} candidates");
+            memory::check_shape::<f64>(what, &[n_variants, shape.0, shape.1])?;
             totals.push(Totals {
-                sums: family.stops.iter().map(|_| Array2::zeros(shape)).collect(),
+                sums: vec![Array2::zeros(shape); n_variants],
                 cost: Cost::default(),
             });
         }
+        let n_at_once = self.n_trees_that_fit(families, folds, n_at_once)?;
         let starts: Vec<usize> = folds
             .iter()
             .scan(0, |start, fold| {
@@ -151,7 +226,7 @@ impl<W: Width> Problem<'_, W> {
             .collect();
         let n_trees = families
             .iter()
-            .map(|own| own.seeds.len())
+            .map(|family| family.seeds.len())
             .max()
             .unwrap_or(0);
         let block = (n_at_once / (folds.len() * families.len()).max(1)).max(1);
@@ -181,9 +256,10 @@ impl<W: Width> Problem<'_, W> {
             for (unit, grown) in units.iter().zip(grown) {
                 let totals = &mut totals[unit.family_index];
                 totals.add(&grown, starts[unit.fold]);
-                totals.cost.fits += 1;
-                totals.cost.rows_fed += folds[unit.fold].training.len() as u64;
-                totals.cost.rows_evaluated += folds[unit.fold].held_out.len() as u64;
+                let fold = &folds[unit.fold];
+                totals.cost.fits += fold.n_trees() as u64;
+                totals.cost.rows_fed += (fold.n_trees() * fold.n_train()) as u64;
+                totals.cost.rows_evaluated += fold.held_out.len() as u64;
                 if unit.fold + 1 == folds.len() {
                     totals.finish(unit.family, unit.tree + 1, finished);
                 }
@@ -192,11 +268,48 @@ impl<W: Width> Problem<'_, W> {
         Ok(())
     }
 
+    /// How many trees grow before their answers are added up: fewer than `n_at_once` if the answers
+    /// did not fit into memory, but at least one of each fold and family.
+    fn n_trees_that_fit(
+        &self,
+        families: &[Family<'_>],
+        folds: &[Fold],
+        n_at_once: usize,
+    ) -> Result<usize> {
+        let n_held_out = folds.iter().map(|fold| fold.held_out.len()).max();
+        let n_held_out = n_held_out.unwrap_or(0);
+        let n_nodes = 2 * folds.iter().map(Fold::n_train).max().unwrap_or(0);
+        let bytes = |family: &Family<'_>| {
+            let is_pruned = |&(_, pruning): &(usize, Pruning)| pruning != Pruning::None;
+            // A leaf without rows held out predicts nothing; of a tree that is pruned, inner nodes do too.
+            let n_values = if family.variants.iter().any(is_pruned) {
+                n_nodes
+            } else {
+                n_held_out.min(n_nodes)
+            };
+            let leaves = size_of::<u32>() * family.variants.len() * n_held_out;
+            let values = size_of::<f64>() * self.labels.n_outputs() * n_values;
+            leaves + values * family.stops.len()
+        };
+        let bytes = families.iter().map(bytes).max().unwrap_or(0);
+        let n_least = folds.len() * families.len();
+        let mut n_trees = n_at_once.max(n_least);
+        loop {
+            let checked = memory::check_shape::<u8>("the answers of trees", &[n_trees, bytes]);
+            if checked.is_ok() || n_trees == n_least {
+                return checked.map(|()| n_trees);
+            }
+            n_trees = (n_trees / 2).max(n_least);
+        }
+    }
+
     /// Grows one tree for all members of a family.
     fn grow(&self, unit: &Unit<'_>, fold: &Fold) -> Result<Grown> {
-        let seed = unit.family.seeds[unit.tree];
-        let weights = match unit.family.n_draws {
-            Some(n_draws) => Some(self.bootstrap(fold, seed, n_draws[unit.fold])),
+        let weights = match unit.family.bootstrap {
+            Some(bootstrap) => {
+                let (seed, n_draws) = (bootstrap.seeds[unit.tree], bootstrap.n_draws[unit.fold]);
+                Some(self.bootstrap(fold, seed, n_draws))
+            }
             None => self.weights.clone(),
         };
         match weights {
@@ -205,14 +318,22 @@ impl<W: Width> Problem<'_, W> {
         }
     }
 
-    /// How often each row is drawn: `_generate_sample_indices` of scikit-learn.
+    /// How often each row is drawn: `_generate_sample_indices` of scikit-learn. Weights are
+    /// probabilities, and no more.
     #[allow(clippy::cast_possible_truncation)] // rows are numbered by u32
     fn bootstrap(&self, fold: &Fold, seed: u32, n_draws: usize) -> Vec<u32> {
-        let mut counts = vec![0; self.table.n_rows];
+        let (training, mut counts) = (&fold.training, vec![0; self.table.n_rows]);
         let mut random = MersenneTwister::new(seed);
+        let weighted = self
+            .weights
+            .as_ref()
+            .map(|weights| WeightedDraws::new(training.iter().map(|&row| weights[row as usize])));
         for _ in 0..n_draws {
-            let row = fold.training[random.below(fold.training.len() as u32) as usize];
-            counts[row as usize] += 1;
+            let drawn = match &weighted {
+                Some(draws) => draws.next(&mut random),
+                None => random.below(training.len() as u32) as usize,
+            };
+            counts[training[drawn] as usize] += 1;
         }
         counts
     }
@@ -261,11 +382,11 @@ impl<W: Width> Problem<'_, W> {
         &self,
         unit: &Unit<'_>,
         fold: &Fold,
-        samples: Samples<'_, C::Label>,
+        samples: Samples<'_, Label<C>>,
         criterion: C,
     ) -> Result<Grown> {
         let (family, tree) = (unit.family, unit.family.tree);
-        let n_samples = fold.training.len();
+        let n_samples = fold.n_train();
         let training: Vec<u32> = if WEIGHTED {
             let is_in = |row: &&u32| samples.weights[**row as usize] > 0;
             fold.training.iter().filter(is_in).copied().collect()
@@ -284,25 +405,45 @@ impl<W: Width> Problem<'_, W> {
             samples: tree.min_samples_leaf.of(n_samples),
             weight: tree.min_weight_fraction_leaf * weight,
         };
-        let n_features = self.table.columns.len();
-        let seed = family.seeds[unit.tree];
-        let member = |stop| Member {
-            stop,
-            min_samples_split: Family::min_samples_split(&stop, n_samples, limits.samples),
-            draws: FeatureDraws::new(seed, n_features),
-            leaves: vec![0; fold.held_out.len()],
-        };
-        let mut members: Vec<Member> = family.stops.iter().copied().map(member).collect();
+        let mut members = self.members(unit, fold, limits);
         let task = TreeTask {
-            keeps_lists: self.keeps_lists(tree.max_features),
+            keeps_lists: tree.splitter == Splitter::Best && self.keeps_lists(tree.max_features),
             table: &self.table,
             samples,
             training,
             held_out: &fold.held_out,
+            splitter: tree.splitter,
             max_features: tree.max_features,
             limits,
         };
-        Grower::<W, C, WEIGHTED>::new(&task, criterion, self.monitor).grow(&mut members)
+        let mut grower = Grower::<W, C, WEIGHTED>::new(&task, criterion, self.monitor);
+        if fold.leaves_out_one {
+            for member in &mut members {
+                grower.grow_leave_one_out(member)?;
+            }
+        } else if let Some(max_leaves) = family.max_leaves() {
+            grower.grow_best_first(&mut members[0], max_leaves)?;
+        } else {
+            grower.grow(&mut members)?;
+        }
+        Ok(Grown::new(family, members, grower.into_values()))
+    }
+
+    /// The trees of a family before they grow.
+    fn members(&self, unit: &Unit<'_>, fold: &Fold, limits: LeafLimits) -> Vec<Member> {
+        let family = unit.family;
+        let draws = FeatureDraws::new(family.seeds[unit.tree], self.table.columns.len());
+        let member = |(index, &stop)| {
+            let is_pruned = |&(stop, pruning)| stop == index && pruning != Pruning::None;
+            Member {
+                stop,
+                min_samples_split: Family::min_samples_split(&stop, fold.n_train(), limits.samples),
+                draws: draws.clone(),
+                leaves: vec![0; fold.held_out.len()],
+                record: family.variants.iter().any(is_pruned).then(Record::default),
+            }
+        };
+        family.stops.iter().enumerate().map(member).collect()
     }
 
     /// Whether sorted lists of all columns, partitioned at every node, take less time than sorting the
@@ -312,6 +453,22 @@ impl<W: Width> Problem<'_, W> {
         max_features.saturating_mul(MAX_FEATURES_PER_DRAW) >= self.table.columns.len()
             && memory::check_shape::<W::Key>("sorted lists", &[n_threads, self.table.n_listed()])
                 .is_ok()
+    }
+}
+
+impl Grown {
+    fn new(family: &Family<'_>, mut members: Vec<Member>, values: Vec<f64>) -> Self {
+        let leaves = |&(stop, pruning): &(usize, Pruning)| {
+            let member = &mut members[stop];
+            match &mut member.record {
+                Some(record) => record.pruned(pruning, &member.leaves),
+                None => std::mem::take(&mut member.leaves),
+            }
+        };
+        Self {
+            leaves: family.variants.iter().map(leaves).collect(),
+            values,
+        }
     }
 }
 
@@ -339,8 +496,12 @@ impl Totals {
         n_trees: usize,
         finished: &mut dyn FnMut(usize, Array2<f64>, Cost),
     ) {
-        for request in family.requests.iter().filter(|own| own.n_trees == n_trees) {
-            let outputs = &self.sums[request.member] / n_trees as f64;
+        for request in family
+            .requests
+            .iter()
+            .filter(|request| request.n_trees == n_trees)
+        {
+            let outputs = &self.sums[request.variant] / n_trees as f64;
             finished(request.candidate, outputs, std::mem::take(&mut self.cost));
         }
     }

@@ -5,7 +5,7 @@
 //!
 //! **References.** Marsaglia, "Xorshift RNGs" (2003); Matsumoto and Nishimura, "Mersenne twister" (1998).
 
-/// The largest seed of a splitter: `RAND_R_MAX` of scikit-learn.
+/// The largest number and the largest seed of xorshift: `RAND_R_MAX` of scikit-learn.
 const MAX_SPLITTER_SEED: u32 = 0x7fff_ffff;
 
 /// `numpy.random.RandomState(seed)`: the Mersenne twister MT19937.
@@ -52,6 +52,12 @@ impl MersenneTwister {
         y ^ (y >> 18)
     }
 
+    /// `random_sample()`: from 0 to below 1, in 53 bits.
+    fn uniform(&mut self) -> f64 {
+        let (high, low) = (self.next_u32() >> 5, self.next_u32() >> 6);
+        (f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0
+    }
+
     /// `randint(0, bound)`, by masked rejection. `bound` must be positive.
     pub(super) fn below(&mut self, bound: u32) -> u32 {
         let largest = bound - 1;
@@ -68,15 +74,56 @@ impl MersenneTwister {
     }
 }
 
-/// Xorshift with 32 bits of state: `our_rand_r` of scikit-learn.
-fn xorshift(state: &mut u32) -> u32 {
-    if *state == 0 {
-        *state = 1;
+/// Numbers drawn in proportion to weights: `RandomState.choice(n, replace=True, p=weights / sum)`.
+pub(super) struct WeightedDraws(Vec<f64>);
+
+impl WeightedDraws {
+    /// Draws of numbers with these weights, whose sum is exact and positive.
+    pub(super) fn new(weights: impl Iterator<Item = u32> + Clone) -> Self {
+        let total: f64 = weights.clone().map(f64::from).sum();
+        let add = |sum: &mut f64, weight: u32| {
+            *sum += f64::from(weight) / total;
+            Some(*sum)
+        };
+        let mut shares: Vec<f64> = weights.scan(0.0, add).collect();
+        let last = shares.last().copied().unwrap_or(1.0);
+        for share in &mut shares {
+            *share /= last;
+        }
+        Self(shares)
     }
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    *state & 0x7fff_ffff
+
+    pub(super) fn next(&self, random: &mut MersenneTwister) -> usize {
+        let drawn = random.uniform();
+        self.0.partition_point(|&share| share <= drawn)
+    }
+}
+
+/// Xorshift with 32 bits of state: `our_rand_r` of scikit-learn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Xorshift(u32);
+
+impl Xorshift {
+    fn next(&mut self) -> u32 {
+        let state = &mut self.0;
+        if *state == 0 {
+            *state = 1;
+        }
+        *state ^= *state << 13;
+        *state ^= *state >> 17;
+        *state ^= *state << 5;
+        *state & MAX_SPLITTER_SEED
+    }
+
+    /// `rand_int` of scikit-learn: a number below `bound`.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.next() as usize % bound
+    }
+
+    /// `rand_uniform` of scikit-learn: a number from `low` to `high`, both possible.
+    pub(super) fn uniform(&mut self, low: f64, high: f64) -> f64 {
+        (high - low) * f64::from(self.next()) / f64::from(MAX_SPLITTER_SEED) + low
+    }
 }
 
 /// The features of a tree in the order in which its nodes draw them, and those known to be constant.
@@ -84,9 +131,9 @@ fn xorshift(state: &mut u32) -> u32 {
 /// At each node features are drawn without replacement (Fisher and Yates). `features` is a permutation
 /// that lasts for the whole tree; its first entries at a node are the features that are constant in
 /// some ancestor, in the order in which they were found, which `constants` keeps.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(super) struct FeatureDraws {
-    state: u32,
+    random: Xorshift,
     features: Vec<u32>,
     constants: Vec<u32>,
 }
@@ -96,14 +143,14 @@ impl FeatureDraws {
     #[allow(clippy::cast_possible_truncation)] // features are numbered by u32
     pub(super) fn new(seed: u32, n_features: usize) -> Self {
         Self {
-            state: MersenneTwister::new(seed).below(MAX_SPLITTER_SEED),
+            random: Xorshift(MersenneTwister::new(seed).below(MAX_SPLITTER_SEED)),
             features: (0..n_features as u32).collect(),
             constants: vec![0; n_features],
         }
     }
 
     /// Draws the features of one node. `is_constant` searches a feature, unless that is known to be
-    /// constant, and says whether it is.
+    /// constant, and says whether it is; it may draw numbers of its own.
     ///
     /// At least one feature that is not constant is drawn, even beyond `max_features`, if there is one.
     /// Returns the number of features that the children know to be constant; the node itself knows
@@ -112,7 +159,7 @@ impl FeatureDraws {
         &mut self,
         n_known: usize,
         max_features: usize,
-        mut is_constant: impl FnMut(u32) -> bool,
+        mut is_constant: impl FnMut(u32, &mut Xorshift) -> bool,
     ) -> usize {
         let mut end = self.features.len();
         let (mut n_visited, mut n_found, mut n_drawn) = (0, 0, 0);
@@ -121,14 +168,14 @@ impl FeatureDraws {
         {
             n_visited += 1;
             let choices = end - n_found - n_drawn;
-            let drawn = n_drawn + xorshift(&mut self.state) as usize % choices;
+            let drawn = n_drawn + self.random.below(choices);
             if drawn < n_known {
                 self.features.swap(n_drawn, drawn);
                 n_drawn += 1;
                 continue;
             }
             let drawn = drawn + n_found;
-            if is_constant(self.features[drawn]) {
+            if is_constant(self.features[drawn], &mut self.random) {
                 self.features.swap(drawn, n_known + n_found);
                 n_found += 1;
             } else {
@@ -157,10 +204,19 @@ mod tests {
     }
 
     #[test]
+    fn weighted_draws_are_those_of_numpy() {
+        // numpy.random.RandomState(3).choice(5, 12, p=np.array([1, 0, 3, 2, 0]) / 6)
+        let mut random = MersenneTwister::new(3);
+        let draws = WeightedDraws::new([1, 0, 3, 2, 0].into_iter());
+        let rows: Vec<usize> = (0..12).map(|_| draws.next(&mut random)).collect();
+        assert_eq!(rows, [2, 3, 2, 2, 3, 3, 0, 2, 0, 2, 0, 2]);
+    }
+
+    #[test]
     fn every_feature_is_drawn_once_and_constants_come_first() {
         let mut draws = FeatureDraws::new(3, 6);
         let mut seen = vec![];
-        let known = draws.draw(0, 6, |feature| {
+        let known = draws.draw(0, 6, |feature, _| {
             seen.push(feature);
             feature == 2 || feature == 5
         });
@@ -169,7 +225,7 @@ mod tests {
         assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
         let mut seen = vec![];
         assert_eq!(
-            draws.draw(known, 6, |f| {
+            draws.draw(known, 6, |f, _| {
                 seen.push(f);
                 false
             }),

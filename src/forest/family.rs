@@ -1,19 +1,21 @@
 //! Candidates whose trees are the same, or grow together.
 
-use super::options::{Forest, SampleCount, Stop, TreeOptions};
+use super::options::{Bootstrap, Forest, Pruning, SampleCount, Splitter, Stop, TreeOptions};
 
-/// Candidates that share trees: they differ in the number of trees, and in where trees stop.
+/// Candidates that share trees: they differ in the number of trees, in where trees stop, and in how they
+/// are pruned.
 ///
 /// The first m trees of a forest are the forest of m trees. Trees that draw all features at every node
 /// search the same columns, so they grow together (see [`grow`](super::grow)).
 pub(super) struct Family<'a> {
     pub(super) tree: &'a TreeOptions,
-    /// Rows that each tree draws from each training set.
-    pub(super) n_draws: Option<&'a [usize]>,
-    /// Of the candidate with most trees.
+    /// Of the candidate with most trees, as are the seeds.
+    pub(super) bootstrap: Option<&'a Bootstrap>,
     pub(super) seeds: &'a [u32],
     /// Where the trees that grow together stop.
     pub(super) stops: Vec<Stop>,
+    /// What is made of a tree: which of `stops`, and what is left of it.
+    pub(super) variants: Vec<(usize, Pruning)>,
     pub(super) requests: Vec<Request>,
 }
 
@@ -21,8 +23,8 @@ pub(super) struct Family<'a> {
 pub(super) struct Request {
     /// Its position among all candidates.
     pub(super) candidate: usize,
-    /// Its position in [`Family::stops`].
-    pub(super) member: usize,
+    /// Its position in [`Family::variants`].
+    pub(super) variant: usize,
     pub(super) n_trees: usize,
 }
 
@@ -33,16 +35,17 @@ impl<'a> Family<'a> {
         for (index, candidate) in candidates.iter().enumerate() {
             let known = families
                 .iter_mut()
-                .find(|own| own.takes(candidate, n_features));
+                .find(|family| family.takes(candidate, n_features));
             if let Some(family) = known {
                 family.push(index, candidate);
                 continue;
             }
             let mut family = Self {
                 tree: &candidate.tree,
-                n_draws: candidate.n_draws.as_deref(),
+                bootstrap: None,
                 seeds: &[],
                 stops: vec![],
+                variants: vec![],
                 requests: vec![],
             };
             family.push(index, candidate);
@@ -51,42 +54,74 @@ impl<'a> Family<'a> {
         families
     }
 
+    /// The largest number of leaves, if trees grow best first.
+    pub(super) fn max_leaves(&self) -> Option<usize> {
+        let max_leaves = |(_, pruning): &(usize, Pruning)| match pruning {
+            Pruning::LeafNodes(max_leaves) => Some(*max_leaves),
+            _ => None,
+        };
+        self.variants.iter().filter_map(max_leaves).max()
+    }
+
     fn takes(&self, candidate: &Forest, n_features: usize) -> bool {
-        let (own, other) = (self.tree, &candidate.tree);
-        let n_common = self.seeds.len().min(candidate.seeds.len());
-        let draws_all = own.max_features >= n_features;
-        TreeOptions {
-            stop: own.stop,
+        let (tree, other) = (self.tree, &candidate.tree);
+        let grows_best_first = |tree: &TreeOptions| matches!(tree.pruning, Pruning::LeafNodes(_));
+        let grow_together = tree.max_features >= n_features
+            && tree.splitter == Splitter::Best
+            && !grows_best_first(tree);
+        let is_alike = TreeOptions {
+            stop: tree.stop,
+            pruning: tree.pruning,
             ..*other
-        } == *own
-            && (draws_all || own.stop == other.stop)
-            && self.n_draws == candidate.n_draws.as_deref()
-            && self.seeds[..n_common] == candidate.seeds[..n_common]
+        } == *tree;
+        is_alike
+            && grows_best_first(tree) == grows_best_first(other)
+            && (grow_together || tree.stop == other.stop)
+            && self.begins_like(candidate)
+    }
+
+    /// Whether the first trees have the same seeds and bootstrap samples.
+    fn begins_like(&self, candidate: &Forest) -> bool {
+        let n_common = self.seeds.len().min(candidate.seeds.len());
+        let samples = match (self.bootstrap, &candidate.bootstrap) {
+            (None, None) => true,
+            (Some(one), Some(other)) => {
+                one.n_draws == other.n_draws && one.seeds[..n_common] == other.seeds[..n_common]
+            }
+            _ => false,
+        };
+        samples && self.seeds[..n_common] == candidate.seeds[..n_common]
     }
 
     fn push(&mut self, index: usize, candidate: &'a Forest) {
         if candidate.seeds.len() > self.seeds.len() {
             self.seeds = &candidate.seeds;
+            self.bootstrap = candidate.bootstrap.as_ref();
         }
-        let stop = candidate.tree.stop;
-        let known = self.stops.iter().position(|own| *own == stop);
-        let member = known.unwrap_or_else(|| {
-            self.stops.push(stop);
-            self.stops.len() - 1
-        });
+        let stop = position_of(&mut self.stops, candidate.tree.stop);
+        let variant = position_of(&mut self.variants, (stop, candidate.tree.pruning));
         self.requests.push(Request {
             candidate: index,
-            member,
+            variant,
             n_trees: candidate.seeds.len(),
         });
     }
 
     /// The samples of the smallest node that a tree splits, given those of its smallest leaf.
     pub(super) fn min_samples_split(stop: &Stop, n_samples: usize, min_leaf: usize) -> usize {
-        let own = match stop.min_samples_split {
+        let number = match stop.min_samples_split {
             SampleCount::Number(number) => number,
             share @ SampleCount::Share(_) => share.of(n_samples).max(2),
         };
-        own.max(min_leaf.saturating_mul(2))
+        number.max(min_leaf.saturating_mul(2))
     }
+}
+
+/// Where an item is in a list, to which it is added unless it is there.
+fn position_of<T: PartialEq>(items: &mut Vec<T>, item: T) -> usize {
+    let known = items.iter().position(|other| *other == item);
+    known.unwrap_or_else(|| {
+        items.push(item);
+        items.len() - 1
+    })
 }

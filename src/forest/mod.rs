@@ -14,8 +14,10 @@
 //! | weights are integers, so sums are exact in any order; a bound without divisions passes over most boundaries, and those left are scored by scikit-learn's formula | `criterion` |
 //! | its random numbers are replayed: xorshift and a Fisher–Yates shuffle that knows constant features, MT19937 for bootstrap samples | `draws` |
 //! | trees that differ in where they stop grow together | `grow` |
+//! | the trees of leave-one-out follow the tree of all rows while they split nodes as it does | `grow` |
+//! | trees that differ in how they are pruned are one tree, with its nodes in the order in which they are cut or split | `record` |
 //! | the first m trees of a forest are the forest of m trees | `family` |
-//! | held-out rows go down a tree while it grows; no tree is kept | `grow` |
+//! | held-out rows go down a tree while it grows; no tree is kept that is not pruned | `grow` |
 //!
 //! **Exactness.** Predictions and probabilities are those of scikit-learn, bit for bit, with classes or
 //! integers as targets and integer weights. The facade grows a few small trees both ways before it uses the
@@ -25,9 +27,10 @@
 //!
 //! | | time | memory besides X |
 //! |---|---|---|
-//! | ranks | O(n·p) | n·p ranks and row numbers: 6 bytes each up to 65 536 rows, 12 above |
+//! | ranks | O(n·p) | n·p ranks and row numbers: 6 bytes each up to 65 536 rows, 12 above; of sparse rows, their values by column too |
 //! | a tree that looks at all features | O(n·p·d) | its lists, 4 or 8 bytes for each value, per thread |
 //! | a tree that draws m features | O(n·m·d) | O(n) per thread |
+//! | answers of trees until they are added up | | 4 bytes for each row held out and each way to prune or stop a tree, and its leaves' outputs, of up to 32 trees per thread, of fewer if memory is short |
 //!
 //! **Example.**
 //!
@@ -39,9 +42,9 @@
 //! let x = Array2::from_shape_fn((300, 3), |(i, j)| (i as f64 * (j + 2) as f64).sin());
 //! let y = x.column(0).mapv(|v| u32::from(v > 0.3));
 //! let data = Dataset::dense(x.view())?.with_classes(y.view(), 2)?;
-//! let tree = Forest { tree: TreeOptions::default(), seeds: vec![0], n_draws: None };
+//! let tree = Forest { tree: TreeOptions::default(), seeds: vec![0], bootstrap: None };
 //! let folds = Folds::shuffled(300, 5, 0)?;
-//! let shares = Forests.cross_validate(&tree, &data, &folds)?.by_sample(&folds);
+//! let shares = Forests::default().cross_validate(&tree, &data, &folds)?.by_sample(&folds);
 //! let hits = shares.column(1).iter().zip(&y).filter(|(p, y)| (**p > 0.5) == (**y == 1)).count();
 //! assert!(hits > 290);
 //! # Ok::<(), onefold::Error>(())
@@ -54,6 +57,7 @@
 
 #![allow(clippy::doc_markdown)] // names and formulas are not code
 
+mod columns;
 mod criterion;
 mod cv;
 mod draws;
@@ -62,14 +66,16 @@ mod grow;
 mod options;
 mod order;
 mod ranks;
+mod record;
 mod split;
 
-pub use options::{Forest, Impurity, SampleCount, Stop, TreeOptions};
+pub use options::{Bootstrap, Forest, Impurity, Pruning, SampleCount, Splitter, Stop, TreeOptions};
 
-use crate::data::{Dataset, Layout, Rows, Targets};
+use crate::data::{Dataset, Rows, Targets, unreadable};
 use crate::engine::{Finished, Job};
 use crate::runtime::memory;
 use crate::{Engine, Error, OutOfFold, Result};
+use columns::{Columns, SparseColumns};
 use cv::{Labels, Problem};
 use ranks::{Narrow, RankedColumns, Wide, Width, is_narrow};
 
@@ -80,8 +86,20 @@ const MAX_TOTAL_WEIGHT: f64 = (1 << 26) as f64;
 const MAX_WEIGHT: f64 = ((1 << 24) - 1) as f64;
 
 /// The engine of decision trees and random forests. Outputs are the shares of the classes, or means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Forests;
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forests {
+    /// Values of a column, as float32, that differ by no more count as equal: `FEATURE_THRESHOLD` of
+    /// scikit-learn, which is 1e-7, and 0 before version 1.8.
+    pub min_difference: f32,
+}
+
+impl Default for Forests {
+    fn default() -> Self {
+        Self {
+            min_difference: 1e-7,
+        }
+    }
+}
 
 impl Engine<Forest> for Forests {
     fn run(
@@ -92,9 +110,6 @@ impl Engine<Forest> for Forests {
     ) -> Result<()> {
         let data = job.data;
         data.check_samples(job.folds.n_samples())?;
-        let Rows::Dense(rows) = *data.rows() else {
-            return Err(Error::parameter("X", "a dense matrix", "sparse rows"));
-        };
         if data.n_rows() as f64 > MAX_TOTAL_WEIGHT {
             return Err(Error::parameter("X", "at most 2²⁶ rows", data.n_rows()));
         }
@@ -103,24 +118,48 @@ impl Engine<Forest> for Forests {
         }
         let weights = weights(data)?;
         let targets = Codes::of(data, weights.as_deref())?;
-        if is_narrow(data.n_rows()) {
-            run::<Narrow>(&rows, &targets, weights, candidates, job, finished)
-        } else {
-            run::<Wide>(&rows, &targets, weights, candidates, job, finished)
+        let table = match *data.rows() {
+            Rows::Dense(rows) => self.rank(&rows, job),
+            Rows::Csr32(rows) => self.rank(&SparseColumns::new(&rows, job.monitor)?, job),
+            Rows::Csr64(rows) => self.rank(&SparseColumns::new(&rows, job.monitor)?, job),
+            #[cfg(feature = "stored")]
+            Rows::Stored(_) => Err(unreadable(data)),
+            Rows::External { .. } => Err(unreadable(data)),
+        };
+        match table? {
+            Table::Narrow(table) => run_on(table, &targets, weights, candidates, job, finished),
+            Table::Wide(table) => run_on(table, &targets, weights, candidates, job, finished),
         }
     }
 }
 
-fn run<W: Width>(
-    rows: &impl Layout,
+/// The ranks of a table, of either width.
+enum Table {
+    Narrow(RankedColumns<Narrow>),
+    Wide(RankedColumns<Wide>),
+}
+
+impl Forests {
+    fn rank(self, columns: &impl Columns, job: &Job<'_>) -> Result<Table> {
+        let (difference, monitor) = (self.min_difference, job.monitor);
+        Ok(if is_narrow(columns.n_rows()) {
+            Table::Narrow(RankedColumns::new(columns, difference, monitor)?)
+        } else {
+            Table::Wide(RankedColumns::new(columns, difference, monitor)?)
+        })
+    }
+}
+
+fn run_on<W: Width>(
+    table: RankedColumns<W>,
     targets: &Codes,
     weights: Option<Vec<u32>>,
     candidates: &[&Forest],
     job: &Job<'_>,
     finished: &mut Finished<'_>,
 ) -> Result<()> {
-    let problem = Problem::<W> {
-        table: RankedColumns::new(rows, job.monitor)?,
+    let problem = Problem {
+        table,
         labels: targets.labels(),
         weights,
         folds: job.folds,
@@ -140,7 +179,7 @@ fn check(candidate: &Forest, n_splits: usize) -> Result<()> {
     let Forest {
         tree,
         seeds,
-        n_draws,
+        bootstrap,
     } = candidate;
     if seeds.is_empty() {
         return Err(Error::parameter("n_estimators", "at least 1", 0));
@@ -148,16 +187,26 @@ fn check(candidate: &Forest, n_splits: usize) -> Result<()> {
     if tree.max_features == 0 {
         return Err(Error::parameter("max_features", "at least 1", 0));
     }
-    let n_folds = n_draws.as_ref().map_or(n_splits, Vec::len);
-    if n_folds != n_splits {
+    if let Pruning::LeafNodes(0 | 1) = tree.pruning {
+        return Err(Error::parameter("max_leaf_nodes", "at least 2", "less"));
+    }
+    let Some(Bootstrap {
+        seeds: sample_seeds,
+        n_draws,
+    }) = bootstrap
+    else {
+        return Ok(());
+    };
+    let lengths = [(n_splits, n_draws.len()), (seeds.len(), sample_seeds.len())];
+    if let Some((expected, found)) = lengths.into_iter().find(|(a, b)| a != b) {
         return Err(Error::Shape {
             what: "draws of a bootstrap sample",
-            expected: n_splits,
-            found: n_folds,
+            expected,
+            found,
         });
     }
     let is_too_many = |&n: &usize| n == 0 || n as f64 > MAX_WEIGHT;
-    if let Some(bad) = n_draws.iter().flatten().find(|n| is_too_many(n)) {
+    if let Some(bad) = n_draws.iter().find(|n| is_too_many(n)) {
         return Err(Error::parameter("max_samples", "from 1 to 2²⁴ rows", bad));
     }
     Ok(())
@@ -172,15 +221,11 @@ fn weights(data: &Dataset<'_>) -> Result<Option<Vec<u32>>> {
     let is_bad = |weight: &&f64| weight.fract() != 0.0 || **weight > MAX_WEIGHT;
     if let Some(bad) = weights.iter().find(is_bad) {
         let rule = "whole numbers below 2²⁴, for sums that are exact";
-        return Err(Error::parameter("sample_weight", rule, bad));
+        return Err(Error::parameter("weights", rule, bad));
     }
     let total: f64 = weights.iter().sum();
     if total > MAX_TOTAL_WEIGHT {
-        return Err(Error::parameter(
-            "sample_weight",
-            "at most 2²⁶ in all",
-            total,
-        ));
+        return Err(Error::parameter("weights", "at most 2²⁶ in all", total));
     }
     Ok(Some(weights.iter().map(|&weight| weight as u32).collect()))
 }

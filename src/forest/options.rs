@@ -11,6 +11,26 @@ pub enum Impurity {
     SquaredError,
 }
 
+/// Which boundaries of a column a node looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Splitter {
+    /// `"best"`: all.
+    Best,
+    /// `"random"`: one, drawn between the lowest and the highest value.
+    Random,
+}
+
+/// What is left of a tree. Trees that differ in nothing else are one tree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pruning {
+    /// All.
+    None,
+    /// Links weaker than `ccp_alpha`, or as weak, are cut.
+    CostComplexity(f64),
+    /// `max_leaf_nodes`: at most so many leaves, of a tree that grows best first.
+    LeafNodes(usize),
+}
+
 /// A number of samples, or a share of those of a training set, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SampleCount {
@@ -57,6 +77,8 @@ impl Default for Stop {
 pub struct TreeOptions {
     /// The criterion.
     pub impurity: Impurity,
+    /// Which boundaries are looked at.
+    pub splitter: Splitter,
     /// The samples of the smallest leaf.
     pub min_samples_leaf: SampleCount,
     /// The weight of the lightest leaf, as a share of the weight of the training set.
@@ -65,16 +87,20 @@ pub struct TreeOptions {
     pub max_features: usize,
     /// Where it stops.
     pub stop: Stop,
+    /// What is left of it.
+    pub pruning: Pruning,
 }
 
 impl Default for TreeOptions {
     fn default() -> Self {
         Self {
             impurity: Impurity::Gini,
+            splitter: Splitter::Best,
             min_samples_leaf: SampleCount::Number(1),
             min_weight_fraction_leaf: 0.0,
             max_features: usize::MAX,
             stop: Stop::default(),
+            pruning: Pruning::None,
         }
     }
 }
@@ -88,7 +114,15 @@ pub struct Forest {
     pub tree: TreeOptions,
     /// The `random_state` of every tree.
     pub seeds: Vec<u32>,
-    /// How many rows of each training set a tree draws with replacement; none if it takes the training set
-    /// itself.
-    pub n_draws: Option<Vec<usize>>,
+    /// The bootstrap samples; none if trees take the training set itself.
+    pub bootstrap: Option<Bootstrap>,
+}
+
+/// The bootstrap samples of a forest: rows of a training set drawn with replacement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bootstrap {
+    /// The `random_state` of the sample of every tree.
+    pub seeds: Vec<u32>,
+    /// How many rows are drawn from each training set.
+    pub n_draws: Vec<usize>,
 }

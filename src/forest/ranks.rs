@@ -6,8 +6,9 @@
 
 use rayon::prelude::*;
 
+use super::columns::Columns;
+use super::draws::Xorshift;
 use super::order::sort_by_upper_half;
-use crate::data::Layout;
 use crate::runtime::memory;
 use crate::{Monitor, Result};
 
@@ -89,36 +90,63 @@ pub(super) fn is_narrow(n_rows: usize) -> bool {
 pub(super) struct Column<W: Width> {
     /// The rank of each row.
     pub(super) ranks: Vec<W::Rank>,
-    /// The distinct values, in increasing order.
+    /// The distinct values, in increasing order; NaN, a missing value, is the last.
     pub(super) values: Vec<f32>,
+    /// The rank of missing values, if the column has any.
+    pub(super) missing: Option<usize>,
     /// Rank and row of every row whose rank is not `common`, in increasing order.
     pub(super) sorted: Vec<W::Key>,
     /// The rank of the most frequent value, if lists of rows are much shorter without it.
     pub(super) common: Option<usize>,
     /// Of a column of two distinct values, the ranks as bits, which the fastest cache holds. Otherwise empty.
     pub(super) bits: Vec<u64>,
+    /// Values that differ by no more count as equal.
+    pub(super) min_difference: f32,
 }
 
 impl<W: Width> Column<W> {
-    /// Whether the values of two ranks count as different: `FEATURE_THRESHOLD` of scikit-learn, added in
-    /// single precision.
+    /// Whether the values of two ranks count as different: a missing value from all others. The sum is
+    /// in single precision.
     pub(super) fn differ(&self, lower: usize, upper: usize) -> bool {
-        self.values[upper] > self.values[lower] + 1e-7_f32
+        self.values[upper] > self.values[lower] + self.min_difference
+            || (self.missing == Some(upper) && lower != upper)
     }
 
-    /// The threshold between two ranks, as the largest rank of the table that is not above it.
+    /// The threshold between two ranks, as the largest rank of the table that is not above it. Between
+    /// values and missing ones it is infinity.
     pub(super) fn cut(&self, lower: usize, upper: usize) -> usize {
+        if self.missing == Some(upper) {
+            return upper - 1;
+        }
         let threshold = f64::from(self.values[lower]) / 2.0 + f64::from(self.values[upper]) / 2.0;
         let between = &self.values[lower..upper];
         lower + between.partition_point(|&value| f64::from(value) <= threshold) - 1
     }
 
+    /// A threshold drawn between two ranks, as the largest rank of the table that is not above it.
+    pub(super) fn cut_at_random(&self, lower: usize, upper: usize, random: &mut Xorshift) -> usize {
+        let [low, high] = [lower, upper].map(|rank| f64::from(self.values[rank]));
+        let drawn = random.uniform(low, high);
+        let threshold = if drawn == high { low } else { drawn };
+        let between = &self.values[lower..=upper];
+        lower + between.partition_point(|&value| f64::from(value) <= threshold) - 1
+    }
+
     /// Sorts a column. `keys` holds the order-preserving bits of the values, then the row.
     #[allow(clippy::cast_possible_truncation)] // the lower half is the row
-    fn new(values: &[f32], keys: &mut Vec<u64>, buffer: &mut Vec<u64>) -> Self {
+    fn new(
+        values: &[f32],
+        min_difference: f32,
+        keys: &mut Vec<u64>,
+        buffer: &mut Vec<u64>,
+    ) -> Self {
         keys.clear();
         keys.extend((0_u64..).zip(values).map(|(row, &value)| {
-            let bits = (value + 0.0).to_bits(); // -0 is 0
+            let bits = if value.is_nan() {
+                f32::NAN.to_bits() // above infinity
+            } else {
+                (value + 0.0).to_bits() // -0 is 0
+            };
             let ordered = if bits >> 31 == 1 {
                 !bits
             } else {
@@ -145,6 +173,7 @@ impl<W: Width> Column<W> {
             (Some(W::rank(rank)) != common).then(|| W::to_key(rank, row))
         };
         let sorted = keys.iter().filter_map(listed).collect();
+        let missing = distinct.iter().rposition(|value: &f32| value.is_nan());
         let mut bits = vec![];
         if distinct.len() == 2 {
             bits.resize(values.len().div_ceil(64), 0);
@@ -155,9 +184,11 @@ impl<W: Width> Column<W> {
         Self {
             ranks,
             values: distinct,
+            missing,
             sorted,
             common,
             bits,
+            min_difference,
         }
     }
 }
@@ -169,8 +200,8 @@ pub(super) struct RankedColumns<W: Width> {
 }
 
 impl<W: Width> RankedColumns<W> {
-    /// Ranks every column, on all threads of the pool. Values must be finite as float32.
-    pub(super) fn new<X: Layout>(rows: &X, monitor: &Monitor) -> Result<Self> {
+    /// Ranks every column, on all threads of the pool. Values must be finite as float32, or missing.
+    pub(super) fn new(rows: &impl Columns, min_difference: f32, monitor: &Monitor) -> Result<Self> {
         let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
         let bytes = size_of::<W::Rank>() + size_of::<W::Key>();
         memory::check_shape::<u8>(
@@ -182,12 +213,12 @@ impl<W: Width> RankedColumns<W> {
             .into_par_iter()
             .map(|start| {
                 let width = BLOCK_COLUMNS.min(n_features - start);
-                let values = copy_columns(rows, start, width);
+                let values = rows.copy(start, width);
                 let (mut keys, mut buffer) = (Vec::with_capacity(n_rows), Vec::new());
                 let mut block = Vec::with_capacity(width);
                 for column in values.chunks_exact(n_rows.max(1)) {
                     monitor.check()?;
-                    block.push(Column::new(column, &mut keys, &mut buffer));
+                    block.push(Column::new(column, min_difference, &mut keys, &mut buffer));
                 }
                 Ok(block)
             })
@@ -196,25 +227,15 @@ impl<W: Width> RankedColumns<W> {
         Ok(Self { n_rows, columns })
     }
 
+    /// Whether some value is missing.
+    pub(super) fn has_missing(&self) -> bool {
+        self.columns.iter().any(|column| column.missing.is_some())
+    }
+
     /// The length of the sorted lists of all columns.
     pub(super) fn n_listed(&self) -> usize {
         self.columns.iter().map(|column| column.sorted.len()).sum()
     }
-}
-
-/// The values of some columns, one column after the other.
-#[allow(clippy::cast_possible_truncation)] // the precision of scikit-learn's trees
-fn copy_columns<X: Layout>(rows: &X, start: usize, width: usize) -> Vec<f32> {
-    let n_rows = rows.n_rows();
-    let mut copied = vec![0.0; n_rows * width];
-    for row in 0..n_rows {
-        if let Some(values) = rows.values(row) {
-            for (column, &value) in values[start..start + width].iter().enumerate() {
-                copied[column * n_rows + row] = value as f32;
-            }
-        }
-    }
-    copied
 }
 
 #[cfg(test)]
@@ -224,7 +245,7 @@ mod tests {
     #[test]
     fn columns_are_ranked_and_lists_leave_out_the_common_value() {
         let values = [0.5, -0.0, 2.0, 0.0, -1.0, 0.0];
-        let column = Column::<Narrow>::new(&values, &mut vec![], &mut vec![]);
+        let column = Column::<Narrow>::new(&values, 1e-7, &mut vec![], &mut vec![]);
         assert_eq!(column.values, [-1.0, 0.0, 0.5, 2.0]);
         assert_eq!(column.ranks, [2, 1, 3, 1, 0, 1]);
         assert_eq!(column.common, Some(1));
@@ -235,5 +256,17 @@ mod tests {
             .collect();
         assert_eq!(rows, [4, 0, 2]);
         assert_eq!((column.cut(0, 3), column.cut(2, 3)), (2, 2));
+    }
+
+    #[test]
+    fn missing_values_have_the_last_rank_and_differ_from_all_others() {
+        let values = [f32::NAN, 1.0, -f32::NAN, f32::MAX];
+        let column = Column::<Narrow>::new(&values, 1e-7, &mut vec![], &mut vec![]);
+        assert_eq!(
+            (&*column.ranks, column.missing),
+            (&[2, 0, 2, 1][..], Some(2))
+        );
+        assert!(column.differ(1, 2) && column.differ(0, 2) && !column.differ(2, 2));
+        assert_eq!((column.cut(0, 1), column.cut(0, 2)), (0, 1));
     }
 }

@@ -16,8 +16,9 @@ pub enum Order {
         /// the order does not depend on threads.
         seed: u64,
     },
-    /// At random within each fold, once for all batches: a batch lists its folds one after the other. So
-    /// batches can be learnt in parts, which those of [`Order::Random`] cannot, and rows can be on disk.
+    /// At random within each fold, once for all batches: a batch lists its folds one after the
+    /// other. So batches can be learnt in parts, which those of [`Order::Random`] cannot, and rows
+    /// can be on disk.
     Once {
         /// The seed.
         seed: u64,

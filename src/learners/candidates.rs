@@ -11,7 +11,7 @@ use super::learner::{CostModel, LeafBlock, Learner, same_type};
 use super::state::State;
 use super::undo::UndoLog;
 use crate::data::Dataset;
-use crate::scaling::Scaling;
+use crate::linear::FoldMap;
 use crate::{Error, Result};
 
 /// Values of a block of rows that stays in a core's caches while all candidates use it: 64 KB.
@@ -135,15 +135,15 @@ impl Learner for CandidateSet {
     fn evaluate(&self, data: &Dataset<'_>, rows: &[usize], out: &mut [f64]) -> Result<()> {
         let width = self.n_outputs();
         let block = self.block_rows(data, rows.len());
-        let mut own = Vec::new();
+        let mut values = Vec::new();
         for (rows, out) in rows.chunks(block).zip(out.chunks_mut(block * width)) {
             let mut first = 0;
             for learner in &self.learners {
                 let columns = first..first + learner.n_outputs();
-                own.resize(rows.len() * columns.len(), 0.0);
-                learner.evaluate(data, rows, &mut own)?;
+                values.resize(rows.len() * columns.len(), 0.0);
+                learner.evaluate(data, rows, &mut values)?;
                 first = columns.end;
-                scatter_columns(&own, out, &columns, width);
+                scatter_columns(&values, out, &columns, width);
             }
         }
         Ok(())
@@ -168,8 +168,8 @@ impl Learner for CandidateSet {
 
     fn copy_from(&mut self, source: &dyn Learner) -> Result<()> {
         let source: &Self = same_type(source)?;
-        for (own, source) in self.learners.iter_mut().zip(&source.learners) {
-            own.copy_from(&**source)?;
+        for (learner, source) in self.learners.iter_mut().zip(&source.learners) {
+            learner.copy_from(&**source)?;
         }
         Ok(())
     }
@@ -201,16 +201,16 @@ impl Learner for CandidateSet {
         out: &mut [f64],
     ) -> Result<bool> {
         let width = self.n_outputs();
-        let mut own = Vec::new();
+        let mut values = Vec::new();
         let mut first = 0;
         for learner in &self.learners {
             let columns = first..first + learner.n_outputs();
-            own.resize(block.rows.len() * columns.len(), 0.0);
-            if !learner.leave_one_out_block(data, block, &mut own)? {
+            values.resize(block.rows.len() * columns.len(), 0.0);
+            if !learner.leave_one_out_block(data, block, &mut values)? {
                 return Ok(false);
             }
             first = columns.end;
-            scatter_columns(&own, out, &columns, width);
+            scatter_columns(&values, out, &columns, width);
         }
         Ok(true)
     }
@@ -237,13 +237,13 @@ impl Learner for CandidateSet {
 
     fn merge(&mut self, other: &dyn Learner) -> Result<()> {
         let other: &Self = same_type(other)?;
-        for (own, other) in self.learners.iter_mut().zip(&other.learners) {
-            own.merge(&**other)?;
+        for (learner, other) in self.learners.iter_mut().zip(&other.learners) {
+            learner.merge(&**other)?;
         }
         Ok(())
     }
 
-    fn rescale(&mut self, scaling: Scaling<'_>) -> Result<()> {
+    fn rescale(&mut self, scaling: &FoldMap) -> Result<()> {
         self.learners
             .iter_mut()
             .try_for_each(|learner| learner.rescale(scaling))
@@ -256,9 +256,9 @@ fn is_set(learner: &dyn Learner) -> bool {
 }
 
 /// Writes the outputs of one candidate into its columns of the outputs of all.
-fn scatter_columns(own: &[f64], out: &mut [f64], columns: &Range<usize>, width: usize) {
+fn scatter_columns(values: &[f64], out: &mut [f64], columns: &Range<usize>, width: usize) {
     let rows = out.chunks_exact_mut(width);
-    for (row, own) in rows.zip(own.chunks_exact(columns.len().max(1))) {
-        row[columns.clone()].copy_from_slice(own);
+    for (row, values) in rows.zip(values.chunks_exact(columns.len().max(1))) {
+        row[columns.clone()].copy_from_slice(values);
     }
 }

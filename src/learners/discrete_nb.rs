@@ -19,7 +19,7 @@
 //! |---|---|
 //! | update with a row | stored values of the row |
 //! | evaluate m rows | min(m × stored values of a row, features) × classes logarithms |
-//! | the same, `Bernoulli` or `norm` | features × classes more values to read, about a tenth as many logarithms |
+//! | the same, `Bernoulli` or `norm` | features × classes more values, about a tenth as many logarithms |
 //! | copy, merge | features × classes |
 //!
 //! So the leaves of leave-one-out cost what their row stores with `Multinomial`, but all features
@@ -34,7 +34,6 @@
 //! (2003), section 3.
 
 use ndarray::{Array1, Array2};
-use serde::Deserialize;
 
 use super::learner::{CostModel, Fitted, Learner};
 use super::log_sum::LogSum;
@@ -44,12 +43,16 @@ use super::undo::Undo;
 use super::{HyperParameters, check_not_negative, check_positive, hyper_parameters};
 use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
-use crate::scaling::Scaling;
+use crate::linear::FoldMap;
 use crate::{Error, Result};
 
 /// What of a row is counted, and how counts become outputs.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(
+    feature = "registry",
+    derive(serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
 pub enum EventModel {
     /// A value is a number of events.
     #[default]
@@ -355,7 +358,7 @@ impl Learner for DiscreteNaiveBayes {
     }
 
     /// Not of the Bernoulli event model: whether a value exceeds a threshold is lost in the counts.
-    fn rescale(&mut self, scaling: Scaling<'_>) -> Result<()> {
+    fn rescale(&mut self, scaling: &FoldMap) -> Result<()> {
         if self.options.event_model == EventModel::Bernoulli {
             return Err(Error::Parameter {
                 name: "learner",
@@ -370,7 +373,7 @@ impl Learner for DiscreteNaiveBayes {
             for (j, count) in counts.iter_mut().enumerate() {
                 // Scaled counts are not negative; their sum may be, by rounding.
                 let shifted = (*count - weight * scaling.shift(j)).max(0.0);
-                *count = shifted * scaling.scale[j];
+                *count = shifted * scaling.scale(j);
             }
             totals[class] = counts.iter().sum();
         }

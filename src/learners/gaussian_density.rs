@@ -24,7 +24,6 @@
 //! Outputs: one, the log density.
 
 use ndarray::{Array1, Axis};
-use serde::Deserialize;
 
 use super::learner::{CostModel, Fitted, Learner, same_type};
 use super::moments::{self, DiagonalGaussians, Moments, TotalWeight};
@@ -39,8 +38,12 @@ use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Error, Result};
 
 /// The shape of the covariance.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "registry",
+    derive(serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
 pub enum Covariance {
     /// Any covariance.
     #[default]
@@ -62,8 +65,8 @@ hyper_parameters! {
 
 /// A normal distribution.
 ///
-/// State: one vector with the moments of each feature and one scalar, the weight of all rows (diagonal),
-/// or one vector with a scatter (full).
+/// State: one vector with the moments of each feature and one scalar, the weight of all rows
+/// (diagonal), or one vector with a scatter (full).
 #[derive(Clone, Debug)]
 pub struct GaussianDensity {
     options: GaussianDensityOptions,

@@ -30,7 +30,7 @@ use super::undo::Undo;
 use super::{HyperParameters, check_not_negative, hyper_parameters};
 use super::{state_methods, update_method};
 use crate::data::{Dataset, Examples, Layout, Row, with_layout};
-use crate::scaling::Scaling;
+use crate::linear::FoldMap;
 use crate::{Error, Result};
 
 hyper_parameters! {
@@ -199,13 +199,13 @@ impl Learner for GaussianNb {
         Ok(())
     }
 
-    fn rescale(&mut self, scaling: Scaling<'_>) -> Result<()> {
+    fn rescale(&mut self, scaling: &FoldMap) -> Result<()> {
         for class in 0..=self.n_classes {
             let (values, totals) = self.state.parts_mut(class);
             let moments: &mut [Moments] = values.as_chunks_mut().0;
             for (j, moments) in moments.iter_mut().enumerate() {
-                let shift = scaling.shift.map(|shift| shift[j]);
-                moments::rescale(moments, totals[class], shift, scaling.scale[j]);
+                let shift = scaling.has_shift().then(|| scaling.shift(j));
+                moments::rescale(moments, totals[class], shift, scaling.scale(j));
             }
         }
         Ok(())

@@ -45,8 +45,8 @@ hyper_parameters! {
 
 /// A density of independent features.
 ///
-/// State: one vector with, for each feature, the weight in each bin and the weight of the rows that store
-/// it; one scalar, the weight of all rows.
+/// State: one vector with, for each feature, the weight in each bin and the weight of the rows that
+/// store it; one scalar, the weight of all rows.
 #[derive(Clone, Debug)]
 pub struct HistogramDensity {
     grid: Arc<[Bins]>,

@@ -13,7 +13,7 @@ use super::batch::Order;
 use super::state::State;
 use super::undo::UndoLog;
 use crate::data::Dataset;
-use crate::scaling::Scaling;
+use crate::linear::FoldMap;
 use crate::{Error, Result};
 
 /// A model that learns from rows, batch by batch.
@@ -93,9 +93,9 @@ pub trait Learner: Any + Debug + Send + Sync {
         &mut self,
         other: &mut dyn Learner,
         data: &Dataset<'_>,
-        [own_rows, other_rows]: [&[usize]; 2],
+        [rows, other_rows]: [&[usize]; 2],
     ) -> Result<()> {
-        self.update(data, own_rows, None)?;
+        self.update(data, rows, None)?;
         other.update(data, other_rows, None)
     }
 
@@ -145,7 +145,7 @@ pub trait Learner: Any + Debug + Send + Sync {
     }
 
     /// Becomes the model of the rows it has learnt, had they been scaled.
-    fn rescale(&mut self, scaling: Scaling<'_>) -> Result<()> {
+    fn rescale(&mut self, scaling: &FoldMap) -> Result<()> {
         let _ = scaling;
         Err(Error::Parameter {
             name: "learner",

@@ -2,16 +2,19 @@
 //!
 //! | learner | outputs per row | depends on the order of rows | [merges](crate::merge) |
 //! |---|---|---|---|
-//! | [`Linear`]: [`Pegasos`], [`LeastSquaresSgd`], [`LogisticSgd`], [`Perceptron`], [`PassiveAggressive`] | decision values or predictions | yes | no |
+//! | [`Linear`], by any rule | decision values or predictions | yes | no |
 //! | [`GaussianNb`], [`DiscreteNaiveBayes`] | joint log likelihood of each class | no | yes |
 //! | [`GaussianDensity`], [`HistogramDensity`] | log density | no | yes |
 //! | [`OnlineKMeans`] | squared distance to each centre | yes | no |
 //! | [`RecursiveLeastSquares`] | predictions | no | no |
 //! | [`RidgeStatistics`] | predictions | no | yes |
 //!
+//! Rules of linear learners: [`Pegasos`], [`LeastSquaresSgd`], [`LogisticSgd`], [`Perceptron`] and
+//! [`PassiveAggressive`].
+//!
 //! The contract: [`Learner`] and its laws, the copy-on-write [`State`], the [`UndoLog`], training
 //! batches and their [`Order`], several candidates as one learner ([`CandidateSet`]), and the
-//! registry of all learners by name ([`build`]).
+//! registry of all learners by name (`build`, feature `registry`).
 
 mod batch;
 mod candidates;
@@ -19,6 +22,7 @@ mod discrete_nb;
 mod gaussian_density;
 mod gaussian_nb;
 mod histogram_density;
+mod hyper_parameters;
 mod learner;
 mod least_squares_sgd;
 mod linear;
@@ -26,12 +30,14 @@ mod log_sum;
 mod logistic_sgd;
 mod moments;
 mod online_kmeans;
+#[cfg(feature = "registry")]
 mod parameters;
 mod passive_aggressive;
 mod pegasos;
 mod perceptron;
 mod priors;
 mod recursive_least_squares;
+#[cfg(feature = "registry")]
 mod registry;
 mod ridge_statistics;
 mod scatter;
@@ -44,18 +50,21 @@ pub use discrete_nb::{DiscreteNaiveBayes, DiscreteNbOptions, EventModel};
 pub use gaussian_density::{Covariance, GaussianDensity, GaussianDensityOptions};
 pub use gaussian_nb::{GaussianNb, GaussianNbOptions};
 pub use histogram_density::{HistogramDensity, HistogramOptions};
+pub use hyper_parameters::HyperParameters;
 pub(crate) use learner::same_type;
 pub use learner::{CostModel, Fitted, LeafBlock, Learner};
 pub use least_squares_sgd::{LeastSquaresOptions, LeastSquaresSgd};
 pub use linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
 pub use logistic_sgd::{LogisticOptions, LogisticSgd};
 pub use online_kmeans::{KMeansOptions, OnlineKMeans};
-pub use parameters::{HyperParameters, Parameter, Parameters};
+#[cfg(feature = "registry")]
+pub use parameters::{Parameter, Parameters};
 pub use passive_aggressive::{PassiveAggressive, PassiveAggressiveOptions, Variant};
 pub use pegasos::{Pegasos, PegasosOptions};
 pub use perceptron::{Perceptron, PerceptronOptions};
 pub use priors::Priors;
 pub use recursive_least_squares::RecursiveLeastSquares;
+#[cfg(feature = "registry")]
 pub use registry::LearnerSpec;
 pub use ridge_statistics::{RidgeOptions, RidgeStatistics};
 pub use state::State;
@@ -63,11 +72,13 @@ pub use undo::{NoUndo, Undo, UndoLog};
 
 pub(crate) use batch::Batch;
 
-use parameters::hyper_parameters;
+use hyper_parameters::hyper_parameters;
+#[cfg(feature = "registry")]
 use registry::registry;
 
 use crate::{Error, Result};
 
+#[cfg(feature = "registry")]
 registry! {
     "discrete_nb" => DiscreteNaiveBayes,
     "gaussian_density" => GaussianDensity,

@@ -254,7 +254,7 @@ impl<R: Layout, U: Undo> WithSimd for Update<'_, '_, R, U> {
             size[1] = kept * kept * size[1] + share * (2.0 * kept * product + share * norm);
             if size[0] < MIN_WEIGHT && size[0] * norm.max(size[1]).sqrt() < MIN_SUM {
                 return Err(Error::Value {
-                    place: format!("sample_weight[{index}]"),
+                    place: format!("weights[{index}]"),
                     value: weight,
                     rule: "weighted sums underflow; scale the weights up",
                 });

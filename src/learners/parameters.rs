@@ -1,59 +1,17 @@
 //! Hyper-parameters by name: how a learner is built from a dictionary.
 //!
-//! A learner declares each hyper-parameter once, with its default and its domain, by
-//! [`hyper_parameters!`]. [`Parameters`] are deserialised into that struct, with errors that name the
-//! parameter.
+//! [`Parameters`] are deserialised into the struct that a learner declares by `hyper_parameters!`, with
+//! errors that name the parameter.
 
 use std::fmt::Display;
 
 use serde::de::value::{
     Error as ValueError, MapAccessDeserializer, SeqDeserializer, StringDeserializer,
 };
-use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess,
-    Visitor,
-};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, forward_to_deserialize_any};
 
 use crate::{Error, Result};
-
-/// Declares the hyper-parameters of a learner: `name: type = default`, and the function that checks
-/// the domain. Defines the struct, its `Default`, its `Deserialize`, and [`HyperParameters::check`].
-macro_rules! hyper_parameters {
-    (
-        $(#[$meta:meta])*
-        pub struct $options:ident {
-            $($(#[$field_meta:meta])* $name:ident: $type:ty = $default:expr $(, $check:ident)?;)+
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Debug, ::serde::Deserialize)]
-        #[serde(default, deny_unknown_fields)]
-        pub struct $options {
-            $($(#[$field_meta])* pub $name: $type,)+
-        }
-
-        impl Default for $options {
-            fn default() -> Self {
-                Self { $($name: $default,)+ }
-            }
-        }
-
-        impl $crate::learners::HyperParameters for $options {
-            fn check(&self) -> $crate::Result<()> {
-                $($($check(stringify!($name), self.$name)?;)?)+
-                Ok(())
-            }
-        }
-    };
-}
-pub(super) use hyper_parameters;
-
-/// The hyper-parameters of a learner.
-pub trait HyperParameters: Clone + Default + DeserializeOwned {
-    /// An error that names the first hyper-parameter out of its domain.
-    fn check(&self) -> Result<()>;
-}
 
 /// The value of a hyper-parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

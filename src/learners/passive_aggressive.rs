@@ -16,8 +16,6 @@
 
 #![allow(non_snake_case)] // C of the paper
 
-use serde::Deserialize;
-
 use super::linear::{LazyNorm, Linear, Observation, Step, UpdateRule};
 use super::{check_positive, hyper_parameters};
 
@@ -25,14 +23,15 @@ use super::{check_positive, hyper_parameters};
 pub type PassiveAggressive = Linear<PassiveAggressiveOptions>;
 
 /// How the size of a step is limited.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "registry", derive(serde::Deserialize))]
 pub enum Variant {
     /// PA-I: the step corrects the row fully, but is at most C.
     #[default]
-    #[serde(rename = "PA-I")]
+    #[cfg_attr(feature = "registry", serde(rename = "PA-I"))]
     PaI,
     /// PA-II: a quadratic penalty; the larger C, the nearer to a full correction.
-    #[serde(rename = "PA-II")]
+    #[cfg_attr(feature = "registry", serde(rename = "PA-II"))]
     PaII,
 }
 

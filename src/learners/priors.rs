@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use crate::{Error, Result};
 
 /// The prior probabilities of the classes.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(from = "Option<Vec<f64>>")]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(
+    feature = "registry",
+    derive(serde::Deserialize),
+    serde(from = "Option<Vec<f64>>")
+)]
 pub enum Priors {
     /// The fraction of the weight of each class.
     #[default]

@@ -1,5 +1,6 @@
 //! All learners by name: built, and restored from saved states.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::parameters::Parameters;
@@ -131,7 +132,7 @@ pub(super) fn unknown(name: &str) -> Error {
     }
 }
 
-impl<R: UpdateRule> FromParameters for Linear<R> {
+impl<R: UpdateRule + DeserializeOwned> FromParameters for Linear<R> {
     const IGNORES_ABSENT_FEATURES: bool = true;
 
     fn from_parameters(

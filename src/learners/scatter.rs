@@ -22,7 +22,8 @@ pub(super) enum Centering {
 }
 
 impl Centering {
-    /// Adds a row to `head`, which holds W and the means, and turns it into δ. Returns the weight of δδᵀ.
+    /// Adds a row to `head`, which holds W and the means, and turns it into δ. Returns the weight
+    /// of δδᵀ.
     #[inline(always)]
     pub(super) fn absorb(self, head: &mut [f64], z: &mut [f64], weight: f64) -> f64 {
         let (total, means) = head.split_at_mut(1);

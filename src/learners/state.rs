@@ -48,8 +48,8 @@ impl State {
         }
     }
 
-    /// `n_vectors` vectors of `len` zeros and `n_scalars` zeros; [`Error::Memory`](crate::Error::Memory)
-    /// names `what` if they do not fit.
+    /// `n_vectors` vectors of `len` zeros and `n_scalars` zeros;
+    /// [`Error::Memory`](crate::Error::Memory) names `what` if they do not fit.
     pub fn zeros(
         what: impl Display,
         n_vectors: usize,
@@ -192,9 +192,9 @@ impl State {
     pub fn assign(&mut self, mut values: &[f64]) {
         for index in 0..self.n_vectors() {
             let vector = self.vector_mut(index);
-            let own;
-            (own, values) = values.split_at(vector.len());
-            vector.copy_from_slice(own);
+            let here;
+            (here, values) = values.split_at(vector.len());
+            vector.copy_from_slice(here);
         }
         self.scalars.copy_from_slice(values);
     }

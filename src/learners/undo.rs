@@ -89,8 +89,8 @@ impl UndoLog {
         memory::reserve("the undo log", &mut self.entries, n_values)
     }
 
-    /// Removes the entries after the first `mark` and hands them to `restore`, the newest run of entries
-    /// of one vector first.
+    /// Removes the entries after the first `mark` and hands them to `restore`, the newest run of
+    /// entries of one vector first.
     pub(super) fn revert_runs(&mut self, mark: usize, mut restore: impl FnMut(usize, &[Entry])) {
         let newer = self.entries[mark..].chunk_by(|a, b| a.vector == b.vector);
         for run in newer.rev() {

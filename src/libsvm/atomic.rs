@@ -8,14 +8,14 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::{Builder, NamedTempFile};
 
 /// A file that replaces its target when complete.
 #[derive(Debug)]
 pub(super) struct AtomicFile {
-    /// The temporary path and a handle that holds its lock; `None` once renamed, or if the target is
-    /// written directly.
-    partial: Option<(PathBuf, File)>,
+    /// The temporary file, which is locked; `None` if the target is written directly.
+    partial: Option<NamedTempFile>,
     target: PathBuf,
 }
 
@@ -34,42 +34,34 @@ impl AtomicFile {
             let partial = None;
             return Ok((Self { partial, target }, file));
         }
-        let (partial, file) = create_locked(&target, |path| File::create_new(path))?;
-        let handle = file.try_clone()?;
-        let partial = Some((partial, handle));
-        let created = Self { partial, target };
+        let partial = create_locked(&target, |path| File::create_new(path), |file| Some(file))?;
+        let file = partial.as_file().try_clone()?;
         if let Some(metadata) = existing {
             file.set_permissions(metadata.permissions())?;
         }
-        Ok((created, file))
+        let partial = Some(partial);
+        Ok((Self { partial, target }, file))
     }
 
     /// Flushes the complete file to the disk and renames it to its target.
-    pub(super) fn commit(mut self) -> io::Result<()> {
-        if let Some((partial, file)) = &self.partial {
-            file.sync_all()?;
-            fs::rename(partial, &self.target)?;
-            self.partial = None;
-            sync_directory(directory_of(&self.target))?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for AtomicFile {
-    fn drop(&mut self) {
-        if let Some((partial, _)) = &self.partial {
-            // Best effort: there is no caller to report an error to.
-            let _ = fs::remove_file(partial);
-        }
+    pub(super) fn commit(self) -> io::Result<()> {
+        let Some(mut partial) = self.partial else {
+            return Ok(());
+        };
+        partial.as_file().sync_all()?;
+        fs::rename(partial.path(), &self.target)?;
+        partial.disable_cleanup(true);
+        sync_directory(directory_of(&self.target))
     }
 }
 
 /// A directory that replaces its target when complete.
 #[derive(Debug)]
 pub(super) struct AtomicDirectory {
-    /// The temporary path and, where directories can be opened, a handle that holds its lock.
-    partial: Option<(PathBuf, Option<File>)>,
+    /// The temporary path, until it is renamed.
+    partial: Option<PathBuf>,
+    /// Where directories can be opened, a handle that holds the lock.
+    _lock: Option<File>,
     target: PathBuf,
 }
 
@@ -83,20 +75,20 @@ impl AtomicDirectory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        let (partial, lock) = create_locked(&target, |path| {
-            fs::create_dir(path)?;
-            Ok(File::open(path).ok())
-        })?;
-        let directory = Self {
-            partial: Some((partial.clone(), lock)),
+        let create = |path: &Path| fs::create_dir(path).map(|()| File::open(path).ok());
+        let (lock, path) = create_locked(&target, create, Option::as_ref)?.into_parts();
+        let path = path.keep().map_err(|error| error.error)?;
+        let created = Self {
+            partial: Some(path.clone()),
+            _lock: lock,
             target,
         };
-        Ok((directory, partial))
+        Ok((created, path))
     }
 
     /// Renames the complete directory, whose files are on the disk, to its target.
     pub(super) fn commit(mut self) -> io::Result<()> {
-        if let Some((partial, _)) = &self.partial {
+        if let Some(partial) = &self.partial {
             sync_directory(partial)?;
             // Replaces an empty directory, not one that has been filled meanwhile. Some systems
             // require the empty one to be removed first.
@@ -113,17 +105,11 @@ impl AtomicDirectory {
 
 impl Drop for AtomicDirectory {
     fn drop(&mut self) {
-        if let Some((partial, _)) = &self.partial {
+        if let Some(partial) = &self.partial {
+            // Best effort: there is no caller to report an error to.
             let _ = fs::remove_dir_all(partial);
         }
     }
-}
-
-/// A name in the directory of `target` that this process has not used before.
-fn temporary_name(target: &Path) -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let (id, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    target.with_file_name(format!("{}{id}-{count}{SUFFIX}", prefix(target)))
 }
 
 /// What the temporary names of `target` begin and end with.
@@ -134,6 +120,9 @@ fn prefix(target: &Path) -> String {
 
 const SUFFIX: &str = ".partial";
 
+/// Letters and digits between them.
+const N_RANDOM: usize = 12;
+
 /// The directory that holds `path`.
 fn directory_of(path: &Path) -> &Path {
     match path.parent() {
@@ -143,42 +132,24 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 /// Creates something with a temporary name and locks it, after what killed processes have left of the
-/// same target is removed.
-fn create_locked<T: AsHandle>(
+/// same target is removed. `handle` gives what is locked, if it could be opened.
+fn create_locked<T>(
     target: &Path,
     create: impl Fn(&Path) -> io::Result<T>,
-) -> io::Result<(PathBuf, T)> {
+    handle: impl Fn(&T) -> Option<&File>,
+) -> io::Result<NamedTempFile<T>> {
     remove_leftovers(target);
+    let prefix = prefix(target);
+    let mut names = Builder::new();
+    names.prefix(&prefix).suffix(SUFFIX).rand_bytes(N_RANDOM);
     loop {
-        let partial = temporary_name(target);
-        let created = match create(&partial) {
-            // Of a process with the same number, on another machine or in another container.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            created => created?,
-        };
-        let lock = created.handle().map_or(Ok(()), File::try_lock);
+        let created = names.make_in(directory_of(target), &create)?;
+        let lock = handle(created.as_file()).map_or(Ok(()), File::try_lock);
         // Another process may have taken it for a leftover before it was locked.
-        let is_lost = matches!(lock, Err(TryLockError::WouldBlock)) || !partial.exists();
+        let is_lost = matches!(lock, Err(TryLockError::WouldBlock)) || !created.path().exists();
         if !is_lost {
-            return Ok((partial, created));
+            return Ok(created);
         }
-    }
-}
-
-/// The handle of a file, or of a directory that could be opened.
-trait AsHandle {
-    fn handle(&self) -> Option<&File>;
-}
-
-impl AsHandle for File {
-    fn handle(&self) -> Option<&File> {
-        Some(self)
-    }
-}
-
-impl AsHandle for Option<File> {
-    fn handle(&self) -> Option<&File> {
-        self.as_ref()
     }
 }
 
@@ -188,19 +159,18 @@ fn remove_leftovers(target: &Path) {
     let entries = fs::read_dir(directory_of(target)).into_iter().flatten();
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let id = name.to_str().and_then(|name| name.strip_prefix(&prefix));
-        if id.is_some_and(is_temporary) {
+        let rest = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        if rest.is_some_and(is_temporary) {
             // Best effort: a leftover does no harm but to take space.
             let _ = remove_unlocked(&entry);
         }
     }
 }
 
-/// Whether a name without its prefix is one of [`temporary_name`].
+/// Whether a name without its prefix is a temporary one.
 fn is_temporary(name: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let id = name.strip_suffix(SUFFIX).and_then(|id| id.split_once('-'));
-    id.is_some_and(|(process, count)| is_number(process) && is_number(count))
+    let random = name.strip_suffix(SUFFIX).unwrap_or_default();
+    random.len() == N_RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 fn remove_unlocked(entry: &fs::DirEntry) -> io::Result<()> {
@@ -232,49 +202,47 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// An empty directory that is removed in the end.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("onefold-{name}-{}", std::process::id()));
-            fs::create_dir(&path).expect("created");
-            Self(path)
-        }
-
-        fn names(&self) -> Vec<String> {
-            let entries = fs::read_dir(&self.0).expect("a directory");
-            let name = |entry: io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
-            let mut names: Vec<_> = entries
-                .map(|entry| name(entry).to_string_lossy().into())
-                .collect();
-            names.sort_unstable();
-            names
-        }
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        let name = |entry: io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+        let mut names: Vec<_> = entries
+            .map(|entry| name(entry).to_string_lossy().into())
+            .collect();
+        names.sort_unstable();
+        names
     }
 
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    #[test]
+    fn errors_of_the_system_keep_their_code() {
+        let missing = std::env::temp_dir().join("onefold-missing/data");
+        let code = |error: io::Error| error.raw_os_error();
+        let file = AtomicFile::create(&missing)
+            .map_err(code)
+            .expect_err("missing");
+        let directory = AtomicDirectory::create(&missing).map_err(code);
+        let expected = fs::read_dir(&missing).map_err(code).expect_err("missing");
+        assert_eq!(
+            (file, directory.expect_err("missing")),
+            (expected, expected)
+        );
     }
 
     #[test]
     fn leftovers_of_the_same_target_are_removed_unless_they_are_locked() {
-        let scratch = Scratch::new("leftovers");
-        let path = |name: &str| scratch.0.join(name);
+        let scratch = tempfile::tempdir().expect("created");
+        let path = |name: &str| scratch.path().join(name);
         let others = [
-            ".data.1-0.partial.bak",
-            ".data.1.partial",
-            ".data.x-0.partial",
-            ".more.1-0.partial",
+            ".data.0123456789ab.partial.bak",
+            ".data.0123456789abc.partial",
+            ".data.0123456789_b.partial",
+            ".more.0123456789ab.partial",
         ];
-        for name in others.into_iter().chain([".data.1-0.partial"]) {
+        for name in others.into_iter().chain([".data.0123456789ab.partial"]) {
             fs::write(path(name), "text").expect("written");
         }
-        fs::create_dir(path(".data.1-1.partial")).expect("created");
-        fs::write(path(".data.1-1.partial/values.npy"), "text").expect("written");
-        let locked = File::create(path(".data.1-2.partial")).expect("created");
+        fs::create_dir(path(".data.0123456789cd.partial")).expect("created");
+        fs::write(path(".data.0123456789cd.partial/values.npy"), "text").expect("written");
+        let locked = File::create(path(".data.0123456789ef.partial")).expect("created");
         locked.lock().expect("locked");
 
         let (first, _) = AtomicFile::create(&path("data")).expect("created");
@@ -283,36 +251,9 @@ mod tests {
         let (third, file) = AtomicFile::create(&path("data")).expect("created");
         drop((first, second, file));
         third.commit().expect("renamed");
-        let mut expected = vec![".data.1-2.partial", "data"];
+        let mut expected = vec![".data.0123456789ef.partial", "data"];
         expected.extend(others);
         expected.sort_unstable();
-        assert_eq!(scratch.names(), expected);
-    }
-
-    #[test]
-    fn a_name_in_use_is_passed_over() {
-        let scratch = Scratch::new("names");
-        let target = scratch.0.join("data");
-        let next = temporary_name(&target);
-        let count: u64 = next
-            .to_string_lossy()
-            .trim_end_matches(SUFFIX)
-            .rsplit('-')
-            .next()
-            .and_then(|count| count.parse().ok())
-            .expect("a number");
-        let id = std::process::id();
-        let taken: Vec<_> = (count + 1..count + 20)
-            .map(|count| {
-                let name = format!("{}{id}-{count}{SUFFIX}", prefix(&target));
-                let file = File::create(target.with_file_name(name)).expect("created");
-                file.lock().expect("locked");
-                file
-            })
-            .collect();
-        let (file, _) = AtomicFile::create(&target).expect("created");
-        assert_eq!(scratch.names().len(), taken.len() + 1);
-        drop(file);
-        assert_eq!(scratch.names().len(), taken.len());
+        assert_eq!(names(scratch.path()), expected);
     }
 }

@@ -12,26 +12,26 @@ pub(super) const WHAT: &str = "a column of the file";
 ///
 /// numpy allocates huge pages, which are filled in a third of the time of ordinary ones.
 #[derive(Debug)]
-pub enum Column<'a, T> {
+pub enum GrowableColumn<'a, T> {
     /// Owned memory.
     Owned(Vec<T>),
     /// A buffer and the number of items in it.
     Borrowed(&'a mut [T], usize),
 }
 
-impl<T> Default for Column<'_, T> {
+impl<T> Default for GrowableColumn<'_, T> {
     fn default() -> Self {
         Self::Owned(Vec::new())
     }
 }
 
-impl<T> From<Vec<T>> for Column<'_, T> {
+impl<T> From<Vec<T>> for GrowableColumn<'_, T> {
     fn from(items: Vec<T>) -> Self {
         Self::Owned(items)
     }
 }
 
-impl<T> Deref for Column<'_, T> {
+impl<T> Deref for GrowableColumn<'_, T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -42,7 +42,7 @@ impl<T> Deref for Column<'_, T> {
     }
 }
 
-impl<T> DerefMut for Column<'_, T> {
+impl<T> DerefMut for GrowableColumn<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match self {
             Self::Owned(items) => items,
@@ -51,13 +51,13 @@ impl<T> DerefMut for Column<'_, T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Column<'_, T> {
+impl<T: PartialEq> PartialEq for GrowableColumn<'_, T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: Copy> Column<'_, T> {
+impl<T: Copy> GrowableColumn<'_, T> {
     /// Appends items; if the buffer is too small, all move to owned memory.
     pub(super) fn extend(&mut self, items: impl ExactSizeIterator<Item = T>) -> Result<()> {
         if let Self::Borrowed(buffer, n) = self {
@@ -99,7 +99,7 @@ impl<T: Copy> Column<'_, T> {
 /// Reserves memory for all items, if those present are about this `fraction`.
 ///
 /// Repeated growth copies the vector each time. A low estimate costs time, an excess is freed by
-/// [`Column::shrink`].
+/// [`GrowableColumn::shrink`].
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn reserve<T>(items: &mut Vec<T>, fraction: f64) {
     let expected = (1.02 * items.len() as f64 / fraction) as usize;
@@ -114,16 +114,16 @@ mod tests {
     #[test]
     fn items_move_to_owned_memory_when_the_buffer_is_full() {
         let mut buffer = [0; 3];
-        let mut column = Column::Borrowed(&mut buffer, 0);
+        let mut column = GrowableColumn::Borrowed(&mut buffer, 0);
         column.extend([1, 2].into_iter()).expect("fits");
-        assert!(matches!(column, Column::Borrowed(_, 2)));
+        assert!(matches!(column, GrowableColumn::Borrowed(_, 2)));
         assert_eq!(*column, [1, 2]);
         column.extend([3, 4].into_iter()).expect("fits");
-        assert!(matches!(column, Column::Owned(_)));
+        assert!(matches!(column, GrowableColumn::Owned(_)));
         assert_eq!(*column, [1, 2, 3, 4]);
         column.reserve(0.1);
         column.shrink();
-        assert_eq!(column, Column::from(vec![1, 2, 3, 4]));
+        assert_eq!(column, GrowableColumn::from(vec![1, 2, 3, 4]));
         assert_eq!(buffer, [1, 2, 0]);
     }
 }

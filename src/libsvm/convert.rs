@@ -15,7 +15,7 @@ use super::npy::{ArrayFile, NpyWriter, io_error};
 use super::parse::Columns;
 use super::read::{Pipeline, Sink, announce};
 use super::source::Input;
-use super::{Options, Precision};
+use super::{ReadOptions, ValueType};
 use crate::{Monitor, Result};
 
 /// Values on disk.
@@ -41,7 +41,7 @@ struct ArrayDirectory {
 }
 
 impl ArrayDirectory {
-    fn create(directory: PathBuf, options: &Options) -> Result<Self> {
+    fn create(directory: PathBuf, options: &ReadOptions) -> Result<Self> {
         let path = |name: &str| directory.join(name);
         let mut row_ends = NpyWriter::create(path("row_ends.partial"))?;
         row_ends.append([0])?;
@@ -58,8 +58,8 @@ impl ArrayDirectory {
             row_ends,
             indices: NpyWriter::create(path("indices.partial"))?,
             values: match options.precision {
-                Precision::Single => Values::Single(NpyWriter::create(path("values.npy"))?),
-                Precision::Double => Values::Double(NpyWriter::create(path("values.npy"))?),
+                ValueType::Single => Values::Single(NpyWriter::create(path("values.npy"))?),
+                ValueType::Double => Values::Double(NpyWriter::create(path("values.npy"))?),
             },
             labels: NpyWriter::create(path("labels.npy"))?,
             label_ends,
@@ -171,7 +171,7 @@ impl Sink for ArrayDirectory {
 pub fn convert(
     inputs: Vec<Input>,
     directory: &Path,
-    options: &Options,
+    options: &ReadOptions,
     monitor: &Monitor,
 ) -> Result<()> {
     let options = options.resolved()?;

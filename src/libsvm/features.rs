@@ -1,7 +1,7 @@
 //! Index base and number of features, common to several files.
 
 use super::parse::Columns;
-use super::{Base, Options};
+use super::{IndexBase, ReadOptions};
 use crate::{Error, Result};
 
 /// Number of rows and range of indices of a file.
@@ -38,12 +38,12 @@ pub(super) struct FeatureSpace {
 }
 
 impl FeatureSpace {
-    pub(super) fn new(files: &[IndexStats], options: &Options) -> Result<Self> {
+    pub(super) fn new(files: &[IndexStats], options: &ReadOptions) -> Result<Self> {
         let is_one_based = match options.base {
-            Base::Zero => false,
-            Base::One => true,
+            IndexBase::Zero => false,
+            IndexBase::One => true,
             // As in scikit-learn, if any file has no index at all, all files are zero-based.
-            Base::Auto => files
+            IndexBase::Auto => files
                 .iter()
                 .all(|file| file.max_index >= 0 && file.min_index > 0),
         };
@@ -69,7 +69,7 @@ impl FeatureSpace {
     }
 }
 
-impl Options {
+impl ReadOptions {
     /// Completes the options for reading part of a file, which does not determine the features.
     pub(super) fn resolved(&self) -> Result<Self> {
         let mut options = self.clone();
@@ -83,8 +83,8 @@ impl Options {
                 value: "None".into(),
             });
         }
-        if self.base == Base::Auto {
-            options.base = Base::Zero;
+        if self.base == IndexBase::Auto {
+            options.base = IndexBase::Zero;
         }
         Ok(options)
     }

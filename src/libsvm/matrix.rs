@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::Precision;
-use super::column::{Column, WHAT, reserve};
+use super::ValueType;
+use super::column::{GrowableColumn, WHAT, reserve};
 use super::features::FeatureSpace;
 use super::parse::Columns;
 use super::read::Sink;
@@ -16,9 +16,9 @@ use crate::runtime::memory;
 #[derive(Debug, PartialEq)]
 pub enum IndexArray<'a> {
     /// 32-bit indices.
-    I32(Column<'a, i32>),
+    I32(GrowableColumn<'a, i32>),
     /// 64-bit indices.
-    I64(Column<'a, i64>),
+    I64(GrowableColumn<'a, i64>),
 }
 
 impl IndexArray<'_> {
@@ -33,7 +33,7 @@ impl IndexArray<'_> {
 
     fn widen(&mut self) -> Result<()> {
         if let Self::I32(column) = self {
-            let mut wide = Column::default();
+            let mut wide = GrowableColumn::default();
             wide.extend(column.iter().map(|&index| index.into()))?;
             *self = Self::I64(wide);
         }
@@ -71,9 +71,9 @@ impl IndexArray<'_> {
 #[derive(Debug, PartialEq)]
 pub enum Values<'a> {
     /// f32.
-    Single(Column<'a, f32>),
+    Single(GrowableColumn<'a, f32>),
     /// f64.
-    Double(Column<'a, f64>),
+    Double(GrowableColumn<'a, f64>),
 }
 
 impl Values<'_> {
@@ -111,19 +111,19 @@ impl Values<'_> {
 #[derive(Debug)]
 pub struct Buffers<'a> {
     /// For the indices, if they are 32-bit.
-    pub indices: Column<'a, i32>,
+    pub indices: GrowableColumn<'a, i32>,
     /// For the values, of the precision in the options.
     pub values: Values<'a>,
 }
 
 impl Buffers<'_> {
     /// Owned memory, allocated as needed.
-    pub fn new(precision: Precision) -> Self {
+    pub fn new(precision: ValueType) -> Self {
         Self {
-            indices: Column::default(),
+            indices: GrowableColumn::default(),
             values: match precision {
-                Precision::Single => Values::Single(Column::default()),
-                Precision::Double => Values::Double(Column::default()),
+                ValueType::Single => Values::Single(GrowableColumn::default()),
+                ValueType::Double => Values::Double(GrowableColumn::default()),
             },
         }
     }

@@ -1,16 +1,19 @@
 //! LIBSVM text files: a strict, parallel reader, a writer, and a memory-mappable copy.
 //!
-//! **Problem.** Most public data sets are stored as `label index:value index:value …`, one row per
+//! # Problem
+//! Most public data sets are stored as `label index:value index:value …`, one row per
 //! line. Files may be larger than memory, compressed, or malformed, and a malformed file must never
 //! become a matrix.
 //!
-//! **Method.** Text is cut into blocks at line ends. Three stages run concurrently: the next batch
+//! # Method
+//! Text is cut into blocks at line ends. Three stages run concurrently: the next batch
 //! of blocks is read (and decompressed), the current batch is parsed, one task per block, and the
 //! columns of the previous batch are appended in file order. The same pipeline serves whole files,
 //! chunks of rows and the conversion to arrays on disk; its result does not depend on the number of
 //! threads, and the error it reports is the first of the file.
 //!
-//! **Cost.** One pass over the text. Memory beyond the result: a few blocks per thread.
+//! # Cost
+//! One pass over the text. Memory beyond the result: a few blocks per thread.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -26,10 +29,10 @@
 //! | `write`, `atomic` | [`Document`], and atomic replacement of files |
 //!
 //! ```
-//! use onefold::libsvm::{Input, IndexArray, Options, load};
+//! use onefold::libsvm::{Input, IndexArray, ReadOptions, load};
 //!
 //! let text = std::io::Cursor::new("+1 1:0.5 3:2 # a comment\n-1 2:1e-3\n");
-//! let loaded = load(vec![Input::stream("text", text)], &Options::default(), &Default::default())?;
+//! let loaded = load(vec![Input::stream("text", text)], &ReadOptions::default(), &Default::default())?;
 //! assert_eq!(loaded.n_features, 3);
 //! assert_eq!(loaded.matrices[0].labels, [1.0, -1.0]);
 //! assert_eq!(loaded.matrices[0].indices, IndexArray::I32(vec![0, 2, 1].into()));
@@ -53,7 +56,7 @@ mod rows;
 mod source;
 mod write;
 
-pub use column::Column;
+pub use column::GrowableColumn;
 pub use compression::Compression;
 pub use convert::convert;
 pub use matrix::{Buffers, IndexArray, Matrix, Values};
@@ -64,15 +67,15 @@ pub use write::{Document, Labels};
 
 /// How to read a file. The defaults are scikit-learn's.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ReadOptions {
     /// Number of features; by default determined by the largest index.
     pub n_features: Option<u64>,
     /// The type of the values.
-    pub precision: Precision,
+    pub precision: ValueType,
     /// Whether rows have any number of labels, separated by commas.
     pub multilabel: bool,
     /// The index of the first feature.
-    pub base: Base,
+    pub base: IndexBase,
     /// Whether every line must have a `qid`, which is returned.
     pub query_id: bool,
     /// Reading begins with the first line that starts after this byte (0: the beginning).
@@ -85,13 +88,13 @@ pub struct Options {
     pub block_size: usize,
 }
 
-impl Default for Options {
+impl Default for ReadOptions {
     fn default() -> Self {
         Self {
             n_features: None,
-            precision: Precision::default(),
+            precision: ValueType::default(),
             multilabel: false,
-            base: Base::default(),
+            base: IndexBase::default(),
             query_id: false,
             offset: 0,
             length: None,
@@ -104,7 +107,7 @@ impl Default for Options {
 
 /// The index of the first feature in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Base {
+pub enum IndexBase {
     /// One, unless an index 0 occurs or a file has no index at all.
     #[default]
     Auto,
@@ -116,7 +119,7 @@ pub enum Base {
 
 /// The type of the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Precision {
+pub enum ValueType {
     /// f32: read as f64, then rounded.
     Single,
     /// f64.

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use super::number::{MAX_U64_DIGITS, parse_any, parse_digits, parse_short};
-use super::{Base, Options, Precision};
+use super::{IndexBase, ReadOptions, ValueType};
 
 /// What a line may contain.
 #[derive(Clone, Copy, Debug)]
@@ -19,17 +19,17 @@ pub(super) struct Rules {
     multilabel: bool,
     query_id: bool,
     allow_nonfinite: bool,
-    precision: Precision,
+    precision: ValueType,
     /// Valid indices are `first..end`.
     first: i64,
     end: i64,
 }
 
 impl Rules {
-    pub(super) fn new(options: &Options) -> Self {
-        let first = i64::from(options.base == Base::One);
+    pub(super) fn new(options: &ReadOptions) -> Self {
+        let first = i64::from(options.base == IndexBase::One);
         // If the base is not known yet, `n_features` may be the last index of a one-based file.
-        let past_first = i64::from(options.base != Base::Zero);
+        let past_first = i64::from(options.base != IndexBase::Zero);
         let end = options
             .n_features
             .and_then(|n| i64::try_from(n).ok())
@@ -342,7 +342,7 @@ impl<'a> Parser<'a> {
         };
         #[allow(clippy::cast_possible_truncation)] // overflow to infinity is what is tested
         let is_finite = match (role, self.rules.precision) {
-            (Role::Value, Precision::Single) => (value as f32).is_finite(),
+            (Role::Value, ValueType::Single) => (value as f32).is_finite(),
             _ => value.is_finite(),
         };
         if is_finite || self.rules.allow_nonfinite {
@@ -357,7 +357,7 @@ impl<'a> Parser<'a> {
 mod tests {
     use super::*;
 
-    fn reason(line: &str, options: &Options) -> (&'static str, String) {
+    fn reason(line: &str, options: &ReadOptions) -> (&'static str, String) {
         let mut columns = Columns::default();
         let block = format!("1 1:1\n{line}\n");
         let error = parse(block.as_bytes(), Rules::new(options), &mut columns).expect_err(line);
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn every_error_has_its_reason() {
-        let options = Options::default();
+        let options = ReadOptions::default();
         for (line, expected) in [
             ("x 1:1", "the label is not a number"),
             ("1:1 2:1", "the label is not a number"),
@@ -410,13 +410,13 @@ mod tests {
 
     #[test]
     fn options_determine_the_rules() {
-        let one_based = Options {
-            base: Base::One,
+        let one_based = ReadOptions {
+            base: IndexBase::One,
             n_features: Some(4),
-            ..Options::default()
+            ..ReadOptions::default()
         };
-        let zero_based = Options {
-            base: Base::Zero,
+        let zero_based = ReadOptions {
+            base: IndexBase::Zero,
             ..one_based.clone()
         };
         let beyond = "the feature index is beyond n_features";
@@ -424,9 +424,9 @@ mod tests {
         assert_eq!(reason("1 4:1", &zero_based).0, beyond);
         let zero = "feature index 0 in a one-based file";
         assert_eq!(reason("1 0:1", &one_based).0, zero);
-        let single = Options {
-            precision: Precision::Single,
-            ..Options::default()
+        let single = ReadOptions {
+            precision: ValueType::Single,
+            ..ReadOptions::default()
         };
         assert!(reason("1 1:1e39", &single).0.starts_with("not a finite"));
     }

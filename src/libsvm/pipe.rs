@@ -1,9 +1,11 @@
 //! Pipes, terminals and other files whose data may never come.
 //!
-//! **Problem.** Opening a named pipe waits for a writer, and reading waits for data; neither can be
+//! # Problem
+//! Opening a named pipe waits for a writer, and reading waits for data; neither can be
 //! interrupted.
 //!
-//! **Method.** A thread of its own opens and reads the file. [`PipeReader`] takes blocks from it and
+//! # Method
+//! A thread of its own opens and reads the file. [`PipeReader`] takes blocks from it and
 //! returns [`io::ErrorKind::WouldBlock`] if none comes for a while, so that its user can poll a monitor
 //! and try again. If reading is given up, the thread ends with the next data or when the writer ends.
 

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::Options;
+use super::ReadOptions;
 use super::features::{FeatureSpace, IndexStats};
 use super::matrix::{Buffers, Matrix};
 use super::parse::{Columns, LineError, Rules, parse};
@@ -114,7 +114,7 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn open(input: Input, options: &Options, monitor: &Monitor) -> Result<Self> {
+    pub(super) fn open(input: Input, options: &ReadOptions, monitor: &Monitor) -> Result<Self> {
         let blocks = LineBlocks::open(input, options, monitor)?;
         Ok(Self {
             appending: AppendStage {
@@ -191,7 +191,11 @@ pub struct Loaded<'a> {
 }
 
 /// Reads whole files into memory.
-pub fn load(inputs: Vec<Input>, options: &Options, monitor: &Monitor) -> Result<Loaded<'static>> {
+pub fn load(
+    inputs: Vec<Input>,
+    options: &ReadOptions,
+    monitor: &Monitor,
+) -> Result<Loaded<'static>> {
     let buffers = || Buffers::new(options.precision);
     let inputs = inputs.into_iter().map(|input| (input, buffers()));
     load_into(inputs.collect(), options, monitor)
@@ -200,7 +204,7 @@ pub fn load(inputs: Vec<Input>, options: &Options, monitor: &Monitor) -> Result<
 /// Reads whole files into the caller's buffers, as far as these suffice.
 pub fn load_into<'a>(
     inputs: Vec<(Input, Buffers<'a>)>,
-    options: &Options,
+    options: &ReadOptions,
     monitor: &Monitor,
 ) -> Result<Loaded<'a>> {
     let options = options.resolved()?;
@@ -225,7 +229,7 @@ pub fn load_into<'a>(
 /// Announces the bytes of `inputs` to the monitor.
 pub(super) fn announce<'i>(
     inputs: impl IntoIterator<Item = &'i Input>,
-    options: &Options,
+    options: &ReadOptions,
     monitor: &Monitor,
 ) {
     monitor.add_total(inputs.into_iter().map(|input| input.size(options)).sum());

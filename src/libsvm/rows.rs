@@ -7,14 +7,14 @@ use super::matrix::{Buffers, Matrix};
 use super::parse::Columns;
 use super::read::{Pipeline, Sink};
 use super::source::Input;
-use super::{Base, Options, Precision};
+use super::{IndexBase, ReadOptions, ValueType};
 use crate::{Error, Monitor, Result};
 
 /// Collects rows into chunks of the same size.
 #[derive(Debug)]
 struct Chunks {
     n_rows: usize,
-    precision: Precision,
+    precision: ValueType,
     full: VecDeque<Matrix<'static>>,
     partial: Matrix<'static>,
 }
@@ -46,7 +46,7 @@ impl Sink for Chunks {
 pub struct RowReader {
     /// The files not opened yet, last one first.
     inputs: Vec<Input>,
-    options: Options,
+    options: ReadOptions,
     features: FeatureSpace,
     pipeline: Option<Pipeline>,
     chunks: Chunks,
@@ -69,7 +69,7 @@ impl RowReader {
     pub fn new(
         mut inputs: Vec<Input>,
         n_rows: usize,
-        options: &Options,
+        options: &ReadOptions,
         monitor: &Monitor,
     ) -> Result<Self> {
         if n_rows == 0 {
@@ -81,8 +81,8 @@ impl RowReader {
         }
         let options = options.resolved()?;
         let features = match options.n_features {
-            Some(n_features) if options.base != Base::Auto => FeatureSpace {
-                is_one_based: options.base == Base::One,
+            Some(n_features) if options.base != IndexBase::Auto => FeatureSpace {
+                is_one_based: options.base == IndexBase::One,
                 n_features,
             },
             _ => scan_features(&inputs, &options, monitor)?,
@@ -136,13 +136,17 @@ impl RowReader {
 }
 
 /// Reads files only to determine their features.
-fn scan_features(inputs: &[Input], options: &Options, monitor: &Monitor) -> Result<FeatureSpace> {
+fn scan_features(
+    inputs: &[Input],
+    options: &ReadOptions,
+    monitor: &Monitor,
+) -> Result<FeatureSpace> {
     let mut stats = Vec::new();
     for input in inputs {
         let Input::Path(path) = input else {
             return Err(Error::Parameter {
                 name: "n_features",
-                rule: "given, and zero_based True or False, to read an open file in blocks",
+                rule: "given, and the base of the indices, to read an open file in blocks",
                 value: format!("{:?}", options.n_features),
             });
         };

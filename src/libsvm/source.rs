@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Options;
+use super::ReadOptions;
 use super::compression::{Compression, MAGIC_LEN};
 use super::parse::excerpt;
 use super::pipe::PipeReader;
 use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
-/// An open file or an equivalent. It is sought only if [`Options::offset`] is given.
+/// An open file or an equivalent. It is sought only if [`ReadOptions::offset`] is given.
 pub trait Stream: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> Stream for T {}
@@ -53,7 +53,7 @@ impl Input {
     }
 
     /// Number of bytes to read, before decompression; 0 for streams.
-    pub(super) fn size(&self, options: &Options) -> u64 {
+    pub(super) fn size(&self, options: &ReadOptions) -> u64 {
         let Self::Path(path) = self else { return 0 };
         let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
         if Compression::from_path(path).is_some() {
@@ -104,7 +104,7 @@ pub(super) struct LineBlocks {
 
 impl LineBlocks {
     /// Opens `input` and determines its compression.
-    pub(super) fn open(input: Input, options: &Options, monitor: &Monitor) -> Result<Self> {
+    pub(super) fn open(input: Input, options: &ReadOptions, monitor: &Monitor) -> Result<Self> {
         let mut name = input.name();
         let size = input.size(options);
         let declared = match &input {

@@ -1,11 +1,14 @@
 //! Symmetric band matrices.
 //!
-//! **Problem.** Solve with B + λI, and form aᵀ(B + λI)⁻¹a, for many λ and many vectors a.
+//! # Problem
+//! Solve with B + λI, and form aᵀ(B + λI)⁻¹a, for many λ and many vectors a.
 //!
-//! **Method.** B + λI = LDLᵀ, where L has the bandwidth w of B. Several columns are eliminated at
+//! # Method
+//! B + λI = LDLᵀ, where L has the bandwidth w of B. Several columns are eliminated at
 //! once, one per lane of a SIMD vector.
 //!
-//! **Cost.** O(nw²) for a factor, O(nw) for L⁻¹a: little beside the n³ of the reduction to B.
+//! # Cost
+//! O(nw²) for a factor, O(nw) for L⁻¹a: little beside the n³ of the reduction to B.
 
 use super::{Mat, MatRef, product, start_vector};
 use crate::runtime::simd::{self, Simd, WithSimd};

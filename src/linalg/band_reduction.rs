@@ -1,18 +1,22 @@
 //! Band reduction K = QBQᵀ: the part of an eigendecomposition that consists of matrix products.
 //!
-//! **Problem.** (K + λI)⁻¹ for many λ, without eigenvectors of K.
+//! # Problem
+//! (K + λI)⁻¹ for many λ, without eigenvectors of K.
 //!
-//! **Method.** Householder blocks H = I − VT⁻¹Vᵀ eliminate one panel of columns each below the band,
+//! # Method
+//! Householder blocks H = I − VT⁻¹Vᵀ eliminate one panel of columns each below the band,
 //! and the trailing matrix becomes HᵀAH = A − VWᵀ − WVᵀ. T is the upper triangle of VᵀV with half
 //! its diagonal, Y = AVT⁻¹ and W = Y − ½VT⁻ᵀVᵀY. Only the lower triangle is kept, except for the
 //! tiles on the diagonal, which are full. The next panel is updated first and factored while the
 //! rest of the rank-2w update runs.
 //!
-//! **Cost.** 4/3·n³ operations for B and as many for Q, both on all threads, in tiles that do not
+//! # Cost
+//! 4/3·n³ operations for B and as many for Q, both on all threads, in tiles that do not
 //! depend on their number. A reduction to tridiagonal form would take another 4/3·n³ or more, in
 //! matrix-vector products that are bound by memory; a band serves any λ as well (`band`).
 //!
-//! **References.** Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989), for VT⁻¹Vᵀ;
+//! # References
+//! Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989), for VT⁻¹Vᵀ;
 //! Dongarra, Hammarling and Sorensen, J. Comput. Appl. Math. 27 (1989), for the two-sided update;
 //! Bischof, Lang and Sun, ACM Trans. Math. Softw. 26 (2000), for stopping at a band.
 

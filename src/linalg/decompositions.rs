@@ -108,8 +108,8 @@ impl Cholesky {
         })
     }
 
-    /// [`Cholesky::new`] of a matrix with eigenvalues of at most 1; `None` also unless all of them exceed
-    /// `min_eigenvalue`.
+    /// [`Cholesky::new`] of a matrix with eigenvalues of at most 1; `None` also unless all of them
+    /// exceed `min_eigenvalue`.
     pub(crate) fn within(
         a: Mat<f64>,
         (min_pivot, min_eigenvalue): (f64, f64),

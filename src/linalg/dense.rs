@@ -66,8 +66,8 @@ pub(crate) fn par_product(
     let mut out = zeros("a product", a.nrows(), b.ncols())?;
     par_tiles(0, out.as_mut(), &|first, tile| {
         if monitor.check().is_ok() {
-            let own = b.get(.., first..first + tile.ncols());
-            matmul(tile, Accum::Replace, a, own, 1.0, Par::Seq);
+            let columns = b.get(.., first..first + tile.ncols());
+            matmul(tile, Accum::Replace, a, columns, 1.0, Par::Seq);
         }
     });
     monitor.check()?;

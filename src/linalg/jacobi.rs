@@ -1,14 +1,18 @@
 //! One-sided Jacobi: singular values to high relative accuracy.
 //!
-//! **Problem.** The singular values of a badly *scaled* matrix (columns in metres and millimetres),
+//! # Problem
+//! The singular values of a badly *scaled* matrix (columns in metres and millimetres),
 //! small ones as precisely as large ones.
 //!
-//! **Method.** Pairs of columns of A are rotated until all are orthogonal: AV = W, σ_j = ‖w_j‖. The
+//! # Method
+//! Pairs of columns of A are rotated until all are orthogonal: AV = W, σ_j = ‖w_j‖. The
 //! error depends on the condition number of A with its columns scaled to equal length.
 //!
-//! **Cost.** O(m·n²) per sweep, some eight sweeps.
+//! # Cost
+//! O(m·n²) per sweep, some eight sweeps.
 //!
-//! **References.** Demmel and Veselić, "Jacobi's method is more accurate than QR", SIAM J. Matrix
+//! # References
+//! Demmel and Veselić, "Jacobi's method is more accurate than QR", SIAM J. Matrix
 //! Anal. Appl. 13 (1992).
 
 use super::Mat;

@@ -1,12 +1,15 @@
 //! TSQR: the R factor of many rows, in blocks.
 //!
-//! **Problem.** R of a tall matrix that is read in blocks of rows. QR of the rows works with the
+//! # Problem
+//! R of a tall matrix that is read in blocks of rows. QR of the rows works with the
 //! condition number of X, the Gram with its square.
 //!
-//! **Method.** Blocks are factored; pairs of their R factors are stacked and factored again, in a
+//! # Method
+//! Blocks are factored; pairs of their R factors are stacked and factored again, in a
 //! binary tree. At most a few blocks are in memory, whether the rows are dense or sparse.
 //!
-//! **References.** Demmel, Grigori, Hoemmen and Langou, SIAM J. Sci. Comput. 34 (2012).
+//! # References
+//! Demmel, Grigori, Hoemmen and Langou, SIAM J. Sci. Comput. 34 (2012).
 
 use super::decompositions::r_factor;
 use super::{Mat, row_major};

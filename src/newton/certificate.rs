@@ -1,15 +1,18 @@
 //! How far one or two Newton steps end from the optimum without one row.
 //!
-//! **Problem.** φ minimises F, with the Hessian H = Σ c xxᵀ + Λ, c = wℓ''. Without row i the objective is
+//! # Problem
+//! φ minimises F, with the Hessian H = Σ c xxᵀ + Λ, c = wℓ''. Without row i the objective is
 //! F_i: the term of the row is gone, and the factors of the other terms and of the penalty may change to
 //! 1 + η, |η| ≤ η̂ < 1 (balanced class weights, penalties that grow with the number of rows). The step
 //! Δ = −Ĥ⁻¹∇F_i(φ) with Ĥ = H − c_i x_i x_iᵀ ends near the minimum of F_i. The bound is on the predictor
 //! of row i: |x_iᵀe| for the distance e that is left.
 //!
-//! **Notation.** ‖·‖ is the norm of H, h_j = x_jᵀH⁻¹x_j, k = 1 − c_i h_i. Then Ĥ ≥ kH, and x_jᵀΔ is at most
+//! # Notation
+//! ‖·‖ is the norm of H, h_j = x_jᵀH⁻¹x_j, k = 1 − c_i h_i. Then Ĥ ≥ kH, and x_jᵀΔ is at most
 //! √h_j‖Δ‖.
 //!
-//! **Method.** The gradient of F_i that is left after the step has the norm ρ (of Ĥ⁻¹). As Ĥ is at least
+//! # Method
+//! The gradient of F_i that is left after the step has the norm ρ (of Ĥ⁻¹). As Ĥ is at least
 //! the sum of c xxᵀ over the other rows, that of Σ r_j x_j is at most the root of Σ r_j²/c_j.
 //!
 //! *Smooth losses*, |ℓ'''| ≤ Mℓ'' and |ℓ''''| ≤ M²ℓ''. On the way, M|x_jᵀΔ| is at most t = M√h_max‖Δ‖, and
@@ -20,6 +23,10 @@
 //!
 //! One B with a common t serves all rows: for those with a larger t', m_j(t') is at most m_j(t) times
 //! (κ(t') − 1)/(κ(t) − 1).
+//!
+//! *Far rows.* The few rows with by far the largest h are left out of h_max and of B in these formulas. Their
+//! x_jᵀΔ are computed: t is the largest of M√h_near‖Δ‖ and M|x_jᵀΔ|, and their part Σ c_j m_j²(x_jᵀΔ)⁴ is
+//! added to ‖Δ‖²ΔᵀBΔ (`leave_one_out::far_rows`).
 //!
 //! They shrink further on the way to the optimum, by at most e^(−MR‖e‖) with R = √(h_max/k); therefore
 //!
@@ -49,8 +56,19 @@ pub(super) struct LeaveOutStep {
     pub(super) norm: f64,
     /// √(ΔᵀBΔ), or more.
     pub(super) weighted_norm: f64,
+    /// What the step does to far rows.
+    pub(super) far: FarEffect,
     /// η̂.
     pub(super) change: f64,
+}
+
+/// What a step does to the far rows: nothing, where there are none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FarEffect {
+    /// The largest |x_jᵀΔ|.
+    pub(super) reach: f64,
+    /// √(Σ c_j m_j²(x_jᵀΔ)⁴).
+    pub(super) left: f64,
 }
 
 /// Bounds on the error of steps, from what the rows have in common.
@@ -62,6 +80,8 @@ pub(super) enum Certificate {
         concordance: f64,
         /// The largest h.
         h_max: f64,
+        /// The largest h of rows that are not far.
+        h_near: f64,
         /// κ(t) − 1 in B.
         excess: f64,
     },
@@ -91,12 +111,17 @@ impl Certificate {
         let left = match self {
             Self::Smooth {
                 concordance,
-                h_max,
+                h_near,
                 excess,
+                ..
             } => {
-                let own = kappa_excess(concordance * h_max.sqrt() * step.norm);
-                let growth = if own > *excess { own / excess } else { 1.0 };
-                0.5 * growth * step.norm * step.weighted_norm
+                let step_excess = kappa_excess(concordance * h_near.sqrt() * step.norm);
+                let growth = if step_excess > *excess {
+                    step_excess / excess
+                } else {
+                    1.0
+                };
+                0.5 * (growth * step.norm * step.weighted_norm).hypot(step.far.left)
             }
             Self::Jumps(jumps) => {
                 let [squares, margins, _] = jumps.within(step.norm);
@@ -112,9 +137,12 @@ impl Certificate {
         let left = left / (1.0 - step.change);
         match self {
             Self::Smooth {
-                concordance, h_max, ..
+                concordance,
+                h_max,
+                h_near,
+                ..
             } => {
-                let left = left * (concordance * h_max.sqrt() * step.norm).exp();
+                let left = left * (concordance * step.reach(*h_near)).exp();
                 let rate = concordance * (h_max / step.kept).sqrt();
                 let x = left * rate;
                 if x >= 1.0 {
@@ -141,10 +169,13 @@ impl Certificate {
     fn contraction(&self, step: &LeaveOutStep, distance: f64) -> f64 {
         let growth = match self {
             Self::Smooth {
-                concordance, h_max, ..
+                concordance,
+                h_max,
+                h_near,
+                ..
             } => {
-                let length = step.norm + distance / step.kept.sqrt();
-                (concordance * h_max.sqrt() * length).exp()
+                let rest = (h_max / step.kept).sqrt() * distance;
+                (concordance * (step.reach(*h_near) + rest)).exp()
             }
             Self::Jumps(jumps) => {
                 let [squares, ..] = jumps.within(step.norm + distance / step.kept.sqrt());
@@ -156,6 +187,11 @@ impl Certificate {
 }
 
 impl LeaveOutStep {
+    /// Bounds |x_jᵀΔ| of all rows, from the largest h of those that are not far.
+    fn reach(&self, h_near: f64) -> f64 {
+        (h_near.sqrt() * self.norm).max(self.far.reach)
+    }
+
     /// Bounds the error of the predictor from ‖e‖.
     fn of_predictor(&self, distance: f64) -> f64 {
         let bound = (self.h / self.kept).sqrt() * distance;
@@ -226,6 +262,10 @@ mod tests {
         kept: 0.9,
         norm: 0.1,
         weighted_norm: 0.02,
+        far: FarEffect {
+            reach: 0.0,
+            left: 0.0,
+        },
         change: 0.0,
     };
 
@@ -234,6 +274,7 @@ mod tests {
         let smooth = Certificate::Smooth {
             concordance: 1.0,
             h_max: 0.5,
+            h_near: 0.5,
             excess: 0.05,
         };
         let nothing = LeaveOutStep { norm: 0.0, ..STEP };
@@ -263,6 +304,7 @@ mod tests {
             let smooth = Certificate::Smooth {
                 concordance,
                 h_max: 0.5,
+                h_near: 0.5,
                 excess: 0.05,
             };
             let mut last = 0.0;
@@ -282,10 +324,38 @@ mod tests {
     }
 
     #[test]
+    fn far_rows_make_bounds_larger_by_what_the_step_does_to_them() {
+        let [far, near] = [0.5, 0.1].map(|h_near| Certificate::Smooth {
+            concordance: 1.0,
+            h_max: 0.5,
+            h_near,
+            excess: 0.05,
+        });
+        assert!(near.bound(&STEP) < far.bound(&STEP));
+        for effect in [
+            FarEffect {
+                reach: 0.1,
+                left: 0.0,
+            },
+            FarEffect {
+                reach: 0.0,
+                left: 1e-3,
+            },
+        ] {
+            let step = LeaveOutStep {
+                far: effect,
+                ..STEP
+            };
+            assert!(near.bound(&step) > near.bound(&STEP), "{effect:?}");
+        }
+    }
+
+    #[test]
     fn squares_have_no_error() {
         let squares = Certificate::Smooth {
             concordance: 0.0,
             h_max: 0.5,
+            h_near: 0.5,
             excess: 0.05,
         };
         let step = LeaveOutStep {

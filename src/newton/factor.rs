@@ -1,16 +1,14 @@
 //! Factors of Hessians, and of Hessians without one row.
 
+use super::vectors::dot;
 use std::sync::Arc;
 
-use crate::linalg::{Cholesky, Mat};
+use crate::linalg::Mat;
+use crate::linear::ScaledCholesky;
 use crate::{Monitor, Result};
 
 /// Pivots of a Hessian with unit diagonal that are below it, per row, are rounding errors.
 const MIN_PIVOT: f64 = 1e-14;
-
-/// The first value that is added to the diagonal, then of unit values, of a Hessian that is singular
-/// to rounding although there is a penalty. It changes steps, not the optimum.
-const FIRST_SHIFT: f64 = 1e-12;
 
 /// What is left of the Hessian in the direction of a row without that row must exceed this part of it:
 /// otherwise it is lost in rounding.
@@ -19,18 +17,8 @@ const MIN_KEPT: f64 = 1e-8;
 /// A Hessian A, factored.
 #[derive(Clone, Debug)]
 pub(super) struct Factor {
-    whole: Arc<Whole>,
+    complete: Arc<ScaledCholesky>,
     removed: Option<Removed>,
-}
-
-/// A factor of DAD, for the diagonal matrix D that makes its diagonal one.
-#[derive(Debug)]
-struct Whole {
-    cholesky: Cholesky,
-    /// The diagonal of D.
-    scale: Vec<f64>,
-    /// What was added to the diagonal of DAD.
-    shift: f64,
 }
 
 /// A term c·xxᵀ that is subtracted: (A − cxxᵀ)⁻¹ = A⁻¹ + c/(1 − c·xᵀA⁻¹x)·A⁻¹x(A⁻¹x)ᵀ.
@@ -46,53 +34,22 @@ impl Factor {
     /// `None` if the matrix, of which the lower triangle is read, is singular to rounding and there is
     /// no penalty.
     pub(super) fn new(hessian: &Mat<f64>, penalty: f64, monitor: &Monitor) -> Result<Option<Self>> {
-        let n = hessian.nrows();
-        let diagonal = |j: usize| hessian[(j, j)];
-        // With a penalty, an intercept without one may have no curvature, where losses have none.
-        let is_flat = |j: usize| diagonal(j) <= 0.0;
-        if (0..n).any(|j| !diagonal(j).is_finite() || is_flat(j) && penalty == 0.0) {
-            return Ok(None);
-        }
-        let root = |j: usize| if is_flat(j) { 1.0 } else { diagonal(j).sqrt() };
-        let scale: Vec<f64> = (0..n).map(|j| root(j).recip()).collect();
-        let mut shift = 0.0;
-        loop {
-            let scaled = Mat::from_fn(n, n, |i, j| {
-                let entry = if i < j || i != j && (is_flat(i) || is_flat(j)) {
-                    0.0
-                } else if i == j && is_flat(j) {
-                    1.0
-                } else {
-                    hessian[(i, j)]
-                };
-                entry * scale[i] * scale[j] + if i == j { shift } else { 0.0 }
-            });
-            let min_pivot = MIN_PIVOT * n as f64;
-            if let Some(cholesky) = Cholesky::new(scaled, min_pivot, monitor)? {
-                let whole = Whole {
-                    cholesky,
-                    scale,
-                    shift,
-                };
-                return Ok(Some(Self {
-                    whole: Arc::new(whole),
-                    removed: None,
-                }));
-            }
-            if penalty == 0.0 || shift > 1.0 {
-                return Ok(None);
-            }
-            shift = if shift == 0.0 {
-                FIRST_SHIFT
-            } else {
-                shift * 100.0
-            };
-        }
+        let min_pivot = MIN_PIVOT * hessian.nrows() as f64;
+        // With a penalty there is an optimum, and a shift changes steps only.
+        let complete = if penalty > 0.0 {
+            ScaledCholesky::with_shift(hessian, min_pivot, monitor)?
+        } else {
+            ScaledCholesky::new(hessian, min_pivot, monitor)?
+        };
+        Ok(complete.map(|complete| Self {
+            complete: Arc::new(complete),
+            removed: None,
+        }))
     }
 
     /// Whether nothing was added to the matrix.
     pub(super) fn is_exact(&self) -> bool {
-        self.whole.shift == 0.0
+        self.complete.is_exact()
     }
 
     /// The factor without the term `c`·xxᵀ of a row; `None` if what is left is singular to rounding.
@@ -100,7 +57,7 @@ impl Factor {
         let solved = self.solve(row);
         let kept = 1.0 - c * dot(row, &solved);
         (kept > MIN_KEPT).then(|| Self {
-            whole: self.whole.clone(),
+            complete: self.complete.clone(),
             removed: Some(Removed {
                 solved,
                 gain: c / kept,
@@ -110,42 +67,28 @@ impl Factor {
 
     /// A⁻¹b.
     pub(super) fn solve(&self, b: &[f64]) -> Vec<f64> {
-        let scale = &self.whole.scale;
-        let mut solved = Mat::from_fn(b.len(), 1, |i, _| b[i] * scale[i]);
-        self.whole.cholesky.solve(&mut solved);
-        let found = scale.iter().enumerate();
-        let mut found: Vec<f64> = found.map(|(i, s)| solved[(i, 0)] * s).collect();
+        let mut solution = Mat::from_fn(b.len(), 1, |i, _| b[i]);
+        self.complete.solve(&mut solution);
+        let mut solution = solution.col_as_slice(0).to_vec();
         if let Some(Removed { solved, gain }) = &self.removed {
             let factor = gain * dot(solved, b);
-            for (found, solved) in found.iter_mut().zip(solved) {
-                *found += factor * solved;
+            for (value, solved) in solution.iter_mut().zip(solved) {
+                *value += factor * solved;
             }
         }
-        found
+        solution
     }
 
     /// KB, where KᵀK is the inverse of the matrix before any row was removed.
     pub(super) fn whiten(&self, mut b: Mat<f64>) -> Mat<f64> {
-        let scale = &self.whole.scale;
-        for j in 0..b.ncols() {
-            for (i, scale) in scale.iter().enumerate() {
-                b[(i, j)] *= scale;
-            }
-        }
-        self.whole.cholesky.solve_lower(&mut b);
+        self.complete.whiten(&mut b);
         b
     }
-}
-
-/// ⟨a, b⟩.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::product;
 
     const N: usize = 5;
 
@@ -174,14 +117,5 @@ mod tests {
         }
         let all = 1.0 / dot(&row, &factor(&whole).solve(&row));
         assert!(factor(&whole).without(&row, all).is_none());
-    }
-
-    #[test]
-    fn whitening_is_a_root_of_the_inverse() {
-        let whole = hessian();
-        let k = factor(&whole).whiten(Mat::identity(N, N));
-        let inverse = product(k.transpose(), k.as_ref());
-        let unit = product(inverse.as_ref(), whole.as_ref());
-        assert!((unit - Mat::<f64>::identity(N, N)).norm_max() < 1e-9);
     }
 }

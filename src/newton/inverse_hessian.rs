@@ -4,10 +4,11 @@
 //! maps the change of the gradient along each of them to the step itself. Where few directions have
 //! changed since then, as when a fold removes rows with a rare feature, B is soon right again.
 
-use super::factor::{Factor, dot};
+use super::factor::Factor;
+use super::vectors::{add, dot};
 
 /// The most updates; the oldest are dropped.
-const MOST_PAIRS: usize = 30;
+const MAX_PAIRS: usize = 30;
 
 /// An approximate inverse of the Hessian A of a problem.
 pub(super) struct InverseHessian {
@@ -64,7 +65,7 @@ impl InverseHessian {
         let curvature = dot(&step, &change);
         let rounding = f64::EPSILON * dot(&step, &step).sqrt() * dot(&change, &change).sqrt();
         if curvature > rounding {
-            if self.pairs.len() == MOST_PAIRS {
+            if self.pairs.len() == MAX_PAIRS {
                 self.pairs.remove(0);
             }
             self.pairs.push(Pair {
@@ -74,9 +75,4 @@ impl InverseHessian {
             });
         }
     }
-}
-
-/// y ← y + αx.
-fn add(y: &mut [f64], alpha: f64, x: &[f64]) {
-    y.iter_mut().zip(x).for_each(|(y, x)| *y += alpha * x);
 }

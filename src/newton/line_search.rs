@@ -1,7 +1,7 @@
 //! The least value of a convex function along a line, from its derivatives.
 
 /// Evaluations of the derivatives.
-const MOST_EVALUATIONS: usize = 60;
+const MAX_EVALUATIONS: usize = 60;
 
 /// The search ends at this part of the derivative at its start.
 const SLOPE_RATIO: f64 = 0.1;
@@ -17,7 +17,7 @@ pub(super) fn line_search(
     }
     let (mut length, mut low, mut high) = (1.0, 0.0, f64::INFINITY);
     let mut change = f64::INFINITY;
-    for _ in 0..MOST_EVALUATIONS {
+    for _ in 0..MAX_EVALUATIONS {
         let (first, second) = derivatives(length);
         if first.abs() <= SLOPE_RATIO * slope.abs() {
             return Some(length);

@@ -1,6 +1,7 @@
 //! Convex losses of a linear predictor, with their derivatives.
 
 use crate::runtime::simd::{self, Simd, WithSimd};
+use crate::{Error, Result};
 
 /// ℓ(y, z) of a target y and a linear predictor z: convex in z, with a second derivative almost
 /// everywhere.
@@ -25,6 +26,49 @@ pub enum Loss {
 }
 
 impl Loss {
+    /// Checks the parameters of the loss, of which it is convex.
+    pub(crate) fn check(self) -> Result<()> {
+        match self {
+            Self::Tweedie { power } if !(1.0..=2.0).contains(&power) => Err(Error::parameter(
+                "power",
+                "from 1 to 2, where the deviance is convex",
+                power,
+            )),
+            Self::SquaredEpsilonInsensitive { epsilon }
+                if !(epsilon.is_finite() && epsilon >= 0.0) =>
+            {
+                Err(Error::parameter(
+                    "epsilon",
+                    "finite and not negative",
+                    epsilon,
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the loss is defined for a target.
+    pub(crate) fn is_target(self, y: f64) -> bool {
+        match self {
+            Self::Logistic => (0.0..=1.0).contains(&y),
+            Self::Tweedie { power: 2.0 } => y > 0.0,
+            Self::Tweedie { .. } => y >= 0.0,
+            Self::HalfSquared | Self::SquaredEpsilonInsensitive { .. } => true,
+            Self::SquaredHinge => y.abs() == 1.0,
+        }
+    }
+
+    /// Which targets the loss is defined for.
+    pub(crate) fn target_rule(self) -> &'static str {
+        match self {
+            Self::Logistic => "targets of the logistic loss are from 0 to 1",
+            Self::Tweedie { power: 2.0 } => "targets of the gamma deviance are positive",
+            Self::Tweedie { .. } => "targets of the Tweedie deviance are not negative",
+            Self::HalfSquared | Self::SquaredEpsilonInsensitive { .. } => "targets are numbers",
+            Self::SquaredHinge => "targets of the squared hinge are -1 or 1",
+        }
+    }
+
     /// ∂ℓ/∂z into `first`, and ∂²ℓ/∂z² into `second`, for each target and predictor.
     ///
     /// # Panics

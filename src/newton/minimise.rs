@@ -11,24 +11,26 @@
 //! with kinks need that often when there are few rows that they do not ignore.
 
 use super::Accuracy;
-use super::coordinates::Coordinates;
-use super::factor::{Factor, dot};
+use super::factor::Factor;
+use super::family::{Fit, State, Subproblem};
 use super::inverse_hessian::InverseHessian;
-use super::passes::{Column, Derivatives, Line, Passes, Sum};
+use super::passes::{DerivativeSum, Derivatives, Line};
+use super::solve::Solver;
+use super::vectors::dot;
 use crate::linalg::Mat;
 use crate::{Monitor, Result};
 
 /// The most rounds, in each of which a problem has its gradient computed or its Hessian.
-const MOST_ROUNDS: usize = 2000;
+const MAX_ROUNDS: usize = 2000;
 
 /// Nanoseconds per value of a row: to read it, which all problems share; to compute a gradient; and,
 /// for each column, to compute a Hessian.
-const READING: f64 = 0.7;
-const GRADIENT: f64 = 0.2;
-const HESSIAN: f64 = 0.06;
+const READ_NS_PER_VALUE: f64 = 0.7;
+const GRADIENT_NS_PER_VALUE: f64 = 0.2;
+const HESSIAN_NS_PER_VALUE: f64 = 0.06;
 
 /// Steps that lead nowhere before a problem is left as it is.
-const MOST_FAILURES: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 
 /// Passes before a new Hessian is considered.
 const MIN_PASSES: u32 = 2;
@@ -38,18 +40,13 @@ const OVERSHOOT: f64 = 0.5;
 
 /// Without a penalty, a problem whose step at a vanishing gradient changes predictors by more than this
 /// part has no finite optimum.
-const FINITE_STEP: f64 = 1e-3;
+const MAX_STEP_AT_OPTIMUM: f64 = 1e-3;
 
-/// One problem and how far it is.
+/// One problem of one predictor, and its steps.
 pub(super) struct Problem<'a> {
-    pub(super) column: Column,
-    coordinates: &'a Coordinates,
-    /// λ.
-    penalty: f64,
-    /// Sⱼ of each parameter, and of a constant.
-    magnitude: (Vec<f64>, f64),
-    /// φ.
-    pub(super) own: Vec<f64>,
+    pub(super) fit: Fit<'a>,
+    /// Sⱼ of a constant.
+    constant_magnitude: f64,
     inverse: Option<InverseHessian>,
     /// The relative gradient where the Hessian was computed, and the passes since then.
     since_hessian: (f64, u32),
@@ -57,29 +54,8 @@ pub(super) struct Problem<'a> {
     step: Option<Step>,
     /// Whether the last step was too long, and its length must be found.
     is_too_long: bool,
-    /// At the start of the last step.
-    relative_gradient: f64,
-    /// Passes so far, in gradients of a refit.
-    n_passes: f64,
     /// Steps that led nowhere.
     n_failures: u32,
-    pub(super) state: State,
-}
-
-/// How far a problem is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum State {
-    Active,
-    /// The relative gradient is below the tolerance.
-    Solved {
-        relative_gradient: f64,
-    },
-    /// The optimum was not found: this is how near the parameters are.
-    Unsolved {
-        relative_gradient: f64,
-    },
-    /// There is no penalty, and no finite or no unique optimum, or it was not found.
-    Undetermined,
 }
 
 /// A step that was taken, and its start.
@@ -94,61 +70,29 @@ struct Step {
 }
 
 impl<'a> Problem<'a> {
-    /// A problem at the start `shared`, whose magnitudes of shared parameters are given.
-    pub(super) fn new(
-        column: Column,
-        coordinates: &'a Coordinates,
-        penalty: f64,
-        magnitude: &[f64],
-        shared: &[f64],
-    ) -> Self {
-        let unit = magnitude.last().copied().unwrap_or(0.0);
+    pub(super) fn new(fit: Fit<'a>, constant_magnitude: f64) -> Self {
         Self {
-            column,
-            coordinates,
-            penalty,
-            magnitude: (coordinates.magnitude(magnitude), unit),
-            own: coordinates.to_own(shared),
+            fit,
+            constant_magnitude,
             inverse: None,
             since_hessian: (f64::NAN, 0),
             step: None,
             is_too_long: false,
-            relative_gradient: f64::INFINITY,
-            n_passes: 0.0,
             n_failures: 0,
-            state: State::Active,
         }
     }
 
-    /// Shared parameters.
-    pub(super) fn shared(&self) -> Vec<f64> {
-        self.coordinates.to_shared(&self.own)
+    /// Common parameters.
+    pub(super) fn common(&self) -> Vec<f64> {
+        self.fit.map.to_common(&self.fit.params)
     }
 
-    /// The gradient, from that of the losses in shared parameters.
-    pub(super) fn gradient(&self, shared: &[f64]) -> Vec<f64> {
-        let mut gradient = self.coordinates.gradient(shared);
-        for (j, (gradient, own)) in gradient.iter_mut().zip(&self.own).enumerate() {
-            if self.coordinates.is_penalised(j) {
-                *gradient += self.penalty * own;
-            }
-        }
-        gradient
+    /// The gradient, from that of the losses by common parameters.
+    pub(super) fn gradient(&self, common: &[f64]) -> Vec<f64> {
+        self.fit.gradient_at(&[common], &self.fit.params)
     }
 
-    fn relative_gradient(&self, gradient: &[f64]) -> f64 {
-        let ratios = gradient.iter().zip(&self.magnitude.0);
-        ratios.fold(0.0, |largest, (g, s)| {
-            let ratio = if *g == 0.0 { 0.0 } else { g.abs() / s };
-            if ratio > largest || ratio.is_nan() {
-                ratio
-            } else {
-                largest
-            }
-        })
-    }
-
-    /// Takes a step with a new Hessian, from the derivatives of the losses in shared parameters at the
+    /// Takes a step with a new Hessian, from the derivatives of the losses in common parameters at the
     /// current ones.
     pub(super) fn restart(
         &mut self,
@@ -156,40 +100,39 @@ impl<'a> Problem<'a> {
         tolerance: f64,
         monitor: &Monitor,
     ) -> Result<()> {
-        let hessian = self
-            .coordinates
-            .hessian(losses.hessian.as_ref(), self.penalty);
-        let factor = Factor::new(&hessian, self.penalty, monitor)?;
+        let mut hessian = self.fit.map.second_moments(losses.hessian.as_ref());
+        self.fit.ridge.add_hessian(&mut hessian);
+        let factor = Factor::new(&hessian, self.fit.ridge.lambda, monitor)?;
         self.start(factor, &losses.gradient, tolerance);
         Ok(())
     }
 
-    /// Takes a step with a factored Hessian, from the gradient of the losses in shared parameters at
+    /// Takes a step with a factored Hessian, from the gradient of the losses in common parameters at
     /// the current ones.
     pub(super) fn start(&mut self, factor: Option<Factor>, losses: &[f64], tolerance: f64) {
         self.inverse = factor.map(InverseHessian::new);
         let gradient = self.gradient(losses);
-        let relative_gradient = self.relative_gradient(&gradient);
+        let relative_gradient = self.fit.relative(&gradient);
         self.since_hessian = (relative_gradient, 0);
-        self.relative_gradient = relative_gradient;
+        self.fit.relative_gradient = relative_gradient;
         self.take_step(gradient);
-        if relative_gradient <= tolerance && self.state == State::Active {
+        if relative_gradient <= tolerance && self.fit.state == State::Active {
             self.end_before_step(relative_gradient);
         }
     }
 
     /// Takes a step, if there is an inverse Hessian.
     fn take_step(&mut self, gradient: Vec<f64>) {
-        let direction = self.inverse.as_ref().map(|own| own.step(&gradient));
+        let direction = self.inverse.as_ref().map(|inverse| inverse.step(&gradient));
         let slope = direction
             .as_ref()
-            .map_or(f64::NAN, |own| dot(&gradient, own));
+            .map_or(f64::NAN, |direction| dot(&gradient, direction));
         let Some(direction) = direction.filter(|_| slope.is_finite()) else {
             self.try_again();
             return;
         };
         self.step = Some(Step {
-            start: self.own.clone(),
+            start: self.fit.params.clone(),
             direction,
             length: 1.0,
             slope,
@@ -202,10 +145,10 @@ impl<'a> Problem<'a> {
     /// difference or has updates may be nothing but rounding errors.
     fn try_again(&mut self) {
         if let Some(step) = self.step.take() {
-            self.own = step.start;
+            self.fit.params = step.start;
         }
         self.n_failures += 1;
-        if self.n_failures > MOST_FAILURES {
+        if self.n_failures > MAX_FAILURES {
             self.give_up();
         }
     }
@@ -213,22 +156,16 @@ impl<'a> Problem<'a> {
     /// Ends where the last gradient was computed. With a penalty there is an optimum, but it was not found.
     fn give_up(&mut self) {
         if let Some(step) = self.step.take() {
-            self.own = step.start;
+            self.fit.params = step.start;
         }
-        self.state = if self.penalty > 0.0 {
-            State::Unsolved {
-                relative_gradient: self.relative_gradient,
-            }
-        } else {
-            State::Undetermined
-        };
+        self.fit.give_up();
     }
 
     /// Sets the parameters to the end of the step.
     fn move_along(&mut self) {
         let Some(step) = &self.step else { return };
         let moved = step.start.iter().zip(&step.direction);
-        self.own = moved.map(|(start, d)| start + step.length * d).collect();
+        self.fit.params = moved.map(|(start, d)| start + step.length * d).collect();
     }
 
     /// Ends at the start of a step whose gradient is below the tolerance. If there is no penalty, the
@@ -236,9 +173,10 @@ impl<'a> Problem<'a> {
     fn end_before_step(&mut self, relative_gradient: f64) {
         let Some(step) = self.step.take() else { return };
         let is_finite = self.is_small(&step);
-        self.own = step.start;
-        self.state = if self.penalty > 0.0 || is_finite {
-            State::Solved { relative_gradient }
+        self.fit.params = step.start;
+        self.fit.relative_gradient = relative_gradient;
+        self.fit.state = if self.fit.has_penalty() || is_finite {
+            State::Solved
         } else {
             State::Undetermined
         };
@@ -247,25 +185,22 @@ impl<'a> Problem<'a> {
     /// Whether a step changes predictors by a small part only: at a finite optimum steps vanish with the
     /// gradients.
     fn is_small(&self, step: &Step) -> bool {
-        let (magnitude, unit) = &self.magnitude;
         let change = |values: &[f64]| -> f64 {
-            let terms = values.iter().zip(magnitude);
+            let terms = values.iter().zip(&self.fit.magnitude);
             terms.map(|(value, s)| value.abs() * s).sum()
         };
-        step.length * change(&step.direction) <= FINITE_STEP * (change(&step.start) + unit)
+        step.length * change(&step.direction)
+            <= MAX_STEP_AT_OPTIMUM * (change(&step.start) + self.constant_magnitude)
     }
 
     /// The last step as a line.
     fn line(&self) -> Option<Line> {
         let step = self.step.as_ref()?;
-        let penalty = [&step.start, &step.direction].map(|from| {
-            let pairs = from.iter().zip(&step.direction).enumerate();
-            let penalised = pairs.filter(|(j, _)| self.coordinates.is_penalised(*j));
-            self.penalty * penalised.map(|(_, (a, b))| a * b).sum::<f64>()
-        });
+        let penalty = [&step.start, &step.direction]
+            .map(|from| self.fit.ridge.product(from, &step.direction));
         Some(Line {
-            column: self.column,
-            theta: [&step.start, &step.direction].map(|own| self.coordinates.to_shared(own)),
+            subproblem: self.fit.subproblem,
+            theta: [&step.start, &step.direction].map(|params| self.fit.map.to_common(params)),
             slope: step.slope,
             penalty,
         })
@@ -285,15 +220,16 @@ impl<'a> Problem<'a> {
 
     /// Looks at the gradient of the losses at the end of the step, and takes the next one unless it
     /// needs a new Hessian.
-    pub(super) fn advance(&mut self, shared: &[f64], tolerance: f64, n_free_passes: f64) {
+    pub(super) fn advance(&mut self, common: &[f64], tolerance: f64, n_free_passes: f64) {
         let Some(step) = self.step.take() else {
             return;
         };
-        let gradient = self.gradient(shared);
-        let relative_gradient = self.relative_gradient(&gradient);
+        let gradient = self.gradient(common);
+        let relative_gradient = self.fit.relative(&gradient);
         if relative_gradient <= tolerance {
-            if self.penalty > 0.0 || self.is_small(&step) {
-                self.state = State::Solved { relative_gradient };
+            if self.fit.has_penalty() || self.is_small(&step) {
+                self.fit.relative_gradient = relative_gradient;
+                self.fit.state = State::Solved;
             }
             return;
         }
@@ -304,7 +240,7 @@ impl<'a> Problem<'a> {
             self.step = Some(step);
             return;
         }
-        self.relative_gradient = relative_gradient;
+        self.fit.relative_gradient = relative_gradient;
         let (first, n_passes) = self.since_hessian;
         let n_passes = n_passes + 1;
         self.since_hessian.1 = n_passes;
@@ -313,7 +249,7 @@ impl<'a> Problem<'a> {
         let is_slow = log_rate >= 0.0 || n_expected > n_free_passes;
         if n_passes < MIN_PASSES || !is_slow {
             if let Some(inverse) = &mut self.inverse {
-                inverse.update(&step.start, &self.own, &step.gradient, &gradient);
+                inverse.update(&step.start, &self.fit.params, &step.gradient, &gradient);
             }
             self.take_step(gradient);
         }
@@ -327,29 +263,32 @@ pub(super) fn free_passes(width: usize, n_problems: usize) -> f64 {
 
 /// What a gradient of one problem among some costs, in gradients of a refit, which reads its rows alone.
 fn gradient_cost(n_problems: usize) -> f64 {
-    (READING / n_problems as f64 + GRADIENT) / (READING + GRADIENT)
+    (READ_NS_PER_VALUE / n_problems as f64 + GRADIENT_NS_PER_VALUE)
+        / (READ_NS_PER_VALUE + GRADIENT_NS_PER_VALUE)
 }
 
 /// What a Hessian costs, in the same unit.
 fn hessian_cost(width: usize, n_problems: usize) -> f64 {
-    (READING / n_problems as f64 + HESSIAN * width as f64) / (READING + GRADIENT)
+    (READ_NS_PER_VALUE / n_problems as f64 + HESSIAN_NS_PER_VALUE * width as f64)
+        / (READ_NS_PER_VALUE + GRADIENT_NS_PER_VALUE)
 }
 
 /// Minimises all problems, as far as the passes allow.
 pub(super) fn minimise(
-    passes: &Passes<'_>,
+    solver: &Solver<'_>,
     problems: &mut [Problem<'_>],
     accuracy: Accuracy,
     monitor: &Monitor,
 ) -> Result<()> {
-    let width = passes.design.n_columns();
-    for _ in 0..MOST_ROUNDS {
+    let width = solver.family.design.n_columns();
+    for _ in 0..MAX_ROUNDS {
         for problem in problems.iter_mut() {
-            if problem.state == State::Active && accuracy.target(problem.n_passes).is_none() {
+            if problem.fit.state == State::Active && accuracy.target(problem.fit.n_passes).is_none()
+            {
                 problem.give_up();
             }
         }
-        let is_active = |problem: &&mut Problem<'_>| problem.state == State::Active;
+        let is_active = |problem: &&mut Problem<'_>| problem.fit.state == State::Active;
         let (mut moved, still): (Vec<_>, Vec<_>) = problems
             .iter_mut()
             .filter(is_active)
@@ -357,22 +296,25 @@ pub(super) fn minimise(
         if moved.is_empty() && still.is_empty() {
             return Ok(());
         }
-        restart_all(passes, still, accuracy, monitor)?;
-        let columns: Vec<Column> = moved.iter().map(|problem| problem.column).collect();
-        let shared: Vec<Vec<f64>> = moved.iter().map(|problem| problem.shared()).collect();
-        let theta = Mat::from_fn(width, shared.len(), |i, j| shared[j][i]);
-        let gradients = passes.gradients(&columns, theta.as_ref(), monitor)?;
+        restart_all(solver, still, accuracy, monitor)?;
+        let subproblems: Vec<Subproblem> =
+            moved.iter().map(|problem| problem.fit.subproblem).collect();
+        let common: Vec<Vec<f64>> = moved.iter().map(|problem| problem.common()).collect();
+        let theta = Mat::from_fn(width, common.len(), |i, j| common[j][i]);
+        let gradients = solver.gradients(&subproblems, theta.as_ref(), monitor)?;
         let (cost, n_free_passes) = (gradient_cost(moved.len()), free_passes(width, moved.len()));
         for (j, problem) in moved.iter_mut().enumerate() {
             let gradient: Vec<f64> = (0..width).map(|i| gradients[(i, j)]).collect();
-            problem.n_passes += cost;
-            let target = accuracy.target(problem.n_passes).unwrap_or(accuracy.enough);
+            problem.fit.n_passes += cost;
+            let target = accuracy
+                .target(problem.fit.n_passes)
+                .unwrap_or(accuracy.accepted);
             problem.advance(&gradient, target, n_free_passes);
         }
-        shorten_all(passes, &mut moved, monitor)?;
+        shorten_all(solver, &mut moved, monitor)?;
     }
     for problem in problems {
-        if problem.state == State::Active {
+        if problem.fit.state == State::Active {
             problem.give_up();
         }
     }
@@ -381,24 +323,29 @@ pub(super) fn minimise(
 
 /// Restarts problems from their Hessians, some at a time.
 fn restart_all(
-    passes: &Passes<'_>,
+    solver: &Solver<'_>,
     mut problems: Vec<&mut Problem<'_>>,
     accuracy: Accuracy,
     monitor: &Monitor,
 ) -> Result<()> {
-    let n_rows = passes.design.n_rows().max(1) as f64;
-    let cost = hessian_cost(passes.design.n_columns(), problems.len().max(1));
-    for group in problems.chunks_mut(passes.most_hessians()) {
-        let shared: Vec<Vec<f64>> = group.iter().map(|problem| problem.shared()).collect();
-        let sums = group.iter().zip(&shared).map(|(problem, theta)| Sum {
-            column: problem.column,
-            theta,
-            rows: None,
-        });
-        let found = passes.sums(&sums.collect::<Vec<_>>(), monitor)?;
+    let n_rows = solver.family.design.n_rows().max(1) as f64;
+    let cost = hessian_cost(solver.family.design.n_columns(), problems.len().max(1));
+    for group in problems.chunks_mut(solver.max_hessians()) {
+        let common: Vec<Vec<f64>> = group.iter().map(|problem| problem.common()).collect();
+        let sums = group
+            .iter()
+            .zip(&common)
+            .map(|(problem, theta)| DerivativeSum {
+                subproblem: problem.fit.subproblem,
+                theta,
+                rows: None,
+            });
+        let found = solver.sums(&sums.collect::<Vec<_>>(), monitor)?;
         for (problem, losses) in group.iter_mut().zip(&found) {
-            problem.n_passes += 1.0 + cost * losses.n_curved as f64 / n_rows;
-            let target = accuracy.target(problem.n_passes).unwrap_or(accuracy.enough);
+            problem.fit.n_passes += 1.0 + cost * losses.n_curved as f64 / n_rows;
+            let target = accuracy
+                .target(problem.fit.n_passes)
+                .unwrap_or(accuracy.accepted);
             problem.restart(losses, target, monitor)?;
         }
     }
@@ -407,16 +354,19 @@ fn restart_all(
 
 /// Shortens the steps that were too long.
 fn shorten_all(
-    passes: &Passes<'_>,
+    solver: &Solver<'_>,
     problems: &mut [&mut Problem<'_>],
     monitor: &Monitor,
 ) -> Result<()> {
     let too_long = problems.iter_mut().filter(|problem| problem.is_too_long);
     let mut too_long: Vec<_> = too_long.collect();
-    let lines: Vec<Line> = too_long.iter().filter_map(|own| own.line()).collect();
-    let lengths = passes.lengths(&lines, monitor)?;
+    let lines: Vec<Line> = too_long
+        .iter()
+        .filter_map(|problem| problem.line())
+        .collect();
+    let lengths = solver.lengths(&lines, monitor)?;
     for (problem, length) in too_long.iter_mut().zip(lengths) {
-        problem.n_passes += 1.0;
+        problem.fit.n_passes += 1.0;
         problem.shorten(length);
     }
     Ok(())

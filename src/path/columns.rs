@@ -138,12 +138,12 @@ struct SupportGram {
 
 /// The residual at which g of every feature was last computed.
 #[derive(Debug, Default)]
-struct Anchor {
+struct ScreeningPoint {
     r: Vec<f64>,
     g: Vec<f64>,
 }
 
-/// Fraction of the features that may be read before the anchor is moved.
+/// Fraction of the features that may be read before the screening_point is moved.
 const MAX_READ_FRACTION: f64 = 0.5;
 
 /// ½‖y − Xβ‖² from columns.
@@ -154,7 +154,7 @@ pub(super) struct ColumnQuadratic<'a> {
     target_square: f64,
     r: Vec<f64>,
     offset: f64,
-    anchor: Anchor,
+    screening_point: ScreeningPoint,
     support: SupportGram,
     scratch: Vec<f64>,
 }
@@ -166,7 +166,7 @@ impl<'a> ColumnQuadratic<'a> {
             target_square: 0.0,
             r: vec![0.0; columns.n_rows()],
             offset: 0.0,
-            anchor: Anchor::default(),
+            screening_point: ScreeningPoint::default(),
             support: SupportGram {
                 positions: vec![0; columns.squares.len()],
                 ..SupportGram::default()
@@ -180,14 +180,14 @@ impl<'a> ColumnQuadratic<'a> {
     pub(super) fn set_output(&mut self, target: Vec<f64>) {
         self.target_square = target.iter().map(|y| y * y).sum();
         self.target = target;
-        self.anchor = Anchor::default();
+        self.screening_point = ScreeningPoint::default();
     }
 
-    /// Writes g, except of features that are zero and at most `bound` by the anchor.
+    /// Writes g, except of features that are zero and at most `bound` by the screening_point.
     #[inline(always)]
     fn correlate<S: Simd>(&mut self, simd: S, beta: &[f64], bound: f64, g: &mut [f64]) {
         let squares = &self.columns.squares;
-        let Anchor { r: old, g: known } = &self.anchor;
+        let ScreeningPoint { r: old, g: known } = &self.screening_point;
         let distance = old.iter().zip(&self.r).map(|(a, b)| (a - b) * (a - b));
         let distance = distance.sum::<f64>().sqrt();
         let is_read = |j: usize| {
@@ -215,9 +215,9 @@ impl<'a> ColumnQuadratic<'a> {
                 *g = self.columns.dot(simd, j, &self.r, self.offset);
             }
         }
-        self.anchor.r.clone_from(&self.r);
-        self.anchor.g.clear();
-        self.anchor.g.extend_from_slice(g);
+        self.screening_point.r.clone_from(&self.r);
+        self.screening_point.g.clear();
+        self.screening_point.g.extend_from_slice(g);
     }
 }
 

@@ -108,11 +108,12 @@ impl ExactSteps {
     /// Writes the row of a feature below the factor, without its last element; returns its square.
     #[inline(always)]
     fn write_row<S: Simd>(&mut self, simd: S, place: usize) -> f64 {
-        let own = &self.block[packed::len(place)..][..=place];
+        let packed_row = &self.block[packed::len(place)..][..=place];
         self.row.clear();
-        self.row.extend(self.kept.iter().map(|&other| own[other]));
+        self.row
+            .extend(self.kept.iter().map(|&other| packed_row[other]));
         packed::solve_lower(simd, &self.factor, &mut self.row);
-        own[place] - simd::dot(simd, &self.row, &self.row)
+        packed_row[place] - simd::dot(simd, &self.row, &self.row)
     }
 
     /// Moves along the combination of columns that is zero to rounding; returns whether a coefficient

@@ -6,13 +6,14 @@ use super::gram::GramQuadratic;
 use super::row_products::TrainingRows;
 use super::solver::{self, Quadratic, Solver};
 use super::training::TrainingColumns;
-use super::{ElasticNetPath, Wanted};
+use super::{PathOutputs, PenaltyPath};
 use crate::data::Layout;
-use crate::least_squares::{
-    Fitted, LinearProblem, MIN_KEPT_FRACTION, Moments, NormalEquations, is_sparse, training_rows,
-};
 use crate::linalg::Mat;
-use crate::scaling::{FoldScaling, Scaling};
+use crate::linear::{
+    Fitted, FoldMap, FoldMaps, LinearProblem, MIN_KEPT_FRACTION, Moments, NormalEquations,
+    TrainingSet, is_sparse, training_rows,
+};
+use crate::runtime::memory;
 use crate::{Error, Monitor, Resampling, Result};
 
 /// The largest number of features for which Gram matrices are formed.
@@ -28,13 +29,13 @@ const MIN_STARTING_FOLDS: usize = 20;
 /// Elastic nets of all folds, with targets about `target_centres` in units of `unit`.
 pub(super) struct FoldProblem<'a, R> {
     pub(super) linear: LinearProblem<'a, R>,
-    pub(super) path: &'a ElasticNetPath,
+    pub(super) path: &'a PenaltyPath<'a>,
     /// The order in which penalties are solved.
     pub(super) order: Vec<usize>,
     pub(super) unit: f64,
     pub(super) target_centres: Vec<f64>,
     pub(super) folds: &'a dyn Resampling,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: PathOutputs,
     /// Moments of all rows, or of the training rows of a single split; `None` if columns are used.
     pub(super) moments: Option<Moments>,
 }
@@ -44,7 +45,7 @@ pub(super) struct FoldFits {
     pub(super) gaps: Vec<f64>,
     pub(super) n_iterations: Vec<u32>,
     /// One per output.
-    pub(super) spreads: Vec<f64>,
+    pub(super) target_variances: Vec<f64>,
     /// Empty if not wanted.
     pub(super) errors: Vec<f64>,
     /// Penalty × output × feature, the intercept last; empty if not wanted.
@@ -56,7 +57,7 @@ struct Solutions {
     beta: Mat<f64>,
     gaps: Vec<f64>,
     n_iterations: Vec<u32>,
-    spreads: Vec<f64>,
+    target_variances: Vec<f64>,
 }
 
 impl<R: Layout> FoldProblem<'_, R> {
@@ -69,12 +70,13 @@ impl<R: Layout> FoldProblem<'_, R> {
     }
 
     pub(super) fn is_centred(&self) -> bool {
-        self.path.fit_intercept
+        self.path.spec.fit_intercept
             || self
                 .path
+                .spec
                 .scaling
                 .as_deref()
-                .is_some_and(FoldScaling::has_shift)
+                .is_some_and(FoldMaps::has_shift)
     }
 
     /// Computes the moments, if they are cheaper than columns.
@@ -94,7 +96,7 @@ impl<R: Layout> FoldProblem<'_, R> {
             return Ok(());
         }
         self.moments = if self.is_single() {
-            let train = training_rows(self.folds, 0);
+            let train = training_rows(self.folds, Some(0));
             self.linear
                 .moments(self.is_centred(), &train, None, monitor)?
         } else {
@@ -114,12 +116,15 @@ impl<R: Layout> FoldProblem<'_, R> {
         self.folds.n_splits() >= MIN_STARTING_FOLDS
     }
 
-    /// β and the fits of all rows, if they are wanted or start the others.
+    /// β and the fits of all rows, if they are wanted or start the others. Folds can do without a start.
     pub(super) fn all_rows(&self, monitor: &Monitor) -> Result<Option<(Mat<f64>, FoldFits)>> {
         if !self.wanted.all_rows && !self.starts_from_all_rows() {
             return Ok(None);
         }
-        let (solutions, fitted, _) = self.solve(None, None, monitor)?;
+        let (solutions, fitted, _) = match self.solve(None, None, monitor) {
+            Err(Error::Undetermined { .. }) if !self.wanted.all_rows => return Ok(None),
+            solved => solved?,
+        };
         let coefficients = self.coefficients(&fitted, self.wanted.all_rows);
         let beta = solutions.beta.clone();
         Ok(Some((beta, self.fits(solutions, vec![], coefficients))))
@@ -142,8 +147,8 @@ impl<R: Layout> FoldProblem<'_, R> {
         if self.wanted.predictions || (self.wanted.errors && squares.is_none()) {
             let predicted = fitted.predict(&self.linear.rows, test);
             let means = self.target_centres.iter().cycle();
-            for (row, own) in slot.chunks_exact_mut(predicted.nrows()).enumerate() {
-                for ((value, mean), c) in own.iter_mut().zip(means.clone()).zip(0..) {
+            for (row, values) in slot.chunks_exact_mut(predicted.nrows()).enumerate() {
+                for ((value, mean), c) in values.iter_mut().zip(means.clone()).zip(0..) {
                     *value = predicted[(c, row)] * self.unit + mean;
                 }
             }
@@ -162,16 +167,31 @@ impl<R: Layout> FoldProblem<'_, R> {
         Ok(self.fits(solutions, errors, coefficients))
     }
 
+    /// What is listed of a fold that does not determine a model: NaN for whatever is wanted.
+    pub(super) fn undetermined_fits(&self) -> FoldFits {
+        let (q, width) = (self.n_outputs(), self.n_features() + 1);
+        let n_models = self.order.len() * q;
+        let missing =
+            |is_wanted: bool, length: usize| vec![f64::NAN; usize::from(is_wanted) * length];
+        FoldFits {
+            gaps: missing(true, n_models),
+            n_iterations: vec![0; n_models],
+            target_variances: missing(true, q),
+            errors: missing(self.wanted.errors, n_models),
+            coefficients: missing(self.wanted.coefficients, n_models * width),
+        }
+    }
+
     /// Puts the results of a fold into the units of the targets.
     fn fits(&self, solutions: Solutions, errors: Vec<f64>, coefficients: Vec<f64>) -> FoldFits {
         let square = self.unit * self.unit;
         FoldFits {
             gaps: solutions.gaps.iter().map(|gap| gap * square).collect(),
             n_iterations: solutions.n_iterations,
-            spreads: solutions
-                .spreads
+            target_variances: solutions
+                .target_variances
                 .iter()
-                .map(|spread| spread * square)
+                .map(|variance| variance * square)
                 .collect(),
             errors,
             coefficients,
@@ -202,25 +222,25 @@ impl<R: Layout> FoldProblem<'_, R> {
         test: &[usize],
         monitor: &Monitor,
     ) -> Result<Option<Vec<f64>>> {
-        let own;
+        let computed;
         let held_out = if let Some(held_out) = &moments.held_out {
             held_out
         } else {
-            own = self.linear.second_moments(&moments.frame, test, monitor)?;
-            &own
+            computed = self.linear.second_moments(&moments.map, test, monitor)?;
+            &computed
         };
         let (p, q) = (self.n_features(), self.n_outputs());
         let mut squares = vec![];
         let mut terms: Vec<(usize, f64)> = vec![];
         for c in 0..fitted.n_models() {
             terms.clear();
-            let units = |j: usize| fitted.at_shift(j, c) / moments.frame.scale[j];
+            let units = |j: usize| fitted.coefficient(j, c) / moments.map.scale(j);
             terms.extend((0..p).map(|j| (j, -units(j))).filter(|term| term.1 != 0.0));
             terms.push((p + c % q, 1.0));
-            terms.push((p + q, -fitted.at_shift(p, c)));
+            terms.push((p + q, -fitted.coefficient(p, c)));
             let (mut square, mut largest) = (0.0, 0.0);
-            for (number, &(i, v)) in terms.iter().enumerate() {
-                let others = terms[..number].iter().map(|&(j, u)| u * held_out[(i, j)]);
+            for (position, &(i, v)) in terms.iter().enumerate() {
+                let others = terms[..position].iter().map(|&(j, u)| u * held_out[(i, j)]);
                 let diagonal = v * held_out[(i, i)];
                 square += v * (2.0 * others.sum::<f64>() + diagonal);
                 largest += v * diagonal;
@@ -251,97 +271,82 @@ impl<R: Layout> FoldProblem<'_, R> {
     /// Solves a fold, or all rows, for every penalty and output; the moments if it was by them.
     fn solve(
         &self,
-        fold: Option<usize>,
+        set: TrainingSet,
         start: Option<&Mat<f64>>,
         monitor: &Monitor,
     ) -> Result<(Solutions, Fitted, Option<FoldMoments>)> {
-        let scaling = self.path.scaling.as_deref().map(|scaling| match fold {
-            Some(fold) => scaling.fold(fold),
-            None => scaling.all_rows(),
-        });
+        let scaling = self
+            .path
+            .spec
+            .scaling
+            .as_deref()
+            .map(|maps| maps.of_set(set));
         let undetermined = |reason: &str| Error::Undetermined {
-            fold: fold.unwrap_or_default(),
+            fold: set.unwrap_or_default(),
             reason: reason.into(),
         };
-        if scaling.is_some_and(|scaling| !scaling.is_regular()) {
+        if scaling.is_some_and(|map| !map.is_regular()) {
             return Err(undetermined(
                 "the scaling of its columns is zero or not finite",
             ));
         }
         let no_weight = || undetermined("its training rows have no weight");
-        if let Some(moments) = self.moments_of(fold, scaling, monitor)? {
-            let found = self.solve_moments(fold, &moments, scaling, start, monitor)?;
+        if let Some(moments) = self.moments_of(set, scaling, monitor)? {
+            let found = self.solve_moments(set, &moments, scaling, start, monitor)?;
             let (solutions, fitted) = found.ok_or_else(no_weight)?;
             return Ok((solutions, fitted, Some(moments)));
         }
-        let found = self.solve_columns(&self.training(fold), scaling, start, monitor)?;
+        let found = self.solve_columns(&self.training(set), scaling, start, monitor)?;
         let (solutions, fitted) = found.ok_or_else(no_weight)?;
         Ok((solutions, fitted, None))
     }
 
     fn solve_moments(
         &self,
-        fold: Option<usize>,
+        set: TrainingSet,
         moments: &FoldMoments,
-        scaling: Option<Scaling<'_>>,
+        scaling: Option<&FoldMap>,
         start: Option<&Mat<f64>>,
         monitor: &Monitor,
     ) -> Result<Option<(Solutions, Fitted)>> {
         let FoldMoments {
-            frame,
+            map,
             train,
             is_constant,
             error,
             ..
         } = moments;
-        let normal = NormalEquations::new(train, frame, scaling, self.path.fit_intercept);
+        let normal = NormalEquations::new(train, map, scaling, self.path.spec.fit_intercept);
         let Some(normal) = normal else {
             return Ok(None);
         };
-        let rows = TrainingRows::new(self, fold, (&normal, frame), is_constant);
+        let rows = TrainingRows::new(self, set, (&normal, map), is_constant);
         let mut quadratic = GramQuadratic::new(&normal, is_constant, *error, &rows);
         let set = |quadratic: &mut GramQuadratic<'_>, o| {
             quadratic.set_output(&normal, is_constant, o);
         };
         let solutions = self.solve_path(&mut quadratic, normal.weight, start, set, monitor)?;
-        let (p, q, beta) = (self.n_features(), self.n_outputs(), &solutions.beta);
-        let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
-            if j < p {
-                beta[(j, c)] * normal.factor[j] * frame.scale[j]
-            } else {
-                normal.level(c % q, |j| beta[(j, c)] * normal.factor[j])
-            }
-        });
-        let fitted = Fitted::new(frame.shift.clone(), coefficients);
+        let fitted = Fitted::of_normal(&normal, map, &solutions.beta);
         Ok(Some((solutions, fitted)))
     }
 
     fn solve_columns(
         &self,
         train: &[usize],
-        scaling: Option<Scaling<'_>>,
+        scaling: Option<&FoldMap>,
         start: Option<&Mat<f64>>,
         monitor: &Monitor,
     ) -> Result<Option<(Solutions, Fitted)>> {
         let (p, q) = (self.n_features(), self.n_outputs());
-        let fit_intercept = self.path.fit_intercept;
-        let TrainingColumns {
-            columns,
-            centre,
-            factor,
-        } = TrainingColumns::new(&self.linear, train, scaling, fit_intercept)?;
+        let fit_intercept = self.path.spec.fit_intercept;
+        let TrainingColumns { columns, map } =
+            TrainingColumns::new(&self.linear, train, scaling, fit_intercept)?;
         if columns.weight == 0.0 {
             return Ok(None);
         }
         let target = |row: usize, o: usize| self.linear.targets.row(row)[o];
-        let mean = |o: usize| {
-            let part = |&row: &usize| self.linear.targets.weight(row) / columns.weight;
-            train
-                .iter()
-                .map(|row| part(row) * target(*row, o))
-                .sum::<f64>()
-        };
-        let means: Vec<f64> = (0..q).map(|o| f64::from(fit_intercept) * mean(o)).collect();
+        let targets = &self.linear.targets;
+        let means = targets.means(train.iter().copied(), fit_intercept);
         let mut quadratic = ColumnQuadratic::new(&columns);
         let set = |quadratic: &mut ColumnQuadratic<'_>, o: usize| {
             let rows = train.iter().zip(&columns.roots);
@@ -356,16 +361,20 @@ impl<R: Layout> FoldProblem<'_, R> {
         let is_shifted = !is_sparse(&self.linear.rows);
         let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
             if j < p {
-                return beta[(j, c)] * factor[j];
+                return beta[(j, c)] * map.scale(j);
             }
             let at_zero = || {
                 (0..p)
-                    .map(|j| beta[(j, c)] * factor[j] * centre[j])
+                    .map(|j| beta[(j, c)] * map.scale(j) * map.shift(j))
                     .sum::<f64>()
             };
             means[c % q] - if is_shifted { 0.0 } else { at_zero() }
         });
-        let shift = if is_shifted { centre } else { vec![0.0; p] };
+        let shift = if is_shifted {
+            map.shifts()
+        } else {
+            vec![0.0; p]
+        };
         Ok(Some((solutions, Fitted::new(shift, coefficients))))
     }
 
@@ -379,35 +388,41 @@ impl<R: Layout> FoldProblem<'_, R> {
         monitor: &Monitor,
     ) -> Result<Solutions> {
         let (p, q, n_penalties) = (self.n_features(), self.n_outputs(), self.order.len());
+        let at_a_time = rayon::current_num_threads(); // training sets
+        let shape = [at_a_time, 2 * n_penalties * q + 6, p];
+        memory::check_shape::<f64>("coefficients of the penalties of training sets", &shape)?;
         let mut found = Solutions {
             beta: Mat::zeros(p, n_penalties * q),
             gaps: vec![0.0; n_penalties * q],
             n_iterations: vec![0; n_penalties * q],
-            spreads: vec![],
+            target_variances: vec![],
         };
         for output in 0..q {
             set_output(quadratic, output);
-            found.spreads.push(quadratic.target_square() / weight);
+            found
+                .target_variances
+                .push(quadratic.target_square() / weight);
             let mut solver = Solver::new(p);
             let mut last_ratio = None;
-            for &number in &self.order {
-                let (own, c) = (self.path.penalties[number], number * q + output);
+            for &index in &self.order {
+                let (super::Penalty { alpha, l1_ratio }, c) =
+                    (self.path.penalties[index], index * q + output);
                 if let Some(start) = start {
                     solver
                         .beta
                         .iter_mut()
                         .zip(0..)
                         .for_each(|(b, j)| *b = start[(j, c)]);
-                } else if last_ratio != Some(own.l1_ratio) {
+                } else if last_ratio != Some(l1_ratio) {
                     solver.beta.fill(0.0);
                 }
-                last_ratio = Some(own.l1_ratio);
+                last_ratio = Some(l1_ratio);
                 let penalty = solver::Penalty {
-                    l1: weight * own.alpha * own.l1_ratio / self.unit,
-                    l2: weight * own.alpha * (1.0 - own.l1_ratio),
-                    positive: self.path.positive,
+                    l1: weight * alpha * l1_ratio / self.unit,
+                    l2: weight * alpha * (1.0 - l1_ratio),
+                    positive: self.path.spec.positive,
                 };
-                let end = solver.solve(quadratic, penalty, self.path.tol, monitor)?;
+                let end = solver.solve(quadratic, penalty, self.path.spec.tol, monitor)?;
                 solver
                     .beta
                     .iter()

@@ -7,7 +7,7 @@
 
 use super::row_products::RowProducts;
 use super::solver::Quadratic;
-use crate::least_squares::NormalEquations;
+use crate::linear::NormalEquations;
 use crate::runtime::simd::{self, Simd};
 
 /// ½‖y − Xβ‖² from S = XᵀX, Xᵀy and ‖y‖².

@@ -2,7 +2,7 @@
 
 use super::fold::FoldProblem;
 use crate::data::Layout;
-use crate::least_squares::{AffineFrame, LinearProblem, NormalEquations};
+use crate::linear::{FoldMap, LinearProblem, NormalEquations, TrainingSet};
 use crate::runtime::simd::{self, Simd, WithSimd};
 
 /// What a Gram matrix approximates.
@@ -14,33 +14,35 @@ pub(super) trait RowProducts {
 /// Training rows as [`NormalEquations`] centre and scale them.
 pub(super) struct TrainingRows<'a, R> {
     problem: &'a FoldProblem<'a, R>,
-    /// The fold, or all rows.
-    fold: Option<usize>,
-    /// Maps rows to u − centre.
-    frame: AffineFrame,
-    /// Zero for constant features.
-    factor: Vec<f64>,
+    set: TrainingSet,
+    /// Maps rows to centred ones.
+    map: FoldMap,
+    /// What centred rows are multiplied by; zero for constant features.
+    scale: Vec<f64>,
     target_mean: &'a [f64],
 }
 
 impl<'a, R: Layout> TrainingRows<'a, R> {
     pub(super) fn new(
         problem: &'a FoldProblem<'a, R>,
-        fold: Option<usize>,
-        (normal, frame): (&'a NormalEquations<'_>, &AffineFrame),
+        set: TrainingSet,
+        (normal, common): (&'a NormalEquations<'_>, &FoldMap),
         is_constant: &[bool],
     ) -> Self {
-        let centres = normal.centre.iter().zip(&frame.scale);
-        let shift = frame.shift.iter().zip(centres);
-        let factor = normal.factor.iter().zip(is_constant);
+        let p = common.n_features();
+        let shift = |j| common.shift(j) + normal.map.shift(j) / common.scale(j);
+        let scale = |j: usize| {
+            if is_constant[j] {
+                0.0
+            } else {
+                normal.map.scale(j)
+            }
+        };
         Self {
             problem,
-            fold,
-            frame: AffineFrame {
-                shift: shift.map(|(shift, (c, scale))| shift + c / scale).collect(),
-                scale: frame.scale.clone(),
-            },
-            factor: factor.map(|(f, &is)| if is { 0.0 } else { *f }).collect(),
+            set,
+            map: FoldMap::affine((0..p).map(shift).collect(), common.scales()),
+            scale: (0..p).map(scale).collect(),
             target_mean: &normal.target_mean,
         }
     }
@@ -61,26 +63,24 @@ impl<R: Layout> WithSimd for Correlate<'_, R> {
     fn with_simd<S: Simd>(self, simd: S) -> f64 {
         let Self(training, beta, output, g) = self;
         let LinearProblem { rows, targets } = training.problem.linear;
-        let scaled = beta.iter().zip(&training.factor);
+        let scaled = beta.iter().zip(&training.scale);
         let coefficients: Vec<f64> = scaled.map(|(b, f)| b * f).collect();
         let mut z = vec![0.0; beta.len()];
         let mut square = 0.0;
         g.fill(0.0);
-        for &row in &*training.problem.training(training.fold) {
+        for &row in &*training.problem.training(training.set) {
             let weight = targets.weight(row);
             if weight == 0.0 {
                 continue;
             }
-            training.frame.write(rows.row(row), 1.0, &mut z);
+            training.map.write(&rows, row, &mut z);
             let residual = targets.row(row)[output]
                 - training.target_mean[output]
                 - simd::dot(simd, &coefficients, &z);
             square += weight * residual * residual;
             simd::axpy(simd, weight * residual, &z, g);
         }
-        g.iter_mut()
-            .zip(&training.factor)
-            .for_each(|(g, f)| *g *= f);
+        g.iter_mut().zip(&training.scale).for_each(|(g, f)| *g *= f);
         square
     }
 }

@@ -1,9 +1,11 @@
 //! Coordinate descent on a working set, with exact steps on the support.
 //!
-//! **Problem.** min ½‖y − Xβ‖² + λ₁‖β‖₁ + ½λ₂‖β‖², perhaps with β ≥ 0. With g = Xᵀ(y − Xβ) and
+//! # Problem
+//! min ½‖y − Xβ‖² + λ₁‖β‖₁ + ½λ₂‖β‖², perhaps with β ≥ 0. With g = Xᵀ(y − Xβ) and
 //! h = g − λ₂β, β is optimal where hⱼ = λ₁·sign(βⱼ) for βⱼ ≠ 0 and |hⱼ| ≤ λ₁ elsewhere.
 //!
-//! **Method.** The working set holds the support and the features that violate |hⱼ| ≤ λ₁ most. One
+//! # Method
+//! The working set holds the support and the features that violate |hⱼ| ≤ λ₁ most. One
 //! coordinate at a time, βⱼ ← soft(gⱼ + Sⱼⱼβⱼ, λ₁) / (Sⱼⱼ + λ₂), S = XᵀX. When a sweep changes no sign,
 //! the problem is a linear system on the support A: (S_AA + λ₂I)d = h_A − λ₁·sign(β_A). The step β + d
 //! is optimal on A if it changes no sign; otherwise it ends where the first coefficient becomes zero,

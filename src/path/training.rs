@@ -3,40 +3,39 @@
 use super::columns::{ColumnValues, Columns};
 use crate::Result;
 use crate::data::{Layout, Row};
-use crate::least_squares::{LinearProblem, ROUNDING, is_sparse};
+use crate::linear::{FoldMap, LinearProblem, ROUNDING, is_sparse};
 use crate::runtime::memory;
-use crate::scaling::Scaling;
 
 /// The columns of a training set, and what they were scaled by.
 pub(super) struct TrainingColumns {
     pub(super) columns: Columns,
-    /// What is subtracted from each column.
-    pub(super) centre: Vec<f64>,
-    /// What each column is multiplied by.
-    pub(super) factor: Vec<f64>,
+    /// What maps rows to them, but for the weights.
+    pub(super) map: FoldMap,
 }
 
 impl TrainingColumns {
     pub(super) fn new<R: Layout>(
         linear: &LinearProblem<'_, R>,
         train: &[usize],
-        scaling: Option<Scaling<'_>>,
+        scaling: Option<&FoldMap>,
         fit_intercept: bool,
     ) -> Result<Self> {
         let p = linear.rows.n_features();
+        let at_a_time = rayon::current_num_threads(); // training sets
+        memory::check_shape::<f64>("sums of the features of training sets", &[at_a_time, 8, p])?;
         let roots: Vec<f64> = train
             .iter()
             .map(|&i| linear.targets.root_weight(i))
             .collect();
         let weight = roots.iter().map(|root| root * root).sum();
-        let factor = scaling.map_or_else(|| vec![1.0; p], |s| s.scale.to_vec());
-        let has_shift = scaling.is_some_and(|s| s.shift.is_some());
+        let factor = scaling.map_or_else(|| vec![1.0; p], FoldMap::scales);
+        let has_shift = scaling.is_some_and(FoldMap::has_shift);
         if is_sparse(&linear.rows) && (fit_intercept || !has_shift) {
             return Ok(sparse(linear, train, roots, weight, factor, fit_intercept));
         }
         memory::check_shape::<f64>("the columns of a training set", &[train.len(), p])?;
-        let shift = scaling.and_then(|s| s.shift).map(<[f64]>::to_vec);
-        let centre = (!fit_intercept).then(|| shift.unwrap_or_else(|| vec![0.0; p]));
+        let shift = || scaling.map_or_else(|| vec![0.0; p], FoldMap::shifts);
+        let centre = (!fit_intercept).then(shift);
         Ok(dense(linear, train, roots, weight, factor, centre))
     }
 }
@@ -80,8 +79,7 @@ fn dense<R: Layout>(
             weight,
             squares,
         },
-        centre: centres,
-        factor,
+        map: FoldMap::affine(centres, factor),
     }
 }
 
@@ -159,7 +157,6 @@ fn sparse<R: Layout>(
             weight,
             squares,
         },
-        centre,
-        factor,
+        map: FoldMap::affine(centre, factor),
     }
 }

@@ -1,4 +1,4 @@
-//! A Python model as a learner: engines call back for every copy, update, merger and evaluation.
+//! A Python model as a learner: engines call back for every copy, update, merge and evaluation.
 
 use std::sync::Arc;
 
@@ -75,8 +75,8 @@ impl Callback {
         }
     }
 
-    /// Calls a method of the handler with the model and an argument. With one thread, that is the thread
-    /// of the caller, where Python code can be interrupted.
+    /// Calls a method of the handler with the model and an argument. With one thread, that is the
+    /// thread of the caller, where Python code can be interrupted.
     fn call(&self, method: &'static str, argument: Argument) -> Result<Py<PyAny>> {
         let (handler, model) = (Arc::clone(&self.handler), Arc::clone(&self.model));
         let call = move |py: Python<'_>| {

@@ -3,15 +3,14 @@
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::stored::PyStoredRows;
 use crate::Result;
 use crate::data::{Csr, Dataset, Dense, Index, Rows};
 use crate::stored::{Stored, Streaming};
 
-/// Rows as the facade passes them: a C-contiguous float64 array, a scipy CSR matrix, or a tuple of rows on
-/// disk, the memory in bytes that they are read into, and a directory for temporary files.
+/// Rows as the facade passes them: a C-contiguous float64 array, a scipy CSR matrix, or a tuple of
+/// rows on disk, the memory in bytes that they are read into, and a directory for temporary files.
 ///
 /// The borrow lasts as long as this value, also while the GIL is released.
 #[derive(Debug)]
@@ -172,16 +171,4 @@ pub(super) fn to_matrix(
 ) -> PyResult<Bound<'_, PyArray2<f64>>> {
     let n_rows = values.len() / n_columns.max(1);
     values.into_pyarray(py).reshape([n_rows, n_columns])
-}
-
-/// Counters by name; those that are zero are named, too.
-pub(super) fn cost_by_name<'py>(
-    py: Python<'py>,
-    counters: &[(&'static str, u64)],
-) -> PyResult<Bound<'py, PyDict>> {
-    let cost = PyDict::new(py);
-    for (name, count) in counters {
-        cost.set_item(name, count)?;
-    }
-    Ok(cost)
 }

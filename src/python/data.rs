@@ -18,8 +18,8 @@ pub(super) fn check_rows(py: Python<'_>, X: RowsArg<'_>, n_jobs: usize) -> PyRes
     run(py, n_jobs, None, |monitor| data.check_finite(monitor))
 }
 
-/// Makes the `n`-th check of memory from now on fail, for tests; 0 takes that back. Returns what was left of
-/// the number before.
+/// Makes the `n`-th check of memory from now on fail, for tests; 0 takes that back. Returns what
+/// was left of the number before.
 #[pyfunction]
 pub(super) fn fail_memory_check(n: u64) -> u64 {
     memory::fail_check(n)

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::tree::{GrowingSets, Placement};
-use crate::{Folds, Result, Splits};
+use crate::{Folds, Resampling as _, Result, Splits};
 
 /// A partition of the samples: every sample is held out in exactly one fold.
 ///
@@ -236,11 +236,7 @@ impl PySplits {
     /// Where each split starts among `rows`, and at last where they all end.
     #[getter]
     fn starts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        let ends = (0..self.0.len()).scan(0, |end, split| {
-            *end += self.0.test(split).len();
-            Some(*end)
-        });
-        to_array(py, std::iter::once(0).chain(ends))
+        to_array(py, self.0.test_starts().into_iter())
     }
 
     /// The rows a split holds out.

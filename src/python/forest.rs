@@ -1,19 +1,18 @@
 //! Decision trees and random forests as Python sees them.
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
 
-use super::convert::{ExamplesArg, cost_by_name};
-use super::incremental::ResamplingArg;
-use super::run::run;
-use crate::engine::{Engine as _, Job};
-use crate::forest::{Forest, Forests, Impurity, SampleCount, Stop, TreeOptions};
+use super::cross_validate::{Call, PyOutOfFold};
+use crate::engine::{Engine as _, OutOfFold};
+use crate::forest::{
+    Bootstrap, Forest, Forests, Impurity, Pruning, SampleCount, Splitter, Stop, TreeOptions,
+};
 use crate::{Error, Result};
 
 /// The attributes of the facade's `ForestParams`.
 #[derive(FromPyObject)]
-pub(super) struct ForestParams<'py> {
+struct ForestParams<'py> {
     criterion: String,
     max_depth: Option<usize>,
     min_samples_split: SampleCountArg,
@@ -21,8 +20,19 @@ pub(super) struct ForestParams<'py> {
     min_weight_fraction_leaf: f64,
     min_impurity_decrease: f64,
     max_features: usize,
+    splitter: String,
+    ccp_alpha: f64,
+    max_leaf_nodes: Option<usize>,
     seeds: PyReadonlyArray1<'py, u32>,
+    sample_seeds: Option<PyReadonlyArray1<'py, u32>>,
     n_draws: Option<Vec<usize>>,
+}
+
+/// The attributes of the facade's `ForestOptions`.
+#[derive(FromPyObject)]
+struct ForestOptions {
+    min_difference: f32,
+    on_finished: Option<Py<PyAny>>,
 }
 
 #[derive(FromPyObject)]
@@ -56,49 +66,85 @@ impl ForestParams<'_> {
             min_samples_split: (&self.min_samples_split).into(),
             min_impurity_decrease: self.min_impurity_decrease,
         };
+        let splitter = match self.splitter.as_str() {
+            "best" => Splitter::Best,
+            "random" => Splitter::Random,
+            other => return Err(Error::parameter("splitter", "'best' or 'random'", other)),
+        };
+        let pruning = match (self.max_leaf_nodes, self.ccp_alpha) {
+            (None, 0.0) => Pruning::None,
+            (None, alpha) => Pruning::CostComplexity(alpha),
+            (Some(max_leaves), 0.0) => Pruning::LeafNodes(max_leaves),
+            (Some(_), alpha) => {
+                let rule = "0 for trees with max_leaf_nodes";
+                return Err(Error::parameter("ccp_alpha", rule, alpha));
+            }
+        };
         let tree = TreeOptions {
             impurity,
+            splitter,
             min_samples_leaf: (&self.min_samples_leaf).into(),
             min_weight_fraction_leaf: self.min_weight_fraction_leaf,
             max_features: self.max_features,
             stop,
+            pruning,
         };
+        let numbers = |seeds: &PyReadonlyArray1<'_, u32>| seeds.as_array().to_vec();
+        let bootstrap = self.n_draws.clone().map(|n_draws| Bootstrap {
+            seeds: numbers(self.sample_seeds.as_ref().unwrap_or(&self.seeds)),
+            n_draws,
+        });
         Ok(Forest {
             tree,
-            seeds: self.seeds.as_array().to_vec(),
-            n_draws: self.n_draws.clone(),
+            seeds: numbers(&self.seeds),
+            bootstrap,
         })
     }
 }
 
-/// Cross-validates candidates. Appends to `found` the number of each finished candidate, even if others
-/// fail, and a dictionary of outputs (test row × class, or × 1) and counters.
-#[pyfunction]
-#[pyo3(signature = (examples, folds, candidates, found, *, n_jobs=1, progress=None))]
-pub(super) fn forest_cv(
+/// Cross-validates trees and forests; outputs are test row × class, or × 1.
+///
+/// The option `on_finished` is called with the index and the result of each candidate as soon as it is
+/// finished, on a thread of the pool; nothing is returned then.
+pub(super) fn cross_validate(
     py: Python<'_>,
-    examples: ExamplesArg<'_>,
-    folds: ResamplingArg<'_>,
-    candidates: Vec<ForestParams<'_>>,
-    found: &Bound<'_, PyList>,
-    n_jobs: usize,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
-    let forests = candidates.iter().map(ForestParams::forest);
+    call: &Call<'_, '_>,
+) -> PyResult<Vec<Py<PyOutOfFold>>> {
+    let params = call.candidates.iter().map(PyAnyMethods::extract);
+    let params = params.collect::<PyResult<Vec<ForestParams<'_>>>>()?;
+    let forests = params.iter().map(ForestParams::forest);
     let forests = forests.collect::<Result<Vec<_>>>()?;
     let forests: Vec<&Forest> = forests.iter().collect();
-    let (data, folds) = (examples.dataset()?, folds.get());
-    let mut outcomes = vec![];
-    let ended = run(py, n_jobs, progress, |monitor| {
-        let mut finished = |index, outcome| outcomes.push((index, outcome));
-        Forests.run(&forests, &Job::new(&data, folds, monitor), &mut finished)
-    });
-    // Finished candidates are kept if the rest is interrupted.
-    for (index, outcome) in outcomes {
-        let one = PyDict::new(py);
-        one.set_item("cost", cost_by_name(py, &outcome.cost.of_models()[..3])?)?;
-        one.set_item("outputs", outcome.outputs.into_pyarray(py))?;
-        found.append((index, one))?;
-    }
-    ended
+    let ForestOptions {
+        min_difference,
+        on_finished,
+    } = call.options.extract()?;
+    let engine = Forests { min_difference };
+    let mut raised = Ok(());
+    let results = call.run(
+        py,
+        |job, finished| {
+            let Some(receive) = &on_finished else {
+                return engine.run(&forests, job, finished);
+            };
+            engine.run(&forests, job, &mut |index, result| {
+                let pass_on = |py: Python<'_>| -> PyResult<()> {
+                    receive
+                        .call1(py, (index, converted(py, result)?))
+                        .map(|_| ())
+                };
+                // At the exit of the interpreter, no one is left to receive it.
+                if let Some(Err(error)) = Python::try_attach(pass_on) {
+                    raised = Err(error);
+                }
+            })
+        },
+        |_, result| converted(py, result),
+    );
+    raised.and(results)
+}
+
+fn converted(py: Python<'_>, result: OutOfFold) -> PyResult<PyOutOfFold> {
+    let counters = result.cost.of_models();
+    PyOutOfFold::new(py, result, &counters[..3], vec![])
 }

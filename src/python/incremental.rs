@@ -2,29 +2,25 @@
 
 use std::sync::Arc;
 
-use numpy::{IntoPyArray, PyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::callback::{Callback, Handler};
-use super::convert::{ExamplesArg, cost_by_name};
-use super::folds::{PyFolds, PySplits};
+use super::cross_validate::{Call, PyOutOfFold};
 use super::learners::PyLearner;
-use super::run::run;
 use super::scaling::{ScalingArg, to_scaling};
 use crate::data::{CompactFeatures, Dataset};
-use crate::engine::{Engine, Job, Keep, OutOfFold};
+use crate::engine::{Engine, Job};
 use crate::learners::{Learner, Order};
+use crate::linear::FoldMaps;
 use crate::merge::Merge;
 use crate::refit::Refit;
 use crate::runtime::cache;
-use crate::scaling::FoldScaling;
 use crate::tree::{Placement, Strategy, Tree};
-use crate::{Error, Resampling, Result};
+use crate::{Error, Result};
 
 /// Options of the engines, in the words of the facade.
 #[derive(FromPyObject)]
-pub(super) struct TreeOptions {
+struct TreeOptions<'py> {
     strategy: String,
     /// The seed of a random placement; nothing for the given one.
     placement_seed: Option<u64>,
@@ -32,10 +28,11 @@ pub(super) struct TreeOptions {
     order_seed: Option<u64>,
     /// Whether rows are shuffled once within their folds, and not in every batch.
     shuffles_once: bool,
-    n_jobs: usize,
+    /// The scaling of every fold.
+    scaling: Option<ScalingArg<'py>>,
 }
 
-impl TreeOptions {
+impl TreeOptions<'_> {
     fn tree(&self) -> Result<Tree> {
         let strategy = match self.strategy.as_str() {
             "auto" => Strategy::Auto,
@@ -64,85 +61,97 @@ impl TreeOptions {
     }
 }
 
-/// `Folds` or `Splits`.
-#[derive(FromPyObject)]
-pub(super) enum ResamplingArg<'py> {
-    Folds(PyRef<'py, PyFolds>),
-    Splits(PyRef<'py, PySplits>),
+/// Learners that have learnt nothing, or a Python model and its handler.
+enum Candidates<'py> {
+    Native(Vec<PyRef<'py, PyLearner>>),
+    Python(Vec<Callback>),
 }
 
-impl ResamplingArg<'_> {
-    pub(super) fn get(&self) -> &dyn Resampling {
-        match self {
-            Self::Folds(folds) => &folds.0,
-            Self::Splits(splits) => &splits.0,
+impl<'py> Candidates<'py> {
+    fn extract(candidates: &[Bound<'py, PyAny>]) -> PyResult<Self> {
+        let native: PyResult<Vec<_>> = candidates.iter().map(|one| Ok(one.extract()?)).collect();
+        if let Ok(learners) = native {
+            return Ok(Self::Native(learners));
         }
+        let callbacks = candidates.iter().map(|one| {
+            let (handler, model) = one.extract::<(Bound<'py, PyAny>, Py<PyAny>)>()?;
+            Ok(Callback::new(Handler::new(&handler)?, model))
+        });
+        Ok(Self::Python(callbacks.collect::<PyResult<_>>()?))
     }
 }
 
-/// What is found of a candidate: outputs of held-out rows in test order, the cost, and the fitted models
-/// of the folds if they are kept.
-type Found<'py> = (
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyDict>,
-    Option<Vec<PyLearner>>,
-);
-
-/// Cross-validates native learners that have learnt nothing by the engine "tree", "merge" or "refit".
-/// "merge" alone takes the `scaling` of every fold.
-#[pyfunction]
-#[pyo3(signature = (
-    engine, learners, examples, folds, options, progress=None, *, keep_models=false, scaling=None
-))]
-#[allow(clippy::too_many_arguments)] // the facade's keywords
-pub(super) fn incremental_cv<'py>(
-    py: Python<'py>,
+/// Cross-validates learners by the engine "tree", "merge" or "refit". "merge" alone takes the
+/// `scaling` of every fold.
+///
+/// The handler of a Python model does what the engine asks for: `copy(model)` returns a copy,
+/// `update(model, rows)` learns rows, `evaluate(model, rows)` keeps the model's outputs for
+/// held-out rows. It says by attributes what else it can do: `merge(model, other)` if
+/// `is_mergeable`, `save(model)` and `revert(model, saved)` if `can_revert`; and whether the order
+/// of rows matters, `depends_on_order`. The caller places the folds and orders the rows of
+/// `update`: options must ask for the given placement and a fixed order.
+pub(super) fn cross_validate(
+    py: Python<'_>,
     engine: &str,
-    learners: Vec<PyRef<'_, PyLearner>>,
-    examples: ExamplesArg<'_>,
-    folds: ResamplingArg<'_>,
-    options: TreeOptions,
-    progress: Option<&Bound<'_, PyAny>>,
-    keep_models: bool,
-    scaling: Option<ScalingArg<'_>>,
-) -> PyResult<Vec<Found<'py>>> {
-    let scaling = scaling.map(to_scaling).transpose()?.map(Arc::new);
-    let (data, folds, tree) = (examples.dataset()?, folds.get(), options.tree()?);
+    call: &Call<'_, '_>,
+) -> PyResult<Vec<Py<PyOutOfFold>>> {
+    let options: TreeOptions<'_> = call.options.extract()?;
+    let tree = options.tree()?;
+    let scaling = options.scaling.map(to_scaling).transpose()?.map(Arc::new);
+    let as_they_are = call.keep.models || scaling.is_some();
+    let engine = engine_named(engine, tree, scaling);
+    let learners = match Candidates::extract(&call.candidates)? {
+        Candidates::Native(learners) => learners,
+        Candidates::Python(callbacks) => {
+            let candidates: Vec<_> = callbacks.iter().map(|one| one as &dyn Learner).collect();
+            return call.run(
+                py,
+                |job, finished| engine.run(&candidates, job, finished),
+                |_, result| {
+                    let counters = result.cost.of_models();
+                    PyOutOfFold::new(py, result, &counters, vec![])
+                },
+            );
+        }
+    };
     let learners: Vec<&PyLearner> = learners.iter().map(|learner| &**learner).collect();
-    let keep = Keep {
-        models: keep_models,
-        ..Keep::default()
-    };
-    let engine = engine_named(engine, tree, scaling.clone());
-    let found = run(py, options.n_jobs, progress, |monitor| {
-        let compact = if keep_models || scaling.is_some() {
-            None
-        } else {
-            CompactLearners::new(&learners, &data)?
-        };
-        let candidates: Vec<&dyn Learner> = match &compact {
-            Some(compact) => compact.learners.iter().map(|learner| &**learner).collect(),
-            None => learners.iter().map(|learner| &*learner.model).collect(),
-        };
-        let data = compact
-            .as_ref()
-            .map_or(data, |compact| compact.features.apply(&data));
-        engine.out_of_fold(&candidates, &Job::new(&data, folds, monitor).keeping(keep))
-    })?;
-    let convert = |(found, learner): (OutOfFold, &&PyLearner)| {
-        let cost = cost_by_name(py, &found.cost.of_models())?;
-        let models = found.models.into_iter();
-        let models = keep_models.then(|| models.map(|model| learner.with_model(model)).collect());
-        Ok((found.outputs.into_pyarray(py), cost, models))
-    };
-    found.into_iter().zip(&learners).map(convert).collect()
+    call.run(
+        py,
+        |job, finished| {
+            let compact = if as_they_are {
+                None
+            } else {
+                CompactLearners::new(&learners, job.data)?
+            };
+            let Some(compact) = &compact else {
+                let candidates: Vec<_> = learners.iter().map(|one| &*one.model).collect();
+                return engine.run(&candidates, job, finished);
+            };
+            let candidates: Vec<_> = compact.learners.iter().map(|one| &**one).collect();
+            let data = compact.features.apply(job.data);
+            engine.run(
+                &candidates,
+                &Job {
+                    data: &data,
+                    ..*job
+                },
+                finished,
+            )
+        },
+        |index, mut result| {
+            let models = std::mem::take(&mut result.models).into_iter();
+            let models = models.map(|model| learners[index].with_model(model));
+            let (models, counters) = (models.collect(), result.cost.of_models());
+            PyOutOfFold::new(py, result, &counters, models)
+        },
+    )
 }
 
 /// The engine "tree", "merge" or "refit"; the tree has the order of the refits.
 fn engine_named(
     name: &str,
     tree: Tree,
-    scaling: Option<Arc<FoldScaling>>,
+    scaling: Option<Arc<FoldMaps>>,
 ) -> Box<dyn Engine<dyn Learner> + Send + Sync> {
     match name {
         "merge" => Box::new(Merge { scaling }),
@@ -177,32 +186,4 @@ impl CompactLearners {
             features,
         }))
     }
-}
-
-/// Cross-validates a Python model that has learnt nothing by the engine "tree" or "merge".
-///
-/// `handler` does what the engine asks for: `copy(model)` returns a copy, `update(model, rows)` learns
-/// rows, `evaluate(model, rows)` keeps the model's outputs for held-out rows. It says by attributes what
-/// else it can do: `merge(model, other)` if `is_mergeable`, `save(model)` and `revert(model, saved)` if
-/// `can_revert`; and whether the order of rows matters, `depends_on_order`. The caller places the folds
-/// and orders the rows of `update`: `options` must ask for the given placement and a fixed order.
-#[pyfunction]
-#[pyo3(signature = (engine, handler, model, folds, options, progress=None))]
-pub(super) fn callback_cv<'py>(
-    py: Python<'py>,
-    engine: &str,
-    handler: &Bound<'_, PyAny>,
-    model: Py<PyAny>,
-    folds: ResamplingArg<'_>,
-    options: TreeOptions,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let (folds, tree) = (folds.get(), options.tree()?);
-    let root = Callback::new(Handler::new(handler)?, model);
-    let engine = engine_named(engine, tree, None);
-    let found = run(py, options.n_jobs, progress, |monitor| {
-        let data = Dataset::external(folds.n_samples());
-        engine.out_of_fold(&[&root], &Job::new(&data, folds, monitor))
-    })?;
-    cost_by_name(py, &found[0].cost.of_models())
 }

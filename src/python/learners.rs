@@ -63,8 +63,8 @@ type Reduced<'py> = (
 
 #[pymethods]
 impl PyLearner {
-    /// The learner called `name` with hyper-parameters by their names, which has learnt nothing, or is in
-    /// the state of another with the same arguments.
+    /// The learner called `name` with hyper-parameters by their names, which has learnt nothing, or
+    /// is in the state of another with the same arguments.
     #[new]
     #[pyo3(signature = (name, n_features, n_targets, parameters, state=None))]
     fn new(
@@ -203,9 +203,9 @@ impl PyLearner {
 
     /// Whether two models hold a vector of their states in the same memory.
     fn shares(&self, other: &Self, vector: usize) -> bool {
-        let (own, other) = (self.model.state(), other.model.state());
-        let n_vectors = own.n_vectors().min(other.n_vectors());
-        vector < n_vectors && own.shares(other, vector)
+        let (state, other) = (self.model.state(), other.model.state());
+        let n_vectors = state.n_vectors().min(other.n_vectors());
+        vector < n_vectors && state.shares(other, vector)
     }
 
     /// A model that shares memory with this one until either is updated.

@@ -14,8 +14,8 @@ use super::folds::from_array;
 use super::run::{guarded, run};
 use crate::data::{Dataset, with_layout};
 use crate::libsvm::{
-    Base, Buffers, Column, Document, IndexArray, Input, Labels, Matrix, Options, Precision,
-    RowReader, Values, convert, load_into,
+    Buffers, Document, GrowableColumn, IndexArray, IndexBase, Input, Labels, Matrix, ReadOptions,
+    RowReader, ValueType, Values, convert, load_into,
 };
 
 fn inputs(files: Vec<FileArg>) -> Vec<Input> {
@@ -29,7 +29,7 @@ fn inputs(files: Vec<FileArg>) -> Vec<Input> {
 /// Options for reading, a dict of the facade.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(super) struct ReadOptions {
+pub(super) struct ReadOptionsArg {
     n_features: Option<u64>,
     /// "float32" or "float64".
     dtype: String,
@@ -42,19 +42,19 @@ pub(super) struct ReadOptions {
     allow_nonfinite: bool,
 }
 
-impl From<ReadOptions> for Options {
-    fn from(options: ReadOptions) -> Self {
+impl From<ReadOptionsArg> for ReadOptions {
+    fn from(options: ReadOptionsArg) -> Self {
         Self {
             n_features: options.n_features,
             precision: match options.dtype.as_str() {
-                "float32" => Precision::Single,
-                _ => Precision::Double,
+                "float32" => ValueType::Single,
+                _ => ValueType::Double,
             },
             multilabel: options.multilabel,
             base: match options.zero_based {
-                None => Base::Auto,
-                Some(true) => Base::Zero,
-                Some(false) => Base::One,
+                None => IndexBase::Auto,
+                Some(true) => IndexBase::Zero,
+                Some(false) => IndexBase::One,
             },
             query_id: options.query_id,
             offset: options.offset,
@@ -81,13 +81,13 @@ impl BuffersArg<'_> {
         Ok(Buffers {
             values: match &mut self.0 {
                 ValuesArg::Single(array) => {
-                    Values::Single(Column::Borrowed(array.as_slice_mut()?, 0))
+                    Values::Single(GrowableColumn::Borrowed(array.as_slice_mut()?, 0))
                 }
                 ValuesArg::Double(array) => {
-                    Values::Double(Column::Borrowed(array.as_slice_mut()?, 0))
+                    Values::Double(GrowableColumn::Borrowed(array.as_slice_mut()?, 0))
                 }
             },
-            indices: Column::Borrowed(self.1.as_slice_mut()?, 0),
+            indices: GrowableColumn::Borrowed(self.1.as_slice_mut()?, 0),
         })
     }
 }
@@ -103,10 +103,13 @@ type Arrays<'py> = (
 );
 
 /// An array, or the number of items in the buffer of the caller.
-fn array<'py, T: numpy::Element>(py: Python<'py>, column: Column<'_, T>) -> Bound<'py, PyAny> {
+fn array<'py, T: numpy::Element>(
+    py: Python<'py>,
+    column: GrowableColumn<'_, T>,
+) -> Bound<'py, PyAny> {
     match column {
-        Column::Owned(items) => items.into_pyarray(py).into_any(),
-        Column::Borrowed(_, n) => PyInt::new(py, n).into_any(),
+        GrowableColumn::Owned(items) => items.into_pyarray(py).into_any(),
+        GrowableColumn::Borrowed(_, n) => PyInt::new(py, n).into_any(),
     }
 }
 
@@ -137,7 +140,7 @@ pub(super) fn load_libsvm<'py>(
     py: Python<'py>,
     files: Vec<FileArg>,
     mut buffers: Vec<BuffersArg<'py>>,
-    options: ReadOptions,
+    options: ReadOptionsArg,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Vec<Arrays<'py>>, u64)> {
@@ -161,7 +164,7 @@ pub(super) fn convert_libsvm(
     py: Python<'_>,
     files: Vec<FileArg>,
     directory: PathBuf,
-    options: ReadOptions,
+    options: ReadOptionsArg,
     n_jobs: usize,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<()> {
@@ -198,7 +201,7 @@ impl LibsvmReader {
         py: Python<'_>,
         files: Vec<FileArg>,
         n_rows: usize,
-        options: ReadOptions,
+        options: ReadOptionsArg,
         n_jobs: usize,
     ) -> PyResult<Self> {
         let (inputs, options) = (inputs(files), options.into());

@@ -2,6 +2,7 @@
 
 mod callback;
 mod convert;
+mod cross_validate;
 mod data;
 mod error;
 mod file;
@@ -11,8 +12,6 @@ mod incremental;
 mod learners;
 mod libsvm;
 mod newton;
-mod newton_leave_one_out;
-mod newton_matrix_free;
 mod path;
 mod run;
 mod scaling;
@@ -36,36 +35,27 @@ mod _core {
     }
 
     #[pymodule_export]
+    use super::cross_validate::{PyOutOfFold, cross_validate};
+    #[pymodule_export]
     use super::data::{check_rows, fail_memory_check, is_canonical_csr};
     #[pymodule_export]
     use super::folds::{PyFolds, PySplits};
-    #[pymodule_export]
-    use super::forest::forest_cv;
-    #[pymodule_export]
-    use super::incremental::{callback_cv, incremental_cv};
     #[pymodule_export]
     use super::learners::PyLearner;
     #[pymodule_export]
     use super::libsvm::{LibsvmReader, convert_libsvm, dump_libsvm, load_libsvm};
     #[pymodule_export]
-    use super::newton::{PySmoothLoss, newton_fit, newton_predict};
+    use super::newton::PySmoothModel;
     #[pymodule_export]
-    use super::newton_leave_one_out::newton_leave_one_out;
-    #[pymodule_export]
-    use super::newton_matrix_free::{newton_matrix_free_predict, newton_multinomial_predict};
-    #[pymodule_export]
-    use super::path::{PyElasticNetPath, path_cv};
+    use super::path::{PyElasticNet, path_errors};
     #[pymodule_export]
     use super::scaling::training_moments;
     #[pymodule_export]
     use super::stored::{PyStoredRows, stored_fit};
     #[pymodule_export]
-    use super::svm::{svm_decide, svm_fit, svm_kfold, svm_vote};
+    use super::svm::{svm_decide, svm_fit, svm_vote};
     #[pymodule_export]
     use super::text::{text_characters, text_counts, text_select, text_statistics};
     #[pymodule_export]
-    use super::virtual_cv::{
-        PyLeastSquares, virtual_diagnostics, virtual_errors, virtual_kernel_errors,
-        virtual_kernel_predict, virtual_predict,
-    };
+    use super::virtual_cv::{PyKernelRidge, PyLeastSquares, virtual_diagnostics, virtual_errors};
 }

@@ -7,107 +7,111 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::convert::RowsArg;
-use super::incremental::ResamplingArg;
+use super::cross_validate::{Call, PyOutOfFold, ResamplingArg};
 use super::run::run;
 use super::scaling::{ScalingArg, to_scaling};
 use super::virtual_cv::{Weights, dataset};
-use crate::path::{ElasticNetPath, Path, PathResult, Penalty, Wanted};
+use crate::engine::Engine as _;
+use crate::path::{ElasticNet, ElasticNetSpec, PathOutputs, Penalty};
 
-/// Elastic nets that differ in the penalty, (`alpha`, `l1_ratio`) each.
-#[pyclass(frozen, module = "onefold._core", name = "ElasticNetPath")]
+/// A lasso or an elastic net.
+#[pyclass(frozen, module = "onefold._core", name = "ElasticNet")]
 #[derive(Debug)]
-pub(super) struct PyElasticNetPath(ElasticNetPath);
+pub(super) struct PyElasticNet(ElasticNetSpec);
 
 #[pymethods]
-impl PyElasticNetPath {
-    /// `scaling` is the shift (or none) and the scale of all rows and of every fold; `tol` is the
-    /// duality gap at which a problem is solved, relative to the squares of its centred targets.
-    #[new]
+impl PyElasticNet {
+    /// Models that differ in the penalty only, (`alpha`, `l1_ratio`) each. `scaling` is the shift (or
+    /// none) and the scale of all rows and of every fold; `tol` is the duality gap at which a problem
+    /// is solved, relative to the squares of its centred targets.
+    #[staticmethod]
     #[pyo3(signature = (penalties, *, intercept=true, positive=false, scaling=None, tol=1e-12))]
-    fn new(
+    fn family(
         penalties: Vec<(f64, f64)>,
         intercept: bool,
         positive: bool,
         scaling: Option<ScalingArg<'_>>,
         tol: f64,
-    ) -> PyResult<Self> {
-        let penalty = |(alpha, l1_ratio)| Penalty { alpha, l1_ratio };
-        Ok(Self(ElasticNetPath {
-            penalties: penalties.into_iter().map(penalty).collect(),
+    ) -> PyResult<Vec<Self>> {
+        let scaling = scaling.map(to_scaling).transpose()?.map(Arc::new);
+        let spec = |(alpha, l1_ratio)| ElasticNetSpec {
+            penalty: Penalty { alpha, l1_ratio },
             fit_intercept: intercept,
             positive,
             tol,
-            scaling: scaling.map(to_scaling).transpose()?.map(Arc::new),
-        }))
+            scaling: scaling.clone(),
+        };
+        let penalties = penalties.into_iter();
+        Ok(penalties.map(|penalty| Self(spec(penalty))).collect())
     }
 
     fn __repr__(&self) -> String {
-        format!("ElasticNetPath({} penalties)", self.0.penalties.len())
+        let Penalty { alpha, l1_ratio } = self.0.penalty;
+        format!("ElasticNet(alpha={alpha}, l1_ratio={l1_ratio})")
     }
 }
 
-/// Fits every fold for every penalty. The dictionary holds `gaps` and `n_iterations` (fold × penalty ×
-/// output) and `spreads` (fold × output); what is asked for of `predictions` (test row × penalty ×
-/// output), `errors` (fold × penalty × output) and `coefficients` (fold × penalty × output × feature,
-/// the intercept last); and, with `all_rows`, `all_coefficients`, `all_gaps`, `all_n_iterations` and
-/// `all_spreads` of the fit to all rows.
+fn specs(models: &[Bound<'_, PyAny>]) -> PyResult<Vec<ElasticNetSpec>> {
+    let models = models.iter();
+    let specs = models.map(|model| Ok(model.cast::<PyElasticNet>()?.get().0.clone()));
+    specs.collect()
+}
+
+/// The predictions of every model.
+pub(super) fn cross_validate(
+    py: Python<'_>,
+    call: &Call<'_, '_>,
+) -> PyResult<Vec<Py<PyOutOfFold>>> {
+    let specs = specs(&call.candidates)?;
+    let specs: Vec<&ElasticNetSpec> = specs.iter().collect();
+    call.run(
+        py,
+        |job, finished| ElasticNet.run(&specs, job, finished),
+        |_, result| {
+            let counters = result.cost.of_linear_models();
+            PyOutOfFold::new(py, result, &counters, vec![])
+        },
+    )
+}
+
+/// Mean squared errors of every fold, and the fits to all rows. Predictions are not stored, so this is
+/// no call of `cross_validate`.
+///
+/// The dictionary holds `errors` and `relative_gaps` of the folds (fold × penalty × output) and, of the
+/// fits to all rows, `all_coefficients` (penalty × output × feature, the intercept last), `all_gaps`,
+/// `all_relative_gaps` and `all_iterations` (penalty × output).
 #[pyfunction]
-#[pyo3(signature = (
-    X, y, weights, cv, path, *, predictions=false, errors=false, coefficients=false, all_rows=false,
-    n_jobs=1, progress=None
-))]
-#[allow(
-    non_snake_case,
-    clippy::too_many_arguments,
-    clippy::fn_params_excessive_bools
-)]
-// scikit-learn's X; keywords in Python
-pub(super) fn path_cv<'py>(
+#[pyo3(signature = (X, y, weights, cv, models, *, n_jobs=1, progress=None))]
+#[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
+pub(super) fn path_errors<'py>(
     py: Python<'py>,
     X: RowsArg<'py>,
     y: PyReadonlyArray2<'py, f64>,
     weights: Weights<'py>,
     cv: ResamplingArg<'py>,
-    path: &PyElasticNetPath,
-    predictions: bool,
-    errors: bool,
-    coefficients: bool,
-    all_rows: bool,
+    models: Vec<Bound<'py, PyAny>>,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (data, folds) = (dataset(X.rows()?, &y, &weights)?, cv.get());
-    let wanted = Wanted {
-        predictions,
-        errors,
-        coefficients,
-        all_rows,
+    let wanted = PathOutputs {
+        errors: true,
+        all_rows: true,
+        ..PathOutputs::default()
     };
-    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-        Path.solve(&path.0, &data, folds, wanted, monitor)
+    let specs = specs(&models)?;
+    let specs: Vec<&ElasticNetSpec> = specs.iter().collect();
+    let paths = run(py, n_jobs, progress.as_ref(), |monitor| {
+        ElasticNet.solve(&specs, &data, folds, wanted, monitor)
     })?;
-    to_dict(py, found, wanted)
-}
-
-fn to_dict(py: Python<'_>, found: PathResult, wanted: Wanted) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("gaps", found.gaps.into_pyarray(py))?;
-    dict.set_item("n_iterations", found.n_iterations.into_pyarray(py))?;
-    dict.set_item("spreads", found.spreads.into_pyarray(py))?;
-    if wanted.predictions {
-        dict.set_item("predictions", found.predictions.into_pyarray(py))?;
-    }
-    if wanted.errors {
-        dict.set_item("errors", found.errors.into_pyarray(py))?;
-    }
-    if wanted.coefficients {
-        dict.set_item("coefficients", found.coefficients.into_pyarray(py))?;
-    }
-    if let Some(all) = found.all_rows {
+    dict.set_item("relative_gaps", paths.relative_gaps().into_pyarray(py))?;
+    dict.set_item("errors", paths.errors.into_pyarray(py))?;
+    if let Some(all) = paths.all_rows {
+        dict.set_item("all_relative_gaps", all.relative_gaps().into_pyarray(py))?;
         dict.set_item("all_coefficients", all.coefficients.into_pyarray(py))?;
         dict.set_item("all_gaps", all.gaps.into_pyarray(py))?;
-        dict.set_item("all_n_iterations", all.n_iterations.into_pyarray(py))?;
-        dict.set_item("all_spreads", all.spreads.into_pyarray(py))?;
+        dict.set_item("all_iterations", all.n_iterations.into_pyarray(py))?;
     }
     Ok(dict)
 }

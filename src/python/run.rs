@@ -61,7 +61,7 @@ pub(super) fn run<T: Send>(
 ) -> PyResult<T> {
     let n_threads = limited(n_jobs);
     let stacks = format!("a call on {n_threads} threads (n_jobs)");
-    memory::check_granted(stacks, n_threads as u64 * STACK_BYTES)?;
+    memory::check_mappable(stacks, n_threads as u64 * STACK_BYTES)?;
     let (sender, mut receiver) = channel();
     let pool = start_threads(n_threads, &sender)?;
     let running = Running::new();

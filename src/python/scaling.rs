@@ -8,7 +8,7 @@ use super::folds::PyFolds;
 use super::run::run;
 use crate::Result;
 use crate::data::Dataset;
-use crate::scaling::{self, FoldScaling};
+use crate::linear::{self, FoldMaps};
 
 /// Shift, or none, and scale: one row for all samples, then one per fold.
 pub(super) type ScalingArg<'py> = (
@@ -17,9 +17,9 @@ pub(super) type ScalingArg<'py> = (
 );
 
 /// The core's copy of a scaling.
-pub(super) fn to_scaling((shift, scale): ScalingArg<'_>) -> Result<FoldScaling> {
+pub(super) fn to_scaling((shift, scale): ScalingArg<'_>) -> Result<FoldMaps> {
     let shift = shift.map(|shift| shift.as_array().to_owned());
-    FoldScaling::new(shift, scale.as_array().to_owned())
+    FoldMaps::new(shift, scale.as_array().to_owned())
 }
 
 /// Weights, means and variances: those of all samples, then those of the training set of each fold.
@@ -46,7 +46,7 @@ pub(super) fn training_moments<'py>(
         Some(weights) => data.with_weights(weights.as_array())?,
     };
     let found = run(py, n_jobs, None, |monitor| {
-        scaling::training_moments(&data, &folds.0, monitor)
+        linear::training_moments(&data, &folds.0, monitor)
     })?;
     Ok((
         found.weights.into_pyarray(py),

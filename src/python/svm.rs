@@ -5,18 +5,14 @@ use std::sync::Arc;
 use ndarray::Axis;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
-use super::convert::{ExamplesArg, RowsArg, cost_by_name};
-use super::incremental::ResamplingArg;
+use super::convert::{ExamplesArg, RowsArg};
+use super::cross_validate::{Call, PyOutOfFold};
 use super::run::{guarded, run};
-use crate::engine::{Engine, Job, OutOfFold};
-use crate::scaling::FoldScaling;
-use crate::svm::kernel::Kernel;
-use crate::svm::memory::Budget;
-use crate::svm::model::{self, Predictor};
-use crate::svm::smo::Options;
-use crate::svm::{Candidate, Seeded, multiclass};
+use crate::engine::Engine;
+use crate::linear::{ClassWeights, FoldMaps};
+use crate::svm::{self, Budget, Kernel, Predictor, Seeded, SolverOptions, SvmSpec};
 use crate::{Error, Result};
 
 /// The attributes of the facade's `SvmParams`.
@@ -33,7 +29,7 @@ pub(super) struct SvmParams<'py> {
     tol: f64,
     max_iter: Option<u64>,
     shrinking: bool,
-    memory_mb: Option<f64>,
+    kernel_mb: Option<f64>,
     /// Class weights for all samples, then for each fold; `None` if all are 1.
     class_weights: Option<PyReadonlyArray2<'py, f64>>,
     scaling: Option<ScalingArg<'py>>,
@@ -49,19 +45,22 @@ struct ScalingArg<'py> {
 
 /// The scalings of all candidates; those with the same array of scales are one.
 #[derive(Default)]
-struct Scalings(Vec<(*const f64, Arc<FoldScaling>)>);
+struct Scalings(Vec<(*const f64, Arc<FoldMaps>)>);
 
 impl Scalings {
-    fn of(&mut self, scaling: &ScalingArg<'_>) -> Result<Arc<FoldScaling>> {
+    fn of(&mut self, scaling: &ScalingArg<'_>) -> Result<Arc<FoldMaps>> {
         let scale = scaling.scale.as_array();
         let key = scale.as_ptr();
         if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == key) {
             return Ok(Arc::clone(known));
         }
-        let shift = scaling.shift.as_ref().map(|own| own.as_array().to_owned());
-        let own = Arc::new(FoldScaling::new(shift, scale.to_owned())?);
-        self.0.push((key, Arc::clone(&own)));
-        Ok(own)
+        let shift = scaling
+            .shift
+            .as_ref()
+            .map(|shift| shift.as_array().to_owned());
+        let scaling = Arc::new(FoldMaps::new(shift, scale.to_owned())?);
+        self.0.push((key, Arc::clone(&scaling)));
+        Ok(scaling)
     }
 }
 
@@ -93,20 +92,23 @@ impl SvmParams<'_> {
         }
     }
 
-    fn candidate(&self, scalings: &mut Scalings) -> Result<Candidate> {
-        let class_weights = self.class_weights.as_ref();
+    fn candidate(&self, scalings: &mut Scalings) -> Result<SvmSpec> {
+        let class_weights = self.class_weights.as_ref().map(|weights| {
+            let weights = weights.as_array().to_owned();
+            ClassWeights::new(weights.insert_axis(Axis(1)))
+        });
         let scaling = self.scaling.as_ref();
-        Ok(Candidate {
+        Ok(SvmSpec {
             kernels: self.kernels()?,
-            scaling: scaling.map(|own| scalings.of(own)).transpose()?,
+            scaling: scaling.map(|scaling| scalings.of(scaling)).transpose()?,
             c: self.c,
-            class_weights: class_weights.map(|weights| weights.as_array().to_owned()),
+            class_weights: class_weights.transpose()?.map(Arc::new),
             epsilon: self.epsilon,
-            options: Options {
+            options: SolverOptions {
                 tolerance: self.tol,
                 max_iterations: self.max_iter.unwrap_or(u64::MAX),
                 shrinking: self.shrinking,
-                ..Options::default()
+                ..SolverOptions::default()
             },
         })
     }
@@ -120,10 +122,10 @@ pub(super) fn svm_fit<'py>(
     settings: SvmParams<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let candidate = settings.candidate(&mut Scalings::default())?;
-    let budget = Budget::new(settings.memory_mb)?;
+    let budget = Budget::new(settings.kernel_mb)?;
     let data = examples.dataset()?;
     let model = run(py, settings.n_jobs, None, |monitor| {
-        model::fit(&data, &candidate, budget, monitor)
+        svm::fit(&data, &candidate, budget, monitor)
     })?;
     let found = PyDict::new(py);
     found.set_item("coefficients", model.coefficients.into_pyarray(py))?;
@@ -172,63 +174,35 @@ pub(super) fn svm_decide<'py>(
 
 /// Options of a cross-validation of all candidates: the attributes of the facade's `SvmOptions`.
 #[derive(FromPyObject)]
-pub(super) struct SvmOptions {
+struct SvmOptions {
     seeding: String,
-    memory_mb: Option<f64>,
-    n_jobs: usize,
+    kernel_mb: Option<f64>,
 }
 
-/// Cross-validates candidates. Appends to `found` the number of each finished candidate, even if others
-/// fail, and a dictionary of held-out decision values and counters.
-#[pyfunction]
-#[pyo3(signature = (examples, folds, candidates, effort, found, progress=None))]
-pub(super) fn svm_kfold<'py>(
-    py: Python<'py>,
-    examples: ExamplesArg<'_>,
-    folds: ResamplingArg<'_>,
-    candidates: Vec<SvmParams<'_>>,
-    effort: SvmOptions,
-    found: &Bound<'py, PyList>,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
-    let mut scalings = Scalings::default();
-    let candidates = candidates.iter().map(|own| own.candidate(&mut scalings));
-    let candidates = candidates.collect::<Result<Vec<_>>>()?;
-    let candidates: Vec<&Candidate> = candidates.iter().collect();
+/// Cross-validates machines; outputs are decision values.
+pub(super) fn cross_validate(
+    py: Python<'_>,
+    call: &Call<'_, '_>,
+) -> PyResult<Vec<Py<PyOutOfFold>>> {
+    let options: SvmOptions = call.options.extract()?;
     let engine = Seeded {
-        seeding: effort.seeding.parse()?,
-        budget: Budget::new(effort.memory_mb)?,
+        seeding: options.seeding.parse()?,
+        budget: Budget::new(options.kernel_mb)?,
     };
-    let folds = folds.get();
-    let data = examples.dataset()?;
-    let mut outcomes = vec![];
-    let ended = run(py, effort.n_jobs, progress, |monitor| {
-        let mut finished = |index, outcome| outcomes.push((index, outcome));
-        engine.run(&candidates, &Job::new(&data, folds, monitor), &mut finished)
-    });
-    // Finished candidates are kept if the rest is interrupted.
-    for (number, outcome) in outcomes {
-        found.append((number, described(py, outcome)?))?;
-    }
-    ended
-}
-
-fn described(py: Python<'_>, outcome: OutOfFold) -> PyResult<Bound<'_, PyDict>> {
-    let found = PyDict::new(py);
-    let OutOfFold {
-        outputs,
-        cost,
-        status,
-        ..
-    } = outcome;
-    let iterations = status.iterations.sum_axis(Axis(1));
-    found.set_item("cost", cost_by_name(py, &cost.of_svms())?)?;
-    found.set_item("whole_iterations", cost.smo_iterations - iterations.sum())?;
-    found.set_item("iterations", iterations.into_pyarray(py))?;
-    found.set_item("gap", status.gaps.iter().copied().fold(0.0, f64::max))?;
-    found.set_item("rule", status.method)?;
-    found.set_item("decisions", outputs.into_pyarray(py))?;
-    Ok(found)
+    let params = call.candidates.iter().map(PyAnyMethods::extract);
+    let params = params.collect::<PyResult<Vec<SvmParams<'_>>>>()?;
+    let mut scalings = Scalings::default();
+    let candidates = params.iter().map(|params| params.candidate(&mut scalings));
+    let candidates = candidates.collect::<Result<Vec<_>>>()?;
+    let candidates: Vec<&SvmSpec> = candidates.iter().collect();
+    call.run(
+        py,
+        |job, finished| engine.run(&candidates, job, finished),
+        |_, result| {
+            let counters = result.cost.of_svms();
+            PyOutOfFold::new(py, result, &counters, vec![])
+        },
+    )
 }
 
 /// The classes that decision values elect.
@@ -248,7 +222,7 @@ pub(super) fn svm_vote<'py>(
                 found: decisions.ncols(),
             });
         }
-        Ok(multiclass::vote(decisions, n_classes))
+        Ok(svm::vote(decisions, n_classes))
     })?;
     Ok(found.into_pyarray(py))
 }

@@ -2,41 +2,36 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array3, Array4, Axis};
-use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArray3, PyArray4, PyReadonlyArray1, PyReadonlyArray2,
-};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
-use super::convert::{RowsArg, dense};
-use super::incremental::ResamplingArg;
+use super::convert::RowsArg;
+use super::cross_validate::{Call, PyOutOfFold, ResamplingArg};
 use super::run::run;
 use super::scaling::{ScalingArg, to_scaling};
+use crate::Result;
 use crate::data::{Dataset, Rows};
-use crate::engine::{Engine, Job, Keep, UndeterminedFold};
-use crate::runtime::memory;
-use crate::virtual_cv::{Cutoff, KernelRidge, LinearModel, MeanSquaredErrors, Model, Virtual};
-use crate::{Error, Resampling, Result};
+use crate::engine::{Engine as _, Finished, Job};
+use crate::virtual_cv::{Cutoff, KernelRidge, LinearModel, Virtual};
 
-/// Least squares: penalties, an intercept or none, a scaling per fold or none.
+/// Least squares with a penalty or without one, an intercept or none, a scaling per fold or none.
 #[pyclass(frozen, module = "onefold._core", name = "LeastSquares")]
 #[derive(Debug)]
-pub(super) struct PyLeastSquares(Vec<LinearModel>);
+pub(super) struct PyLeastSquares(LinearModel);
 
 #[pymethods]
 impl PyLeastSquares {
-    /// `scaling` is the shift (or none) and the scale of all rows and of every fold; `cutoff` is the
-    /// ratio to the largest singular value up to which others are small, and whether these are set to
-    /// zero.
-    #[new]
+    /// Models that differ in the penalty only. `scaling` is the shift (or none) and the scale of all
+    /// rows and of every fold; `cutoff` is the ratio to the largest singular value up to which others
+    /// are small, and whether these are set to zero.
+    #[staticmethod]
     #[pyo3(signature = (alphas, *, intercept=true, scaling=None, cutoff=None))]
-    fn new(
+    fn family(
         alphas: Vec<f64>,
         intercept: bool,
         scaling: Option<ScalingArg<'_>>,
         cutoff: Option<(f64, bool)>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Vec<Self>> {
         let scaling = scaling.map(to_scaling).transpose()?.map(Arc::new);
         let cutoff = cutoff.map(|(ratio, truncates)| Cutoff { ratio, truncates });
         let model = |alpha| LinearModel {
@@ -45,12 +40,72 @@ impl PyLeastSquares {
             scaling: scaling.clone(),
             cutoff,
         };
-        Ok(Self(alphas.into_iter().map(model).collect()))
+        Ok(alphas.into_iter().map(|alpha| Self(model(alpha))).collect())
     }
 
     fn __repr__(&self) -> String {
-        format!("LeastSquares({} penalties)", self.0.len())
+        format!("LeastSquares(alpha={})", self.0.alpha)
     }
+}
+
+/// Kernel ridge regression; the rows are those of the kernel matrix.
+#[pyclass(frozen, module = "onefold._core", name = "KernelRidge")]
+#[derive(Debug)]
+pub(super) struct PyKernelRidge(KernelRidge);
+
+#[pymethods]
+impl PyKernelRidge {
+    #[new]
+    fn new(alpha: f64) -> Self {
+        Self(KernelRidge { alpha })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("KernelRidge(alpha={})", self.0.alpha)
+    }
+}
+
+/// Candidates of virtual k-fold: all of one class.
+enum Models {
+    Linear(Vec<LinearModel>),
+    Kernel(Vec<KernelRidge>),
+}
+
+impl Models {
+    fn extract(candidates: &[Bound<'_, PyAny>]) -> PyResult<Self> {
+        let first = candidates.first();
+        if first.is_some_and(Bound::is_instance_of::<PyKernelRidge>) {
+            let models = candidates.iter();
+            let models = models.map(|model| Ok(model.cast::<PyKernelRidge>()?.get().0));
+            return Ok(Self::Kernel(models.collect::<PyResult<_>>()?));
+        }
+        let models = candidates.iter();
+        let models = models.map(|model| Ok(model.cast::<PyLeastSquares>()?.get().0.clone()));
+        Ok(Self::Linear(models.collect::<PyResult<_>>()?))
+    }
+
+    fn run(&self, job: &Job<'_>, finished: &mut Finished<'_>) -> Result<()> {
+        match self {
+            Self::Linear(models) => Virtual.run(&models.iter().collect::<Vec<_>>(), job, finished),
+            Self::Kernel(models) => Virtual.run(&models.iter().collect::<Vec<_>>(), job, finished),
+        }
+    }
+}
+
+/// The predictions of every model, which are `LeastSquares` or `KernelRidge`.
+pub(super) fn cross_validate(
+    py: Python<'_>,
+    call: &Call<'_, '_>,
+) -> PyResult<Vec<Py<PyOutOfFold>>> {
+    let models = Models::extract(&call.candidates)?;
+    call.run(
+        py,
+        |job, finished| models.run(job, finished),
+        |_, result| {
+            let counters = result.cost.of_linear_models();
+            PyOutOfFold::new(py, result, &counters, vec![])
+        },
+    )
 }
 
 pub(super) type Weights<'py> = Option<PyReadonlyArray1<'py, f64>>;
@@ -60,7 +115,6 @@ type ErrorArrays<'py> = (
     Bound<'py, PyArray2<f64>>,
     Bound<'py, PyArray2<f64>>,
 );
-type Predicted<'py> = (Bound<'py, PyArray3<f64>>, Bound<'py, PyArray4<f64>>);
 type DiagnosticArrays<'py> = (
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray2<f64>>,
@@ -80,95 +134,10 @@ pub(super) fn dataset<'a>(
     }
 }
 
-/// Held-out predictions (test row × λ × output), and coefficients (fold × λ × output × feature,
-/// the intercept last) if asked for, else for no fold. `undetermined` receives (fold, reason) of folds
-/// that cannot be predicted, whose predictions are NaN; without that list they are an error. `refitted`
-/// receives folds that were fitted to their training rows alone for want of digits.
-#[pyfunction]
-#[pyo3(signature = (
-    X, y, weights, cv, model, *, coefficients=false, undetermined=None, refitted=None, n_jobs=1,
-    progress=None
-))]
-#[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
-pub(super) fn virtual_predict<'py>(
-    py: Python<'py>,
-    X: RowsArg<'py>,
-    y: PyReadonlyArray2<'py, f64>,
-    weights: Weights<'py>,
-    cv: ResamplingArg<'py>,
-    model: &PyLeastSquares,
-    coefficients: bool,
-    undetermined: Option<Bound<'py, PyList>>,
-    refitted: Option<Bound<'py, PyList>>,
-    n_jobs: usize,
-    progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<Predicted<'py>> {
-    let (data, folds) = (dataset(X.rows()?, &y, &weights)?, cv.get());
-    let models: Vec<_> = model.0.iter().collect();
-    let jobs = (py, n_jobs, progress, undetermined, refitted);
-    let (predictions, coefficients) = predict(jobs, &models, &data, folds, coefficients)?;
-    Ok((predictions.into_pyarray(py), coefficients.into_pyarray(py)))
-}
-
-type Jobs<'py> = (
-    Python<'py>,
-    usize,
-    Option<Bound<'py, PyAny>>,
-    Option<Bound<'py, PyList>>,
-    Option<Bound<'py, PyList>>,
-);
-
-/// Held-out predictions and, if needed, coefficients. Folds that cannot be predicted are appended to
-/// the first list; without one, the first of them is an error. Those that were refitted are appended
-/// to the second.
-fn predict<M: Model>(
-    (py, n_jobs, progress, undetermined, refitted): Jobs<'_>,
-    models: &[&M],
-    data: &Dataset<'_>,
-    folds: &dyn Resampling,
-    coefficients: bool,
-) -> PyResult<(Array3<f64>, Array4<f64>)> {
-    let keep = Keep {
-        coefficients,
-        undetermined: undetermined.is_some(),
-        ..Keep::default()
-    };
-    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-        Virtual.out_of_fold(models, &Job::new(data, folds, monitor).keeping(keep))
-    })?;
-    if let (Some(list), Some(first)) = (undetermined, found.first()) {
-        for UndeterminedFold { fold, reason } in &first.status.undetermined {
-            list.append((fold, reason))?;
-        }
-    }
-    if let (Some(list), Some(first)) = (refitted, found.first()) {
-        for fold in &first.status.refitted {
-            list.append(fold)?;
-        }
-    }
-    let (q, n_models) = (data.targets().n_outputs(), models.len());
-    let first = found.first();
-    let n_rows = first.map_or(0, |one| one.outputs.nrows());
-    let (k, _, width) = first.map_or((0, q, 0), |one| one.coefficients.dim());
-    memory::check_shape::<f64>("predictions of all penalties", &[n_rows, n_models, q])?;
-    memory::check_shape::<f64>("coefficients of all penalties", &[k, n_models, q, width])?;
-    let mut predictions = Array3::zeros((n_rows, n_models, q));
-    let mut coefficients = Array4::zeros((k, n_models, q, width));
-    for (index, one) in found.into_iter().enumerate() {
-        predictions
-            .index_axis_mut(Axis(1), index)
-            .assign(&one.outputs);
-        coefficients
-            .index_axis_mut(Axis(1), index)
-            .assign(&one.coefficients);
-    }
-    Ok((predictions, coefficients))
-}
-
 /// Mean squared error over the folds, its standard error, and the sum of all squared errors, for
-/// every λ and output.
+/// every model and output. Predictions are not stored, so this is no call of `cross_validate`.
 #[pyfunction]
-#[pyo3(signature = (X, y, weights, cv, model, *, n_jobs=1, progress=None))]
+#[pyo3(signature = (X, y, weights, cv, models, *, n_jobs=1, progress=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
 pub(super) fn virtual_errors<'py>(
     py: Python<'py>,
@@ -176,82 +145,30 @@ pub(super) fn virtual_errors<'py>(
     y: PyReadonlyArray2<'py, f64>,
     weights: Weights<'py>,
     cv: ResamplingArg<'py>,
-    model: &PyLeastSquares,
+    models: Vec<Bound<'py, PyAny>>,
     n_jobs: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<ErrorArrays<'py>> {
     let (data, folds) = (dataset(X.rows()?, &y, &weights)?, cv.get());
-    let models: Vec<_> = model.0.iter().collect();
-    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-        Virtual.mean_squared_errors(&models, &data, folds, monitor)
+    let models = Models::extract(&models)?;
+    let errors = run(py, n_jobs, progress.as_ref(), |monitor| match &models {
+        Models::Linear(models) => {
+            let models: Vec<_> = models.iter().collect();
+            Virtual.mean_squared_errors(&models, &data, folds, monitor)
+        }
+        Models::Kernel(models) => {
+            let models: Vec<_> = models.iter().collect();
+            Virtual.kernel_mean_squared_errors(&models, &data, folds, monitor)
+        }
     })?;
-    Ok(to_arrays(py, found))
-}
-
-fn to_arrays(py: Python<'_>, errors: MeanSquaredErrors) -> ErrorArrays<'_> {
-    (
+    Ok((
         errors.mean.into_pyarray(py),
         errors.standard_error.into_pyarray(py),
         errors.total.into_pyarray(py),
-    )
+    ))
 }
 
-/// Held-out predictions (test row × λ × output) of kernel ridge with the kernel matrix `K`;
-/// `undetermined` and `refitted` as in [`virtual_predict`].
-#[pyfunction]
-#[pyo3(signature = (
-    K, y, weights, cv, alphas, *, undetermined=None, refitted=None, n_jobs=1, progress=None
-))]
-#[allow(non_snake_case, clippy::too_many_arguments)] // the kernel's K; keywords in Python
-pub(super) fn virtual_kernel_predict<'py>(
-    py: Python<'py>,
-    K: PyReadonlyArray2<'py, f64>,
-    y: PyReadonlyArray2<'py, f64>,
-    weights: Weights<'py>,
-    cv: ResamplingArg<'py>,
-    alphas: Vec<f64>,
-    undetermined: Option<Bound<'py, PyList>>,
-    refitted: Option<Bound<'py, PyList>>,
-    n_jobs: usize,
-    progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyArray3<f64>>> {
-    let data = dataset(Rows::Dense(dense(&K)?), &y, &weights)?;
-    let (models, folds) = (kernel_ridges(&alphas), cv.get());
-    let models: Vec<_> = models.iter().collect();
-    let jobs = (py, n_jobs, progress, undetermined, refitted);
-    let (found, _) = predict(jobs, &models, &data, folds, false)?;
-    Ok(found.into_pyarray(py))
-}
-
-/// [`virtual_errors`] of kernel ridge with the kernel matrix `K`.
-#[pyfunction]
-#[pyo3(signature = (K, y, weights, cv, alphas, *, n_jobs=1, progress=None))]
-#[allow(non_snake_case, clippy::too_many_arguments)] // the kernel's K; keywords in Python
-pub(super) fn virtual_kernel_errors<'py>(
-    py: Python<'py>,
-    K: PyReadonlyArray2<'py, f64>,
-    y: PyReadonlyArray2<'py, f64>,
-    weights: Weights<'py>,
-    cv: ResamplingArg<'py>,
-    alphas: Vec<f64>,
-    n_jobs: usize,
-    progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<ErrorArrays<'py>> {
-    let data = dataset(Rows::Dense(dense(&K)?), &y, &weights)?;
-    let (models, folds) = (kernel_ridges(&alphas), cv.get());
-    let models: Vec<_> = models.iter().collect();
-    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-        Virtual.mean_squared_errors(&models, &data, folds, monitor)
-    })?;
-    Ok(to_arrays(py, found))
-}
-
-fn kernel_ridges(alphas: &[f64]) -> Vec<KernelRidge> {
-    alphas.iter().map(|&alpha| KernelRidge { alpha }).collect()
-}
-
-/// Leverages, residuals of the fit to all rows, and residuals of each row left out, of the model with
-/// the first penalty.
+/// Leverages, residuals of the fit to all rows, and residuals of each row left out.
 #[pyfunction]
 #[pyo3(signature = (X, y, weights, model, *, n_jobs=1, progress=None))]
 #[allow(non_snake_case, clippy::too_many_arguments)] // scikit-learn's X; keywords in Python
@@ -265,17 +182,12 @@ pub(super) fn virtual_diagnostics<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<DiagnosticArrays<'py>> {
     let data = dataset(X.rows()?, &y, &weights)?;
-    let model = model.0.first().ok_or_else(|| Error::Parameter {
-        name: "alpha",
-        rule: "one penalty",
-        value: "nothing".into(),
-    })?;
-    let found = run(py, n_jobs, progress.as_ref(), |monitor| {
-        Virtual.diagnostics(model, &data, monitor)
+    let diagnostics = run(py, n_jobs, progress.as_ref(), |monitor| {
+        Virtual.diagnostics(&model.0, &data, monitor)
     })?;
     Ok((
-        found.leverages.into_pyarray(py),
-        found.residuals.into_pyarray(py),
-        found.left_out.into_pyarray(py),
+        diagnostics.leverages.into_pyarray(py),
+        diagnostics.residuals.into_pyarray(py),
+        diagnostics.left_out.into_pyarray(py),
     ))
 }

@@ -30,6 +30,10 @@ pub struct Cost {
     pub cache_hits: u64,
     /// Steps of the SMO solver.
     pub smo_iterations: u64,
+    /// Rows read for gradients of smooth losses, once for each problem.
+    pub gradient_rows: u64,
+    /// Rows read for Hessians, for products with them, and for bounds.
+    pub hessian_rows: u64,
 }
 
 impl Cost {
@@ -44,6 +48,24 @@ impl Cost {
             ("merges", self.merges),
             ("undo_entries", self.undo_entries),
             ("peak_models", self.peak_models),
+        ]
+    }
+
+    /// The counters of the engines of least squares, penalised or not, with their names.
+    pub fn of_linear_models(&self) -> [(&'static str, u64); 3] {
+        [
+            ("fits", self.fits),
+            ("rows_fed", self.rows_fed),
+            ("rows_evaluated", self.rows_evaluated),
+        ]
+    }
+
+    /// The counters of the engine of smooth losses, with their names.
+    pub fn of_smooth_losses(&self) -> [(&'static str, u64); 3] {
+        [
+            ("gradient_rows", self.gradient_rows),
+            ("hessian_rows", self.hessian_rows),
+            ("rows_evaluated", self.rows_evaluated),
         ]
     }
 
@@ -84,5 +106,7 @@ impl AddAssign for Cost {
         self.kernel_rows += other.kernel_rows;
         self.cache_hits += other.cache_hits;
         self.smo_iterations += other.smo_iterations;
+        self.gradient_rows += other.gradient_rows;
+        self.hessian_rows += other.hessian_rows;
     }
 }

@@ -1,9 +1,11 @@
 //! Memory that this process may still use, and checks of sizes before memory is allocated.
 //!
-//! **Problem.** An allocation that fails ends the process; one that the system grants but cannot back
+//! # Problem
+//! An allocation that fails ends the process; one that the system grants but cannot back
 //! ends it later. Neither is an error that a caller can handle.
 //!
-//! **Method.** A size that follows from arguments is [checked](check) where it is first known: its bytes
+//! # Method
+//! A size that follows from arguments is [checked](check) where it is first known: its bytes
 //! must fit into the least of free memory, the limits of the control groups (versions 1 and 2) and of
 //! the process (address space, data), and the system must map them. What is not checked, such as
 //! the stacks of threads and buffers of a few rows, lives in [`SPARE_BYTES`], which every check leaves
@@ -30,8 +32,8 @@ const MIN_CHECKED_BYTES: u64 = 1 << 20;
 /// Checks up to one that fails on purpose; 0 is none.
 static CHECKS_TO_FAILURE: AtomicU64 = AtomicU64::new(0);
 
-/// Makes the `n`-th check from now on fail, whatever its size, and no other one; 0 takes that back. Tests
-/// find out by it what a failure leaves behind. Returns what was left of the number before.
+/// Makes the `n`-th check from now on fail, whatever its size, and no other one; 0 takes that back.
+/// Tests find out by it what a failure leaves behind. Returns what was left of the number before.
 #[cfg(feature = "python")]
 pub(crate) fn fail_check(n: u64) -> u64 {
     CHECKS_TO_FAILURE.swap(n, Ordering::Relaxed)
@@ -63,7 +65,7 @@ pub(crate) fn check<T>(what: impl Display, n: u64) -> Result<()> {
     for cached_is_free in [false, true] {
         let system = System::read(cached_is_free);
         available = system.available(system.swap_free);
-        if needed <= available && is_granted(needed) {
+        if needed <= available && can_map(needed) {
             return Ok(());
         }
     }
@@ -71,7 +73,7 @@ pub(crate) fn check<T>(what: impl Display, n: u64) -> Result<()> {
 }
 
 /// The error of a size that does not fit what is available besides the spare bytes.
-fn shortage(what: impl Display, bytes: u64, available: u64) -> Error {
+pub(crate) fn shortage(what: impl Display, bytes: u64, available: u64) -> Error {
     Error::Memory {
         what: what.to_string(),
         bytes,
@@ -79,11 +81,11 @@ fn shortage(what: impl Display, bytes: u64, available: u64) -> Error {
     }
 }
 
-/// Checks that the system maps `bytes` besides the spare bytes, without asking how much memory there is: a
-/// small part of the cost of a [`check`].
+/// Checks that the system maps `bytes` besides the spare bytes, without asking how much memory
+/// there is: a small part of the cost of a [`check`].
 #[cfg(feature = "python")]
-pub(crate) fn check_granted(what: impl Display, bytes: u64) -> Result<()> {
-    if !fails_on_purpose() && is_granted(bytes + SPARE_BYTES) {
+pub(crate) fn check_mappable(what: impl Display, bytes: u64) -> Result<()> {
+    if !fails_on_purpose() && can_map(bytes + SPARE_BYTES) {
         return Ok(());
     }
     Err(shortage(what, bytes, available()))
@@ -115,9 +117,9 @@ pub(crate) fn reserve<T>(what: impl Display, items: &mut Vec<T>, n: usize) -> Re
     })
 }
 
-/// Returns true if the system maps this many bytes in one piece. Memory that the allocator has kept does not
-/// count: each thread may have to use its own.
-fn is_granted(bytes: u64) -> bool {
+/// Returns true if the system maps this many bytes in one piece. Memory that the allocator has kept
+/// does not count: each thread may have to use its own.
+fn can_map(bytes: u64) -> bool {
     usize::try_from(bytes).is_ok_and(|bytes| MmapMut::map_anon(bytes).is_ok())
 }
 
@@ -134,8 +136,8 @@ struct System {
 }
 
 impl System {
-    /// Read anew each time: limits and use change. Without `cached_is_free`, files that are cached count as
-    /// used in control groups, whose statistics take long to read.
+    /// Read anew each time: limits and use change. Without `cached_is_free`, files that are cached
+    /// count as used in control groups, whose statistics take long to read.
     fn read(cached_is_free: bool) -> Self {
         let meminfo = read_to_string("/proc/meminfo").unwrap_or_default();
         let groups = read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -194,7 +196,7 @@ fn control_groups(groups: &str, root: &Path, cached_is_free: bool) -> Option<u64
         let ancestors = path.ancestors().map(|path| path.strip_prefix("/"));
         let directories = ancestors.map(|path| root.join(path.unwrap_or(Path::new(""))));
         directories
-            .filter_map(|directory| names.left(&directory, cached_is_free))
+            .filter_map(|directory| names.remaining(&directory, cached_is_free))
             .min()
     });
     left.min()
@@ -221,7 +223,7 @@ const VERSION_2: Names = Names {
 
 impl Names {
     /// What the group at `directory` leaves; `None` if it has no limit.
-    fn left(&self, directory: &Path, cached_is_free: bool) -> Option<u64> {
+    fn remaining(&self, directory: &Path, cached_is_free: bool) -> Option<u64> {
         let read = |name: &str| read_to_string(directory.join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
         let limit = number(self.limit)?;
@@ -265,7 +267,7 @@ mod tests {
         );
         // A product that overflows is the largest number.
         assert!(message(&[usize::MAX, usize::MAX]).contains("18446744073709551615 bytes"));
-        assert!(!is_granted(u64::MAX));
+        assert!(!can_map(u64::MAX));
     }
 
     #[test]

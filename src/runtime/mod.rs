@@ -7,5 +7,9 @@ pub mod cost;
 pub(crate) mod memory;
 pub mod monitor;
 pub(crate) mod random;
+#[cfg(feature = "internals")]
 pub mod simd;
+#[cfg(not(feature = "internals"))]
+#[allow(dead_code, unreachable_pub)]
+pub(crate) mod simd;
 pub(crate) mod threads;

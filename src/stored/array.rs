@@ -13,7 +13,7 @@ use crate::{Error, Monitor, Result};
 const POLL_BYTES: usize = 1 << 24;
 
 /// Elements of another type that are read before they are converted.
-const CONVERTED_AT_ONCE: usize = 1 << 16;
+const CONVERT_CHUNK: usize = 1 << 16;
 
 /// The type of the elements of a [`StoredArray`], in the byte order of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,8 +154,8 @@ impl StoredArray {
         convert: impl Fn(S) -> T,
         monitor: &Monitor,
     ) -> Result<()> {
-        let mut buffer = vec![S::zeroed(); values.len().min(CONVERTED_AT_ONCE)];
-        for part in values.chunks_mut(CONVERTED_AT_ONCE) {
+        let mut buffer = vec![S::zeroed(); values.len().min(CONVERT_CHUNK)];
+        for part in values.chunks_mut(CONVERT_CHUNK) {
             let buffer = &mut buffer[..part.len()];
             self.read(start, buffer, monitor)?;
             for (value, &stored) in part.iter_mut().zip(&*buffer) {

@@ -1,10 +1,10 @@
 //! A temporary copy of rows, sorted into blocks.
 //!
-//! Blocks whose rows are scattered over a file would be read row by row. Instead the file is read once from
-//! its beginning to its end, in parts that fit the memory. The rows of each part are sorted by their
-//! blocks and appended to one temporary file, so a block is a list of segments of that file, one per part.
-//! Within a block rows keep the order of the matrix. While one part is written, the next one is read and
-//! sorted.
+//! Blocks whose rows are scattered over a file would be read row by row. Instead the file is read
+//! once from its beginning to its end, in parts that fit the memory. The rows of each part are
+//! sorted by their blocks and appended to one temporary file, so a block is a list of segments of
+//! that file, one per part. Within a block rows keep the order of the matrix. While one part is
+//! written, the next one is read and sorted.
 //!
 //! The file has no name, so the system frees it when it is closed, whatever ends the process.
 
@@ -16,9 +16,8 @@ use std::path::{Path, PathBuf};
 use bytemuck::Pod;
 
 use super::array::read_exact_at;
-use super::finite::check_finite;
 use super::rows::StoredRows;
-use crate::data::{Index, OwnedCsr, OwnedRows};
+use crate::data::{CsrBuffer, Index, Layout as _, RowBuffer};
 use crate::{Error, Monitor, Result};
 
 /// The share of the memory that each of three parts takes: one as it is read, and two that are sorted.
@@ -47,7 +46,7 @@ struct Segment {
 
 /// A part of the matrix, sorted by blocks.
 struct SortedPart {
-    rows: OwnedRows,
+    rows: RowBuffer,
     /// The blocks that occur, in their order, and where their rows are.
     blocks: Vec<(usize, Range<usize>)>,
 }
@@ -78,7 +77,7 @@ impl BlockFile {
                     unsorted.clear();
                     rows.read(part.clone(), &mut unsorted, monitor)?;
                     unsorted.check()?;
-                    check_finite(&unsorted, |number| part.start + number)?;
+                    unsorted.check_finite(|number| part.start + number)?;
                     next.sort(&unsorted, &block_of[part.clone()], n_blocks)
                 },
                 || target.write(&last),
@@ -93,12 +92,12 @@ impl BlockFile {
     }
 
     /// Appends all rows of a block to `rows`.
-    pub(super) fn read(&self, block: usize, rows: &mut OwnedRows, monitor: &Monitor) -> Result<()> {
+    pub(super) fn read(&self, block: usize, rows: &mut RowBuffer, monitor: &Monitor) -> Result<()> {
         let segments = &self.segments[block];
         match rows {
-            OwnedRows::Dense { values, .. } => {
-                let n_stored = segments.iter().map(|segment| segment.n_stored).sum();
-                let mut values = values.grow(n_stored)?;
+            RowBuffer::Dense(rows) => {
+                let n_rows = segments.iter().map(|segment| segment.n_rows).sum();
+                let mut values = rows.grow(n_rows)?;
                 for segment in segments {
                     monitor.check()?;
                     let here;
@@ -107,15 +106,15 @@ impl BlockFile {
                 }
                 Ok(())
             }
-            OwnedRows::Csr32(rows) => self.read_csr(segments, rows, monitor),
-            OwnedRows::Csr64(rows) => self.read_csr(segments, rows, monitor),
+            RowBuffer::Csr32(rows) => self.read_csr(segments, rows, monitor),
+            RowBuffer::Csr64(rows) => self.read_csr(segments, rows, monitor),
         }
     }
 
     fn read_csr<I: Index>(
         &self,
         segments: &[Segment],
-        rows: &mut OwnedCsr<I>,
+        rows: &mut CsrBuffer<I>,
         monitor: &Monitor,
     ) -> Result<()> {
         let n_rows = segments.iter().map(|segment| segment.n_rows).sum();
@@ -145,8 +144,8 @@ impl BlockFile {
     /// Appends a part to the file.
     fn write(&mut self, part: &SortedPart) -> io::Result<()> {
         match &part.rows {
-            OwnedRows::Dense { values, n_features } => {
-                let offset = self.append(values.as_slice())?;
+            RowBuffer::Dense(rows) => {
+                let (offset, n_features) = (self.append(rows.values())?, rows.view().n_features());
                 for (block, rows) in &part.blocks {
                     self.segments[*block].push(Segment {
                         n_rows: rows.len(),
@@ -157,14 +156,14 @@ impl BlockFile {
                 }
                 Ok(())
             }
-            OwnedRows::Csr32(rows) => self.write_csr(rows, &part.blocks),
-            OwnedRows::Csr64(rows) => self.write_csr(rows, &part.blocks),
+            RowBuffer::Csr32(rows) => self.write_csr(rows, &part.blocks),
+            RowBuffer::Csr64(rows) => self.write_csr(rows, &part.blocks),
         }
     }
 
     fn write_csr<I: Index>(
         &mut self,
-        rows: &OwnedCsr<I>,
+        rows: &CsrBuffer<I>,
         blocks: &[(usize, Range<usize>)],
     ) -> io::Result<()> {
         let lengths: Vec<u64> = (0..rows.n_rows())
@@ -202,7 +201,7 @@ impl BlockFile {
 
 impl SortedPart {
     /// Sorts rows by their blocks.
-    fn sort(&mut self, rows: &OwnedRows, block_of: &[u32], n_blocks: usize) -> Result<()> {
+    fn sort(&mut self, rows: &RowBuffer, block_of: &[u32], n_blocks: usize) -> Result<()> {
         // Counting sort.
         let mut ends = vec![0; n_blocks + 1];
         for &block in block_of {
@@ -224,7 +223,7 @@ impl SortedPart {
             *end += 1;
         }
         self.rows.clear();
-        self.rows.append(rows, &order)
+        self.rows.append(&rows.view(), &order)
     }
 }
 

@@ -6,13 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block_file::BlockFile;
-use super::finite::check_finite;
 use super::{Stored, StoredRows, Streaming};
-use crate::data::{Dataset, DatasetBuffer, OwnedRows};
-use crate::engine::{PieceWork, RowSource};
-use crate::learners::{CostModel, Learner};
+use crate::data::{Dataset, RowBuffer, TargetBuffer};
+use crate::engine::{RowSource, RowVisitor};
 use crate::runtime::memory;
-use crate::{Error, Monitor, Result};
+use crate::{Monitor, Result};
 
 /// Bytes of consecutive rows from which a read of their own is cheap.
 const MIN_RUN_BYTES: f64 = (1 << 17) as f64;
@@ -28,23 +26,24 @@ pub(crate) struct StoredBlocks<'a> {
     data: Dataset<'a>,
     /// The row at each position in fold order.
     rows: &'a [usize],
-    /// The largest number of rows that blocks were cut for.
+    /// The largest number of rows in a block.
     block_rows: usize,
     /// Where each block begins, and the end of the last.
     starts: Vec<usize>,
-    /// The number of each row of the matrix within its block, unless blocks have the order of the matrix.
+    /// The number of each row of the matrix within its block, unless blocks have the order of the
+    /// matrix.
     numbers: Option<Vec<u32>>,
     /// The rows sorted into blocks, unless they are read from where they are.
     copy: Option<BlockFile>,
     /// Whether the values of each block are known to be finite.
     is_checked: Vec<AtomicBool>,
     monitor: &'a Monitor,
-    kept: Mutex<Kept>,
+    cache: Mutex<BlockCache>,
 }
 
 /// The blocks that were read last.
 #[derive(Debug, Default)]
-struct Kept {
+struct BlockCache {
     blocks: VecDeque<(usize, Arc<Block>)>,
     /// Blocks that are being read.
     n_loading: usize,
@@ -53,8 +52,8 @@ struct Kept {
 /// A block in memory. Rows have the order of the matrix.
 #[derive(Debug)]
 struct Block {
-    rows: OwnedRows,
-    targets: DatasetBuffer,
+    rows: RowBuffer,
+    targets: TargetBuffer,
     /// The row of the block at each of its positions.
     order: Vec<usize>,
 }
@@ -86,7 +85,7 @@ impl<'a> StoredBlocks<'a> {
             copy: None,
             is_checked: (0..n_blocks).map(|_| AtomicBool::new(false)).collect(),
             monitor,
-            kept: Mutex::default(),
+            cache: Mutex::default(),
         };
         let is_sorted = found.has_order_of_matrix();
         if is_sorted && found.has_long_runs(n_runs(rows, |a, b| a + 1 == b)) {
@@ -105,28 +104,6 @@ impl<'a> StoredBlocks<'a> {
             )?);
         }
         Ok(found)
-    }
-
-    /// Where blocks of `block_rows` positions begin, whatever the folds, and where the last ends.
-    pub(crate) fn even_starts(n_positions: usize, block_rows: usize) -> Vec<usize> {
-        let mut starts: Vec<_> = (0..n_positions).step_by(block_rows).collect();
-        starts.push(n_positions);
-        starts
-    }
-
-    /// The largest number of rows that blocks were cut for.
-    pub(crate) fn block_rows(&self) -> usize {
-        self.block_rows
-    }
-
-    /// What a learner's operations cost on these rows, estimated from the first block.
-    pub(crate) fn cost_model(&self, learner: &dyn Learner) -> Result<CostModel> {
-        let mut found = None;
-        self.read(0..1, 1, &mut |_, data, _| {
-            found = Some(learner.cost_model(data));
-            Ok(())
-        })?;
-        found.ok_or_else(|| Error::parameter("X", "rows", "none"))
     }
 
     /// The rows of each block in fold order.
@@ -169,9 +146,9 @@ impl<'a> StoredBlocks<'a> {
             found
         } else {
             let loaded = Arc::new(self.load(block, reusable)?);
-            let mut kept = self.kept();
-            kept.n_loading -= 1;
-            kept.blocks.push_back((block, Arc::clone(&loaded)));
+            let mut cache = self.cache();
+            cache.n_loading -= 1;
+            cache.blocks.push_back((block, Arc::clone(&loaded)));
             loaded
         };
         work(&found)
@@ -179,30 +156,30 @@ impl<'a> StoredBlocks<'a> {
 
     /// The block, if it is in memory; otherwise the memory of one that is not in use, to load it.
     fn find(&self, block: usize) -> (Option<Arc<Block>>, Option<Block>) {
-        let mut kept = self.kept();
-        let mut newest = kept.blocks.iter().rev();
+        let mut cache = self.cache();
+        let mut newest = cache.blocks.iter().rev();
         if let Some((_, found)) = newest.find(|(number, _)| *number == block) {
             return (Some(Arc::clone(found)), None);
         }
-        let n_used = kept.blocks.len() + kept.n_loading;
-        kept.n_loading += 1;
-        if n_used < Streaming::n_kept() {
+        let n_used = cache.blocks.len() + cache.n_loading;
+        cache.n_loading += 1;
+        if n_used < Streaming::cache_capacity() {
             return (None, None);
         }
         let is_idle = |(_, old): &(usize, Arc<Block>)| Arc::strong_count(old) == 1;
-        let idle = kept.blocks.iter().position(is_idle);
-        let old = idle.and_then(|idle| kept.blocks.remove(idle));
+        let idle = cache.blocks.iter().position(is_idle);
+        let old = idle.and_then(|idle| cache.blocks.remove(idle));
         (None, old.and_then(|(_, old)| Arc::try_unwrap(old).ok()))
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, BlockCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn load(&self, block: usize, reusable: Option<Block>) -> Result<Block> {
         let mut loaded = reusable.unwrap_or_else(|| Block {
             rows: self.matrix.new_block(),
-            targets: DatasetBuffer::default(),
+            targets: TargetBuffer::default(),
             order: Vec::new(),
         });
         loaded.rows.clear();
@@ -229,7 +206,7 @@ impl<'a> StoredBlocks<'a> {
             }
             loaded.rows.check()?;
             if !self.is_checked[block].load(Ordering::Relaxed) {
-                check_finite(&loaded.rows, |number| sorted[number])?;
+                loaded.rows.check_finite(|number| sorted[number])?;
                 self.is_checked[block].store(true, Ordering::Relaxed);
             }
         }
@@ -239,16 +216,15 @@ impl<'a> StoredBlocks<'a> {
 }
 
 impl RowSource for StoredBlocks<'_> {
-    fn read(&self, positions: Range<usize>, _: usize, work: &mut PieceWork<'_>) -> Result<()> {
+    fn read(&self, positions: Range<usize>, _: usize, visit: &mut RowVisitor<'_>) -> Result<()> {
         let mut start = positions.start;
         let mut block = self.starts.partition_point(|&first| first <= start) - 1;
         while start < positions.end {
             let first = self.starts[block];
             let end = positions.end.min(self.starts[block + 1]);
             self.with_block(block, |loaded| {
-                let rows = loaded.rows.dataset()?;
-                let data = self.data.with_gathered(*rows.rows(), &loaded.targets);
-                work(start..end, &data, &loaded.order[start - first..end - first])
+                let data = self.data.with_gathered(loaded.rows.view(), &loaded.targets);
+                visit(start..end, &data, &loaded.order[start - first..end - first])
             })?;
             start = end;
             block += 1;
@@ -256,8 +232,8 @@ impl RowSource for StoredBlocks<'_> {
         Ok(())
     }
 
-    fn is_in_memory(&self) -> bool {
-        false
+    fn block_rows(&self) -> Option<usize> {
+        Some(self.block_rows)
     }
 }
 

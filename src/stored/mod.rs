@@ -5,10 +5,10 @@
 //! large blocks, whatever the order of the folds.
 //!
 //! # Method
-//! Positions in fold order are cut into blocks that fit the given memory. Where the rows of a block are a
-//! few runs of the file they are read from it directly; otherwise the file is copied once to a temporary
-//! file in which each block is contiguous (`block_file.rs`). The last blocks that were read are kept, one
-//! for each thread and one more. Targets, weights and folds stay in memory.
+//! Positions in fold order are cut into blocks that fit the given memory. Where the rows of a block
+//! are a few runs of the file they are read from it directly; otherwise the file is copied once to
+//! a temporary file in which each block is contiguous (`block_file.rs`). The last blocks that were
+//! read are kept, one for each thread and one more. Targets, weights and folds stay in memory.
 //!
 //! # Cost
 //! | | bytes |
@@ -22,7 +22,6 @@
 mod array;
 mod block_file;
 mod blocks;
-mod finite;
 mod rows;
 
 pub use array::{Element, StoredArray};
@@ -33,7 +32,7 @@ pub(crate) use blocks::StoredBlocks;
 use std::path::PathBuf;
 
 use crate::data::{Dataset, Rows};
-use crate::engine::RowSource as _;
+use crate::engine::{RowSource as _, even_starts};
 use crate::learners::Learner;
 use crate::runtime::memory;
 use crate::runtime::random::permutation;
@@ -68,7 +67,7 @@ impl Streaming {
         rows: &[usize],
         cut: impl Fn(usize) -> Vec<usize>,
     ) -> Result<(usize, Vec<usize>)> {
-        let block_bytes = self.memory_bytes as f64 / (Self::n_kept() + 1) as f64;
+        let block_bytes = self.memory_bytes as f64 / (Self::cache_capacity() + 1) as f64;
         let mut n_rows = ((block_bytes / matrix.mean_row_bytes()) as usize).min(1 << 31);
         while n_rows > 0 {
             let starts = cut(n_rows);
@@ -79,14 +78,14 @@ impl Streaming {
             n_rows = if n_rows == 1 { 0 } else { n_rows.div_ceil(2) };
         }
         Err(Error::parameter(
-            "memory_mb",
+            "memory",
             "room for a few rows per thread",
             self.memory_bytes as f64 / 1e6,
         ))
     }
 
     /// The number of blocks that are kept in memory: one per thread, and one more.
-    fn n_kept() -> usize {
+    fn cache_capacity() -> usize {
         rayon::current_num_threads() + 1
     }
 }
@@ -110,7 +109,7 @@ pub fn fit(
     };
     monitor.add_total(n_rows as u64);
     let source = StoredBlocks::new((*data, stored), &rows, monitor, |block_rows| {
-        StoredBlocks::even_starts(n_rows, block_rows)
+        even_starts(n_rows, block_rows)
     })?;
     source.read(0..n_rows, 1, &mut |piece, data, rows| {
         learner.update(data, rows, None)?;

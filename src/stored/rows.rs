@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::array::{Element, StoredArray};
-use crate::data::{Index, OwnedCsr, OwnedRows, ReusedVec};
+use crate::data::{CsrBuffer, DenseBuffer, Index, RowBuffer};
 use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
@@ -154,16 +154,13 @@ impl StoredRows {
     }
 
     /// An empty block for rows of this matrix.
-    pub(super) fn new_block(&self) -> OwnedRows {
+    pub(super) fn new_block(&self) -> RowBuffer {
         match &self.layout {
-            Layout::Dense(_) => OwnedRows::Dense {
-                values: ReusedVec::new(),
-                n_features: self.n_features,
-            },
+            Layout::Dense(_) => RowBuffer::Dense(DenseBuffer::new(self.n_features)),
             Layout::Csr { indices, .. } if indices.element() == Element::I32 => {
-                OwnedRows::Csr32(OwnedCsr::new(self.n_features))
+                RowBuffer::Csr32(CsrBuffer::new(self.n_features))
             }
-            Layout::Csr { .. } => OwnedRows::Csr64(OwnedCsr::new(self.n_features)),
+            Layout::Csr { .. } => RowBuffer::Csr64(CsrBuffer::new(self.n_features)),
         }
     }
 
@@ -171,15 +168,14 @@ impl StoredRows {
     pub(super) fn read(
         &self,
         rows: Range<usize>,
-        block: &mut OwnedRows,
+        block: &mut RowBuffer,
         monitor: &Monitor,
     ) -> Result<()> {
         let Range { start, end } = rows;
         match (&self.layout, block) {
-            (Layout::Dense(array), OwnedRows::Dense { values, .. }) => {
-                let width = self.n_features;
-                let values = values.grow((end - start) * width)?;
-                array.read_floats((start * width) as u64, values, monitor)
+            (Layout::Dense(array), RowBuffer::Dense(rows)) => {
+                let first = (start * self.n_features) as u64;
+                array.read_floats(first, rows.grow(end - start)?, monitor)
             }
             (
                 Layout::Csr {
@@ -193,7 +189,7 @@ impl StoredRows {
                 indptr.read_i64(start as u64, &mut ends, monitor)?;
                 let (first, n_entries) = entries(&ends, values.len())?;
                 match block {
-                    OwnedRows::Csr32(block) => {
+                    RowBuffer::Csr32(block) => {
                         fits_i32(block.n_stored() + n_entries)?;
                         block.reserve(ends.len(), n_entries)?;
                         let target = block.indices.grow(n_entries)?;
@@ -201,14 +197,14 @@ impl StoredRows {
                         values.read_floats(first, block.values.grow(n_entries)?, monitor)?;
                         end_rows(block, &ends);
                     }
-                    OwnedRows::Csr64(block) => {
+                    RowBuffer::Csr64(block) => {
                         block.reserve(ends.len(), n_entries)?;
                         let target = block.indices.grow(n_entries)?;
                         indices.read_i64(first, target, monitor)?;
                         values.read_floats(first, block.values.grow(n_entries)?, monitor)?;
                         end_rows(block, &ends);
                     }
-                    OwnedRows::Dense { .. } => return Err(invalid("it is not dense".into())),
+                    RowBuffer::Dense(_) => return Err(invalid("it is not dense".into())),
                 }
                 Ok(())
             }
@@ -218,7 +214,7 @@ impl StoredRows {
 }
 
 #[allow(clippy::cast_possible_truncation)] // rows fit memory
-fn end_rows<I: Index>(block: &mut OwnedCsr<I>, ends: &[i64]) {
+fn end_rows<I: Index>(block: &mut CsrBuffer<I>, ends: &[i64]) {
     for pair in ends.windows(2) {
         block.end_row(pair[1].abs_diff(pair[0]) as usize);
     }
@@ -239,7 +235,7 @@ fn fits_i32(n_entries: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::parameter(
-        "memory_mb",
+        "memory",
         "small enough for blocks of at most 2³¹ entries",
         format!("room for {n_entries}"),
     ))

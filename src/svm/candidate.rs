@@ -2,34 +2,30 @@
 
 use std::sync::Arc;
 
-use ndarray::Array2;
-
 use super::kernel::Kernel;
-use super::smo::Options;
-use crate::data::{Examples, Layout, Targets};
-use crate::scaling::FoldScaling;
+use super::smo::SolverOptions;
+use crate::linear::{ClassWeights, FoldMaps, TrainingSet, set_index};
 use crate::{Error, Result};
 
 /// The parameters of a support vector machine.
 #[derive(Clone, Debug)]
-pub struct Candidate {
+pub struct SvmSpec {
     /// One kernel, or that of all samples followed by one per fold.
     pub kernels: Vec<Kernel>,
     /// The scaling of the rows for each training set of a cross-validation, if they are scaled.
     /// Candidates that share it share kernel values.
-    pub scaling: Option<Arc<FoldScaling>>,
+    pub scaling: Option<Arc<FoldMaps>>,
     /// The penalty of an error, multiplied by the weights of the sample and of its class.
     pub c: f64,
-    /// Class weights: one row for all samples, then one per fold; one column per class. Missing ones are
-    /// 1.
-    pub class_weights: Option<Array2<f64>>,
+    /// Weights of the classes, which all binary problems share: training set × 1 × class.
+    pub class_weights: Option<Arc<ClassWeights>>,
     /// Width of the tube of a regression: errors up to ε cost nothing.
     pub epsilon: f64,
     /// Options of the solver.
-    pub options: Options,
+    pub options: SolverOptions,
 }
 
-impl Default for Candidate {
+impl Default for SvmSpec {
     /// An RBF kernel with γ = 1, C = 1, ε = 0.1, no class weights.
     fn default() -> Self {
         Self {
@@ -38,13 +34,13 @@ impl Default for Candidate {
             c: 1.0,
             class_weights: None,
             epsilon: 0.1,
-            options: Options::default(),
+            options: SolverOptions::default(),
         }
     }
 }
 
-impl Candidate {
-    /// Checks C, the weights, the tolerance, and the number of kernels for `n_folds` folds.
+impl SvmSpec {
+    /// Checks C, the tolerance, and the number of kernels for `n_folds` folds.
     pub(super) fn check(&self, n_folds: usize) -> Result<()> {
         let is_positive = |value: f64| value > 0.0 && value.is_finite();
         if !is_positive(self.c) {
@@ -53,12 +49,6 @@ impl Candidate {
         let tolerance = self.options.tolerance;
         if !is_positive(tolerance) {
             return Err(Error::parameter("tol", "positive and finite", tolerance));
-        }
-        let is_invalid = |weight: &&f64| !(weight.is_finite() && **weight >= 0.0);
-        let mut weights = self.class_weights.iter().flatten();
-        if let Some(weight) = weights.find(is_invalid) {
-            let rule = "finite and not negative";
-            return Err(Error::parameter("class_weight", rule, weight));
         }
         let (expected, found) = (n_folds + 1, self.kernels.len());
         if found == 1 || found == expected {
@@ -71,11 +61,11 @@ impl Candidate {
         })
     }
 
-    /// The kernel of a training set: 0 for all samples, fold + 1 for that of a fold.
-    pub(super) fn kernel(&self, set: usize) -> Kernel {
+    /// The kernel of a training set.
+    pub(super) fn kernel(&self, set: TrainingSet) -> Kernel {
         match self.kernels[..] {
             [kernel] => kernel,
-            ref kernels => kernels[set],
+            ref kernels => kernels[set_index(set)],
         }
     }
 
@@ -84,23 +74,9 @@ impl Candidate {
         self.kernels.len() == 1 && self.scaling.is_none()
     }
 
-    /// The C of every sample, in a training set that contains each row `counts[row]` times. `set` is 0
-    /// for all samples, and fold + 1 for the training set of a fold.
-    pub(super) fn sample_costs<R: Layout>(
-        &self,
-        examples: &Examples<'_, R>,
-        row_of_sample: &[usize],
-        set: usize,
-        counts: &[f64],
-    ) -> Vec<f64> {
-        let class_weight = |row: usize| match (examples.targets(), &self.class_weights) {
-            (Targets::Classes { codes, .. }, Some(weights)) => {
-                let weight = weights.get((set, codes[row] as usize));
-                weight.copied().unwrap_or(1.0)
-            }
-            _ => 1.0,
-        };
-        let c = |&row: &usize| self.c * examples.weight(row) * class_weight(row) * counts[row];
-        row_of_sample.iter().map(c).collect()
+    /// The C of every sample, from the weights of the rows in a training set.
+    pub(super) fn sample_costs(&self, weights: &[f64], row_of_sample: &[usize]) -> Vec<f64> {
+        let rows = row_of_sample.iter();
+        rows.map(|&row| self.c * weights[row]).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! Decision values in f64: of fitted models, and of held-out rows where kernel values are not bounded.
 //!
-//! The gradient of the solver holds Kβ of held-out samples, but of kernel values rounded to f32, with an
-//! error of up to 6e-8·Σ|K·β|. If |K| ≤ 1 that is far below any tolerance; linear and polynomial kernels of
-//! large features would lose digits that LIBSVM, which predicts in f64, has.
+//! The gradient of the solver holds Kβ of held-out samples, but of kernel values rounded to f32,
+//! with an error of up to 6e-8·Σ|K·β|. If |K| ≤ 1 that is far below any tolerance; linear and
+//! polynomial kernels of large features would lose digits that LIBSVM, which predicts in f64, has.
 //!
 //! # Cost
 //! (rows) × (support vectors of any problem) kernel values, once for all problems and candidates.
@@ -24,8 +24,8 @@ pub(super) struct Decision {
 /// Rows and those of them that are meant.
 type Members<'a, R> = (&'a R, &'a [usize]);
 
-/// The decision values of rows, one column per decision. With a precomputed kernel the rows hold the kernel
-/// values to the support vectors, in order.
+/// The decision values of rows, one column per decision. With a precomputed kernel the rows hold
+/// the kernel values to the support vectors, in order.
 pub(super) fn decision_values<R: Layout, T: Layout>(
     kernel: Kernel,
     (rows, members): Members<'_, R>,

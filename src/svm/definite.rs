@@ -21,7 +21,7 @@ use crate::{Monitor, Result};
 const MAX_PRODUCTS: usize = 40;
 
 /// Negative eigenvalues up to this fraction of the largest are rounding: values are f32.
-const ROUNDING: f64 = 1e-5;
+const F32_ROUNDING: f64 = 1e-5;
 
 /// Returns true if no negative eigenvalue was found; false also for a matrix that is not in memory.
 pub(super) fn is_definite(gram: &Gram<'_>, monitor: &Monitor) -> Result<bool> {
@@ -39,7 +39,7 @@ pub(super) fn is_definite(gram: &Gram<'_>, monitor: &Monitor) -> Result<bool> {
         };
         Ok((0..gram.len()).into_par_iter().map(dot).collect())
     })?;
-    Ok(smallest >= -ROUNDING * largest.max(0.0))
+    Ok(smallest >= -F32_ROUNDING * largest.max(0.0))
 }
 
 #[cfg(test)]

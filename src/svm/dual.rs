@@ -21,17 +21,17 @@ use crate::{Monitor, Result};
 #[derive(Clone, Debug)]
 pub struct Dual<'a> {
     gram: &'a Gram<'a>,
-    columns: Vec<Range<usize>>,
-    linear: Vec<f64>,
+    columns: [Range<usize>; 2],
+    linear: &'a [f64],
 }
 
 impl<'a> Dual<'a> {
-    /// Variables for each of the given ranges of samples, one range after the other; ranges may
-    /// overlap. `linear` is p.
+    /// Variables for each of two ranges of samples, one range after the other; ranges may overlap.
+    /// `linear` is p.
     ///
     /// # Panics
     /// When `linear` does not have one entry per variable.
-    pub fn new(gram: &'a Gram<'a>, columns: Vec<Range<usize>>, linear: Vec<f64>) -> Self {
+    pub fn new(gram: &'a Gram<'a>, columns: [Range<usize>; 2], linear: &'a [f64]) -> Self {
         assert_eq!(
             columns.iter().map(ExactSizeIterator::len).sum::<usize>(),
             linear.len()
@@ -55,8 +55,8 @@ impl<'a> Dual<'a> {
     }
 
     /// The linear term p.
-    pub fn linear(&self) -> &[f64] {
-        &self.linear
+    pub fn linear(&self) -> &'a [f64] {
+        self.linear
     }
 
     /// The ranges of samples.
@@ -121,7 +121,7 @@ impl<'a> Dual<'a> {
 
     /// p − Kβ from scratch, and the number of kernel rows read.
     pub fn gradient(&self, beta: &[f64], monitor: &Monitor) -> Result<(Vec<f64>, u64)> {
-        let mut gradient = self.linear.clone();
+        let mut gradient = self.linear.to_vec();
         let rows = self.shift(&vec![0.0; beta.len()], beta, &mut gradient, monitor)?;
         Ok((gradient, rows))
     }
@@ -170,14 +170,14 @@ impl<'a> Dual<'a> {
         let mut similarities = Vec::with_capacity(self.len());
         for range in &self.columns {
             let pairs = row[range.clone()].iter().zip(&diagonal[range.clone()]);
-            similarities.extend(pairs.map(|(k, own)| k - 0.5 * own));
+            similarities.extend(pairs.map(|(k, diagonal)| k - 0.5 * diagonal));
         }
         similarities
     }
 
     /// The dual objective Σ p_v β_v − ½ βᵀKβ = ½ Σ β_v (p_v + g_v).
     pub fn objective(&self, beta: &[f64], gradient: &[f64]) -> f64 {
-        let terms = beta.iter().zip(gradient).zip(&self.linear);
+        let terms = beta.iter().zip(gradient).zip(self.linear);
         0.5 * terms.map(|((b, g), p)| b * (p + g)).sum::<f64>()
     }
 }

@@ -156,8 +156,8 @@ pub(super) enum Precision {
     Double,
 }
 
-/// A power eˣ, x ≤ 0, or 0 below −700. Powers are computed without fused operations, so that kernel values
-/// have the same bits on every machine.
+/// A power eˣ, x ≤ 0, or 0 below −700. Powers are computed without fused operations, so that kernel
+/// values have the same bits on every machine.
 #[inline(always)]
 fn or_zero(x: f64, power: f64) -> f64 {
     if x > -700.0 { power } else { 0.0 }
@@ -365,8 +365,8 @@ pub(super) fn kernel_block<R: Layout, T: Accumulator, const W: usize>(
 }
 
 /// Kernel values between one row, with its squared norm, and the rows of all panels: calls
-/// `take(first, values)`, where `values[c]` belongs to row `first + c` of the panels. The bits are those
-/// of [`kernel_block`] in single precision.
+/// `take(first, values)`, where `values[c]` belongs to row `first + c` of the panels. The bits are
+/// those of [`kernel_block`] in single precision.
 pub(super) fn kernel_row<R: Layout>(
     kernel: Kernel,
     panels: &[Panel<f64, PANEL_ROWS>],
@@ -415,8 +415,8 @@ impl<R: Layout> WithSimd for KernelRow<'_, R> {
                 entries.for_each(|(feature, value)| add(value, &panel.values[feature]));
             }
             if is_distance {
-                for (product, own) in products.iter_mut().zip(panel.norms) {
-                    *product = f64::distance(own, norm, *product);
+                for (product, row_norm) in products.iter_mut().zip(panel.norms) {
+                    *product = f64::distance(row_norm, norm, *product);
                 }
             }
             *out = products;
@@ -446,7 +446,8 @@ impl<R: Layout, T: Accumulator, const W: usize> WithSimd for KernelTile<'_, R, T
             columns,
             out,
         } = self;
-        // Two columns at a time: more independent sums, and each vector of the panel is read once for both.
+        // Two columns at a time: more independent sums, and each vector of the panel is read once
+        // for both.
         for (sums, members) in out.chunks_mut(2).zip(columns.members.chunks(2)) {
             let dense = match *members {
                 [a, b] => columns.rows.values(a).zip(columns.rows.values(b)),
@@ -470,8 +471,8 @@ impl<R: Layout, T: Accumulator, const W: usize> WithSimd for KernelTile<'_, R, T
         if kernel.base() == Kernel::SquaredDistance {
             for (sums, &norm) in out.iter_mut().zip(columns.norms) {
                 let norm = T::of(norm);
-                for (sum, own) in sums.iter_mut().zip(panel.norms) {
-                    *sum = T::distance(own, norm, *sum);
+                for (sum, row_norm) in sums.iter_mut().zip(panel.norms) {
+                    *sum = T::distance(row_norm, norm, *sum);
                 }
             }
         }

@@ -26,7 +26,11 @@ impl Budget {
             Some(size) if size > 0.0 && size.is_finite() => Ok(Self::of(
                 memory::available().min((size * 1_048_576.0) as u64),
             )),
-            Some(size) => Err(Error::parameter("memory_mb", "positive and finite", size)),
+            Some(size) => Err(Error::parameter(
+                "kernel memory",
+                "positive and finite",
+                size,
+            )),
         }
     }
 
@@ -105,7 +109,10 @@ mod tests {
         assert!(Budget::new(None).expect("valid").rows(1) > 0);
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let message = Budget::new(Some(bad)).expect_err("refused").to_string();
-            assert!(message.contains("memory_mb must be positive"), "{message}");
+            assert!(
+                message.contains("kernel memory must be positive"),
+                "{message}"
+            );
         }
     }
 }

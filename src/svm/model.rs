@@ -6,7 +6,7 @@ use std::ops::Neg;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
-use super::candidate::Candidate;
+use super::candidate::SvmSpec;
 use super::decision::{Decision, decision_values};
 use super::dual::{Solution, Start};
 use super::gram::{Gram, check_panels};
@@ -16,6 +16,7 @@ use super::multiclass::pairs;
 use super::problem::BinaryProblems;
 use super::smo;
 use crate::data::{Dataset, Examples, Layout, Rows, with_layout};
+use crate::linear::RowWeights;
 use crate::{Error, Monitor, Result};
 
 /// Support vectors and their coefficients, in LIBSVM's layout.
@@ -40,33 +41,39 @@ pub struct Model {
 /// Fits a candidate to all samples.
 pub fn fit(
     data: &Dataset<'_>,
-    candidate: &Candidate,
+    candidate: &SvmSpec,
     budget: Budget,
     monitor: &Monitor,
 ) -> Result<Model> {
     candidate.check(0)?;
     let binary = BinaryProblems::new(data.targets(), candidate.epsilon)?;
     monitor.add_total(binary.problems.len() as u64);
+    let mut weights = vec![0.0; data.n_rows()];
+    RowWeights::new(data, candidate.class_weights.as_deref(), 1, 1)?.weights(
+        None,
+        0,
+        0..data.n_rows(),
+        &mut weights,
+    );
+    let costs = candidate.sample_costs(&weights, &binary.row_of_sample);
     let solutions = with_layout!(data, |examples| {
-        solve(examples, candidate, &binary, budget, monitor)
+        solve(examples, candidate, (&binary, &costs), budget, monitor)
     })?;
     Ok(Model::new(&binary, &solutions))
 }
 
 fn solve<R: Layout + Debug>(
     examples: &Examples<'_, R>,
-    candidate: &Candidate,
-    binary: &BinaryProblems,
+    candidate: &SvmSpec,
+    (binary, costs): (&BinaryProblems, &[f64]),
     budget: Budget,
     monitor: &Monitor,
 ) -> Result<Vec<Solution>> {
     let (rows, row_of_sample) = (examples.rows(), &binary.row_of_sample);
     let gram = Gram::new(rows, row_of_sample, candidate.kernels[0], budget, monitor)?;
-    let once = vec![1.0; rows.n_rows()];
-    let costs = candidate.sample_costs(examples, row_of_sample, 0, &once);
     let solutions = binary.problems.par_iter().map(|problem| {
         let dual = problem.dual(&gram);
-        let bounds = problem.bounds(&costs);
+        let bounds = problem.bounds(costs);
         let start = Start::cold(&dual);
         let solution = smo::solve(&dual, &bounds, start, &candidate.options, monitor)?;
         monitor.advance(1)?;

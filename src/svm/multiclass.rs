@@ -1,12 +1,12 @@
 //! Several classes, one against one: a binary problem for every pair, and a vote.
 //!
-//! Outputs of problem (a, b) are positive for b, as those of binary learners for the second class. The class with the most votes wins; of several, the first, as in
-//! LIBSVM.
+//! Outputs of problem (a, b) are positive for b, as those of binary learners for the second class.
+//! The class with the most votes wins; of several, the first, as in LIBSVM.
 
 use ndarray::{Array1, ArrayView1, ArrayView2};
 
 /// The pairs of classes in the order of their problems: (0, 1), (0, 2), …, (1, 2), …
-pub fn pairs(n_classes: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn pairs(n_classes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..n_classes).flat_map(move |a| (a + 1..n_classes).map(move |b| (a, b)))
 }
 

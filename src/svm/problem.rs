@@ -19,7 +19,7 @@ use crate::{Error, Result};
 
 /// One binary problem: variables β ≥ 0 for the first range of samples, β ≤ 0 for the second.
 #[derive(Clone, Debug)]
-pub struct BinaryProblem {
+pub(super) struct BinaryProblem {
     pub(super) ranges: [Range<usize>; 2],
     /// The linear term p.
     pub(super) linear: Vec<f64>,
@@ -27,8 +27,8 @@ pub struct BinaryProblem {
 
 impl BinaryProblem {
     /// Its dual over a kernel matrix.
-    pub(super) fn dual<'a>(&self, gram: &'a Gram<'a>) -> Dual<'a> {
-        Dual::new(gram, self.ranges.to_vec(), self.linear.clone())
+    pub(super) fn dual<'a>(&'a self, gram: &'a Gram<'a>) -> Dual<'a> {
+        Dual::new(gram, self.ranges.clone(), &self.linear)
     }
 
     /// Its box constraints, where `costs` holds the C of each sample.
@@ -56,18 +56,18 @@ impl BinaryProblem {
 
 /// All binary problems, and the order of samples in which their ranges are contiguous.
 #[derive(Debug)]
-pub struct BinaryProblems {
+pub(super) struct BinaryProblems {
     /// The row of X of each sample.
-    pub row_of_sample: Vec<usize>,
+    pub(super) row_of_sample: Vec<usize>,
     /// The first sample of each class, then the number of samples; [0, n] for a regression.
-    pub class_starts: Vec<usize>,
+    pub(super) class_starts: Vec<usize>,
     /// The problems, in the order of [`pairs`].
-    pub problems: Vec<BinaryProblem>,
+    pub(super) problems: Vec<BinaryProblem>,
 }
 
 impl BinaryProblems {
     /// The problems of the targets; `epsilon` is that of a regression.
-    pub fn new(targets: Targets<'_>, epsilon: f64) -> Result<Self> {
+    pub(super) fn new(targets: Targets<'_>, epsilon: f64) -> Result<Self> {
         let value = match targets {
             Targets::Classes { codes, n_classes } => return Self::one_vs_one(codes, n_classes),
             Targets::Values {

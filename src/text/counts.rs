@@ -8,6 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use rayon::prelude::*;
 
 use super::tokens::{DOCUMENTS_PER_CHECK, Words};
+use crate::runtime::memory;
 use crate::{Error, Monitor, Result};
 
 /// A CSR matrix of counts, document × term.
@@ -89,9 +90,15 @@ impl Part {
         let mut buffer = String::new();
         let mut tokens: Vec<u32> = Vec::new();
         let mut ngrams: Vec<u32> = Vec::new();
+        let mut n_checked = 0;
         for (number, document) in documents.iter().enumerate() {
             if number % DOCUMENTS_PER_CHECK == 0 {
                 monitor.check()?;
+                if part.columns.len() >= n_checked {
+                    n_checked = 2 * part.columns.len();
+                    let what = format_args!("columns and counts of {} documents", documents.len());
+                    memory::check::<u64>(what, n_checked as u64)?;
+                }
             }
             let start = part.columns.len();
             tokens.clear();
@@ -221,6 +228,13 @@ fn join(parts: &[Part]) -> Result<WordCounts> {
         });
     }
     all.par_sort_unstable();
+    let n_stored: usize = parts.iter().map(|part| part.columns.len()).sum();
+    let n_rows: usize = parts.iter().map(|part| part.lengths.len()).sum();
+    let n_values = n_stored + n_rows + all.len(); // of eight bytes at most
+    memory::check::<u64>(
+        format_args!("counts of words in {n_rows} documents"),
+        n_values as u64,
+    )?;
     let mut columns: Vec<Vec<i32>> = parts
         .iter()
         .map(|part| vec![-1; part.terms.len()])

@@ -7,14 +7,14 @@
 //! # Method
 //! A *block* is a node whose rows fit a given size. Above blocks, a node forks its model; one of the
 //! two learns the right half and descends to the left half. The other one, which has to learn the left
-//! half, is *deferred*: it is updated with each block of the left half when the recursion fetches that block
-//! for its own subtree. So a block is fetched once, every deferred model that needs it is updated, and
-//! plain recursion does the rest within the block.
+//! half, is *deferred*: it is updated with each block of the left half when the recursion fetches
+//! that block for its own subtree. So a block is fetched once, every deferred model that needs it
+//! is updated, and plain recursion does the rest within the block.
 //!
 //! # Cost
-//! For B blocks of n rows in all: n rows fetched as blocks, at most n/2·⌈log2 B⌉ rows read by the models
-//! that descend to left halves, and ⌈log2 B⌉ + 1 models in memory. Results have the bits of plain
-//! recursion, by the laws of *batching* and *interleaving*.
+//! For B blocks of n rows in all: n rows fetched as blocks, at most n/2·⌈log2 B⌉ rows read by the
+//! models that descend to left halves, and ⌈log2 B⌉ + 1 models in memory. Results have the bits of
+//! plain recursion, by the laws of *batching* and *interleaving*.
 //!
 //! Where batches cannot be learnt in parts (random orders, atomic batches) no model is deferred; such
 //! models are not for rows on disk.
@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use super::recursion::{Child, Node, Subtree, middle};
 use crate::data::{Dataset, DatasetBuffer};
-use crate::engine::{InMemory, PieceWork, RowSource, Workspace};
+use crate::engine::{RowSource, RowVisitor, Workspace};
 use crate::learners::{Batch, LeafBlock, Learner};
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::cache;
@@ -34,7 +34,7 @@ use crate::{Folds, Result};
 const GATHER_VALUES: f64 = (1 << 23) as f64;
 
 /// How often a block must be read for gathering to pay.
-const MIN_READINGS: usize = 3;
+const MIN_READS: usize = 3;
 
 /// Rows scattered in memory, copied block by block into the order of the folds.
 struct Gathered<'a> {
@@ -50,17 +50,17 @@ impl RowSource for Gathered<'_> {
     fn read(
         &self,
         positions: Range<usize>,
-        n_readings: usize,
-        work: &mut PieceWork<'_>,
+        n_reads: usize,
+        visit: &mut RowVisitor<'_>,
     ) -> Result<()> {
         let rows = &self.rows[positions.clone()];
-        if n_readings < MIN_READINGS || rows.len() > self.identity.len() {
-            return work(positions, self.data, rows);
+        if n_reads < MIN_READS || rows.len() > self.identity.len() {
+            return visit(positions, self.data, rows);
         }
         let mut buffer = self.buffers.acquire().unwrap_or_default();
-        let result = work(
+        let result = visit(
             positions,
-            &self.data.gather(rows, &mut buffer),
+            &self.data.gather(rows, &mut buffer)?,
             &self.identity[..rows.len()],
         );
         self.buffers.release(buffer);
@@ -68,13 +68,19 @@ impl RowSource for Gathered<'_> {
     }
 }
 
-/// Runs Algorithm 1 on all folds of `tree`, whose data are in memory.
+/// Runs Algorithm 1 on all folds of `tree`. Rows on disk are read from `source` in blocks that
+/// begin where [`block_starts`] says.
 pub(super) fn descend(
     tree: &Subtree<'_>,
+    source: &dyn RowSource,
     model: &mut dyn Learner,
     root: Node<'_>,
     workspace: &mut Workspace,
 ) -> Result<()> {
+    if let Some(block_rows) = source.block_rows() {
+        let blocks = Blocks::new(tree, source, block_rows);
+        return blocks.descend(model, root, &mut Vec::new(), workspace);
+    }
     let (data, rows) = (tree.driver.data(), tree.rows);
     let n_values = data.n_stored() as f64;
     if n_values > cache::L2_VALUES && is_random_access(rows) {
@@ -88,8 +94,7 @@ pub(super) fn descend(
         Blocks::new(tree, &source, block_rows).descend(model, root, &mut Vec::new(), workspace)
     } else if n_values > cache::LLC_VALUES {
         let block_rows = block_rows(data, cache::LLC_SHARE_VALUES, tree.folds);
-        let source = InMemory { data, rows };
-        Blocks::new(tree, &source, block_rows).descend(model, root, &mut Vec::new(), workspace)
+        Blocks::new(tree, source, block_rows).descend(model, root, &mut Vec::new(), workspace)
     } else {
         tree.descend(model, root, workspace)
     }
@@ -99,18 +104,6 @@ pub(super) fn descend(
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, saturating
 fn block_rows(data: &Dataset<'_>, n_values: f64, folds: &Folds) -> usize {
     ((n_values / data.mean_nnz().max(1.0)) as usize).min(folds.n_samples())
-}
-
-/// Runs Algorithm 1 on all folds of `tree`, whose rows are read from `source` in the blocks that
-/// [`block_starts`] of `block_rows` gives.
-pub(super) fn descend_stored(
-    tree: &Subtree<'_>,
-    (source, block_rows): (&dyn RowSource, usize),
-    model: &mut dyn Learner,
-    root: Node<'_>,
-    workspace: &mut Workspace,
-) -> Result<()> {
-    Blocks::new(tree, source, block_rows).descend(model, root, &mut Vec::new(), workspace)
 }
 
 /// Where the blocks of at most `block_rows` rows begin, and where the last ends: the nodes at which
@@ -200,7 +193,7 @@ impl<'a> Blocks<'a> {
         span: Range<usize>,
         workspace: &mut Workspace,
     ) -> Result<()> {
-        if self.source.is_in_memory() {
+        if self.source.block_rows().is_none() {
             return self.tree.update(model, span, workspace);
         }
         let positions = self.tree.folds.range(span.clone());
@@ -225,10 +218,10 @@ impl<'a> Blocks<'a> {
         let span = node.span.clone();
         let positions = self.tree.folds.range(span.clone());
         let n_levels = span.len().next_power_of_two().ilog2() as usize;
-        let n_readings = n_levels + 1 + deferred.len();
+        let n_reads = n_levels + 1 + deferred.len();
         let mut node = Some(node);
         self.source
-            .read(positions.clone(), n_readings, &mut |piece, data, rows| {
+            .read(positions.clone(), n_reads, &mut |piece, data, rows| {
                 let tree = self.tree.with_data(span.clone(), data, rows);
                 let driver = &tree.driver;
                 driver.update_all(deferred, rows, &mut workspace.counters)?;
@@ -278,7 +271,7 @@ mod tests {
 
     use super::*;
     use crate::data::{Csr, Rows};
-    use crate::engine::{Driver, WorkspacePool};
+    use crate::engine::{Driver, WorkspacePool, row_source};
     use crate::learners::{
         GaussianNb, GaussianNbOptions, KMeansOptions, LeastSquaresOptions, LeastSquaresSgd,
         OnlineKMeans, Order, Pegasos, PegasosOptions,
@@ -297,6 +290,14 @@ mod tests {
         Strategy::Revert,
     ];
 
+    fn in_memory<'a>(
+        data: &'a Dataset<'a>,
+        rows: &'a [usize],
+        monitor: &'a Monitor,
+    ) -> Box<dyn RowSource + 'a> {
+        row_source(data, rows, monitor, |_| vec![]).expect("in memory")
+    }
+
     /// A source that records which blocks are fetched.
     struct Recorded<'a> {
         source: &'a dyn RowSource,
@@ -307,13 +308,13 @@ mod tests {
         fn read(
             &self,
             positions: Range<usize>,
-            n_readings: usize,
-            work: &mut PieceWork<'_>,
+            n_reads: usize,
+            visit: &mut RowVisitor<'_>,
         ) -> Result<()> {
             let mut fetched = self.fetched.lock().expect("not poisoned");
             fetched.push(positions.clone());
             drop(fetched);
-            self.source.read(positions, n_readings, work)
+            self.source.read(positions, n_reads, visit)
         }
     }
 
@@ -383,14 +384,15 @@ mod tests {
             let (data, rows) = (self.data, self.folds.rows(0..self.folds.len()));
             let plain = self.run(None);
             for block_rows in BLOCK_ROWS {
-                let in_memory = InMemory { data, rows };
+                let monitor = Monitor::new();
+                let in_memory = in_memory(data, rows, &monitor);
                 let gathered = Gathered {
                     data,
                     rows,
                     identity: (0..block_rows).collect(),
                     buffers: BufferPool::default(),
                 };
-                let sources: [&dyn RowSource; 2] = [&in_memory, &gathered];
+                let sources: [&dyn RowSource; 2] = [&*in_memory, &gathered];
                 for source in sources {
                     let source = Recorded {
                         source,
@@ -529,7 +531,9 @@ mod tests {
                     thread_from: f64::INFINITY,
                 };
                 let rows = folds.rows(0..N_ROWS);
-                let found = problem.run(Some((&InMemory { data, rows }, 20)));
+                let monitor = Monitor::new();
+                let source = in_memory(data, rows, &monitor);
+                let found = problem.run(Some((&*source, 20)));
                 // 300 rows are halved nine times.
                 assert!(found.2.peak_models <= 10, "{:?}", found.2);
             }

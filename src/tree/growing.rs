@@ -11,8 +11,8 @@
 //! chain, so there is one model and no fork. Rows are learnt in the order of the training sets, so the
 //! result has the same bits as refits in that order.
 //!
-//! For learners that do not depend on the order of rows it is enough that sets contain one another: they
-//! are then learnt in a common order in which each is a prefix of the next.
+//! For learners that do not depend on the order of rows it is enough that sets contain one another:
+//! they are then learnt in a common order in which each is a prefix of the next.
 //!
 //! # Cost
 //! Each edge of the forest is learnt once: a chain feeds as many rows as the largest training set has.
@@ -130,9 +130,10 @@ impl<'a> GrowingSets<'a> {
         let mut places: Vec<_> = sizes
             .iter()
             .map(|size| {
-                let (own, rest) = mem::take(&mut outputs).split_at_mut(size * n_outputs);
+                let (outputs_of_split, rest) =
+                    mem::take(&mut outputs).split_at_mut(size * n_outputs);
                 outputs = rest;
-                (own, models.as_mut().and_then(Iterator::next))
+                (outputs_of_split, models.as_mut().and_then(Iterator::next))
             })
             .collect();
         let mut visit = |&node: &Node| {
@@ -304,7 +305,7 @@ impl Growth<'_> {
 pub(super) fn no_growth() -> Error {
     Error::Folds {
         reason:
-            "engine 'tree' needs test sets that are a partition of the samples, or training sets \
+            "the engine tree needs test sets that are a partition of the samples, or training sets \
                  that begin with one another"
                 .into(),
     }
@@ -314,7 +315,7 @@ pub(super) fn no_growth() -> Error {
 pub(super) fn no_random_order() -> Error {
     Error::Parameter {
         name: "order",
-        rule: "'fixed' where training sets grow: in a random order none begins with another",
-        value: "'random'".into(),
+        rule: "fixed where training sets grow: in a random order none begins with another",
+        value: "random".into(),
     }
 }

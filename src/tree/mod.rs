@@ -15,8 +15,8 @@
 //!
 //! The theorems assume exchangeable samples: a fold is evaluated by a model that has learnt the
 //! neighbouring folds last. So for learners that depend on the order ([`Learner::depends_on_order`])
-//! folds are placed at the leaves at random ([`Placement`]), and the rows of a training batch are learnt
-//! in a random order ([`Order`]). [`Tree::in_given_order`] does neither, as in the paper.
+//! folds are placed at the leaves at random ([`Placement`]), and the rows of a training batch are
+//! learnt in a random order ([`Order`]). [`Tree::in_given_order`] does neither, as in the paper.
 //!
 //! A node needs its model twice. [`Strategy`] says how: by a fork that shares memory until it is
 //! written, by a copy, or by a log of overwritten values. Where a thread is idle the two halves of a
@@ -25,9 +25,9 @@
 //! bits. Nodes of a few rows that are a fold each may be solved in closed form
 //! ([`Learner::leave_one_out_block`]), with the same result to rounding.
 //!
-//! [`Splits`](crate::Splits) whose training sets begin with one another, as those of time series do, are
-//! another tree, most often a chain (`growing.rs`): rows are learnt in the order of the training sets, so
-//! the outputs have the bits of refits in that order.
+//! [`Splits`](crate::Splits) whose training sets begin with one another, as those of time series
+//! do, are another tree, most often a chain (`growing.rs`): rows are learnt in the order of the
+//! training sets, so the outputs have the bits of refits in that order.
 //!
 //! # Cost
 //! | | tree | refit |
@@ -38,9 +38,9 @@
 //! | rows fed to growing training sets | those of the largest set | those of all sets |
 //!
 //! The counters of [`Cost`](crate::Cost) are exact: `rows_fed`, `rows_evaluated`, and `copies` of
-//! [`Strategy::Copy`] and [`Strategy::Share`] do not depend on threads. With a log every fork to another
-//! thread adds a copy. `peak_models` is the largest number of models in memory; with t threads it is at
-//! most t times that of one thread, and depends on their timing.
+//! [`Strategy::Copy`] and [`Strategy::Share`] do not depend on threads. With a log every fork to
+//! another thread adds a copy. `peak_models` is the largest number of models in memory; with t
+//! threads it is at most t times that of one thread, and depends on their timing.
 //!
 //! # Example
 //! ```
@@ -75,14 +75,13 @@ pub use placement::Placement;
 use placement::PlacedFolds;
 use recursion::{Node, Plan, Subtree};
 
-use crate::data::{Dataset, Rows};
+use crate::data::Dataset;
 use crate::engine::{
-    Driver, Engine, Finished, Job, ModelSlots, RawOutputs, RowSource, WorkspacePool, new_outputs,
+    Driver, Engine, Finished, Job, ModelSlots, RawOutputs, WorkspacePool, new_outputs, row_source,
     run_together,
 };
 use crate::learners::{Learner, Order};
 use crate::runtime::memory;
-use crate::stored::StoredBlocks;
 use crate::{Error, Folds, Monitor, Result};
 
 /// How a node of the tree comes back to its model.
@@ -124,9 +123,10 @@ impl Default for Tree {
 }
 
 impl Engine<dyn Learner> for Tree {
-    /// Models that are kept share memory as far as they have vectors in common; outputs are evaluated by
-    /// these very models, without closed forms. Of rows on disk, [`Order::Random`] is an error for learners
-    /// that depend on the order, because batches are learnt in parts: use [`Order::Once`].
+    /// Models that are kept share memory as far as they have vectors in common; outputs are
+    /// evaluated by these very models, without closed forms. Of rows on disk, [`Order::Random`] is
+    /// an error for learners that depend on the order, because batches are learnt in parts: use
+    /// [`Order::Once`].
     fn run(
         &self,
         candidates: &[&dyn Learner],
@@ -158,8 +158,8 @@ impl Engine<dyn Learner> for Tree {
 }
 
 impl Tree {
-    /// The paper's order: folds at the leaves as they are numbered, rows as the folds list them. Only for
-    /// samples in random order.
+    /// The paper's order: folds at the leaves as they are numbered, rows as the folds list them.
+    /// Only for samples in random order.
     pub fn in_given_order() -> Self {
         Self {
             strategy: Strategy::Auto,
@@ -218,30 +218,6 @@ impl Tree {
         }
     }
 
-    /// The rows on disk that `data` names, in blocks of `folds`.
-    fn stored_blocks<'a>(
-        &self,
-        data: &Dataset<'a>,
-        folds: &'a Folds,
-        monitor: &'a Monitor,
-    ) -> Result<Option<StoredBlocks<'a>>> {
-        let Rows::Stored(stored) = *data.rows() else {
-            return Ok(None);
-        };
-        if matches!(self.order, Order::Random { .. }) {
-            return Err(Error::parameter(
-                "order",
-                "'once' or 'fixed' for rows on disk",
-                "'random'",
-            ));
-        }
-        let order = folds.rows(0..folds.len());
-        StoredBlocks::new((*data, stored), order, monitor, |block_rows| {
-            blocks::block_starts(folds, block_rows)
-        })
-        .map(Some)
-    }
-
     /// [`Tree::run_folds`] with each fold at the leaf of its number.
     fn run_placed(
         &self,
@@ -251,17 +227,17 @@ impl Tree {
         models: Option<&mut ModelSlots>,
         monitor: &Monitor,
     ) -> Result<RawOutputs> {
-        let blocks = self.stored_blocks(data, folds, monitor)?;
-        let cost_model = match &blocks {
-            None => learner.cost_model(data),
-            Some(blocks) => blocks.cost_model(learner)?,
-        };
-        if blocks.is_some() && cost_model.atomic_batches {
-            return Err(Error::parameter(
-                "learner",
-                "one that can learn a batch in parts, for rows on disk",
-                "one that cannot",
-            ));
+        if data.is_on_disk() && matches!(self.order, Order::Random { .. }) {
+            let rule = "once or fixed for rows on disk";
+            return Err(Error::parameter("order", rule, "random"));
+        }
+        let rows = folds.rows(0..folds.len());
+        let starts = |block_rows| blocks::block_starts(folds, block_rows);
+        let source = row_source(data, rows, monitor, starts)?;
+        let cost_model = source.cost_model(learner)?;
+        if data.is_on_disk() && cost_model.atomic_batches {
+            let rule = "one that can learn a batch in parts, for rows on disk";
+            return Err(Error::parameter("learner", rule, "one that cannot"));
         }
         // Models that are kept should share what they have in common.
         let strategy = match self.strategy {
@@ -275,7 +251,7 @@ impl Tree {
             pool: &pool,
             plan: Plan::new(&cost_model, strategy)?,
             n_outputs: learner.n_outputs(),
-            rows: folds.rows(0..folds.len()),
+            rows,
             row_offset: 0,
         };
         let n_samples = folds.n_samples();
@@ -294,13 +270,7 @@ impl Tree {
             models,
             restore: false,
         };
-        match &blocks {
-            None => blocks::descend(&tree, &mut *model, root, &mut workspace)?,
-            Some(blocks) => {
-                let source = (blocks as &dyn RowSource, blocks.block_rows());
-                blocks::descend_stored(&tree, source, &mut *model, root, &mut workspace)?;
-            }
-        }
+        blocks::descend(&tree, &*source, &mut *model, root, &mut workspace)?;
         workspace.drop_fork(model);
         pool.release(workspace);
         let cost = pool.finish(&tree.driver)?;

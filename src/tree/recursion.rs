@@ -333,8 +333,8 @@ impl Plan {
             (Strategy::Revert, None) => {
                 return Err(Error::Parameter {
                     name: "strategy",
-                    rule: "'auto', 'share' or 'copy' for a learner that keeps no undo log",
-                    value: "'revert'".into(),
+                    rule: "auto, share or copy for a learner that keeps no undo log",
+                    value: "revert".into(),
                 });
             }
         };

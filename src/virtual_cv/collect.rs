@@ -1,12 +1,12 @@
 //! Consumers of held-out predictions: an array of all, or running sums of squared errors.
 
-use crate::least_squares::WeightedTargets;
 use std::ops::Range;
 
 use ndarray::Array2;
 
 use crate::engine::UndeterminedFold;
 use crate::linalg::{Mat, MatRef};
+use crate::linear::WeightedTargets;
 use crate::{Error, Monitor, Resampling, Result};
 
 /// Consumes the predictions of consecutive folds.
@@ -18,7 +18,7 @@ pub(super) trait Collector: Send + Sized {
     fn join(self, right: Self) -> Self;
 
     /// Adds the predictions of one fold: one column per test row, λ-major, then output. Those that are
-    /// not finite are refused.
+    /// not finite are rejected.
     fn add(&mut self, fold: usize, predictions: MatRef<'_, f64>) -> Result<()> {
         if predictions
             .col_iter()
@@ -27,7 +27,7 @@ pub(super) trait Collector: Send + Sized {
             self.add_finite(fold, predictions);
             return Ok(());
         }
-        self.refuse(Error::Undetermined {
+        self.reject(Error::Undetermined {
             fold,
             reason: "its predictions are not finite; scale X, y or the weights".into(),
         })
@@ -37,7 +37,7 @@ pub(super) trait Collector: Send + Sized {
     fn add_finite(&mut self, fold: usize, predictions: MatRef<'_, f64>);
 
     /// Receives the error of a fold instead of its predictions; returns it unless it is kept.
-    fn refuse(&mut self, error: Error) -> Result<()> {
+    fn reject(&mut self, error: Error) -> Result<()> {
         Err(error)
     }
 
@@ -165,7 +165,7 @@ impl Collector for Predictions<'_> {
         self
     }
 
-    fn refuse(&mut self, error: Error) -> Result<()> {
+    fn reject(&mut self, error: Error) -> Result<()> {
         match (&mut self.undetermined, error) {
             (Some(undetermined), Error::Undetermined { fold, reason }) => {
                 undetermined.push(UndeterminedFold { fold, reason });

@@ -1,13 +1,13 @@
 //! Leverages and leave-one-out residuals, from which Cook's distances, PRESS and GCV follow.
 
 use super::ridge_path::RidgePath;
-use crate::least_squares::LinearProblem;
 use ndarray::{Array1, Array2};
 
 use super::eliminate::{GROUP_ROWS, Hat};
 use super::primal::Primal;
 use crate::data::Layout;
 use crate::linalg::Mat;
+use crate::linear::LinearProblem;
 use crate::{Error, Folds, Monitor, Result};
 
 /// The influence of every row on the fit.
@@ -23,7 +23,11 @@ pub struct Diagnostics {
 
 impl<R: Layout> LinearProblem<'_, R> {
     /// The diagnostics of a fit with one λ and no scaler.
-    pub(super) fn diagnostics(&self, path: &RidgePath, monitor: &Monitor) -> Result<Diagnostics> {
+    pub(super) fn diagnostics(
+        &self,
+        path: &RidgePath<'_>,
+        monitor: &Monitor,
+    ) -> Result<Diagnostics> {
         let n = self.n_rows();
         let folds = Folds::leave_one_out(n)?;
         let is_dual = self.rows.n_features() >= n;
@@ -43,7 +47,7 @@ impl<R: Layout> LinearProblem<'_, R> {
 fn leave_one_out<R: Layout>(
     hat: &impl Hat,
     problem: &LinearProblem<'_, R>,
-    path: &RidgePath,
+    path: &RidgePath<'_>,
     monitor: &Monitor,
 ) -> Result<Diagnostics> {
     let (n, q) = (problem.n_rows(), problem.targets.n_outputs);
@@ -87,7 +91,7 @@ fn leave_one_out<R: Layout>(
 /// Predictions of a row by the model refitted without it.
 fn predict_left_out<R: Layout>(
     problem: &LinearProblem<'_, R>,
-    path: &RidgePath,
+    path: &RidgePath<'_>,
     row: usize,
     monitor: &Monitor,
 ) -> Result<Mat<f64>> {

@@ -5,17 +5,19 @@
 //! smallest eigenvalue as I − H_DD, so the same bound on its pivots decides whether enough digits are
 //! left.
 
+use std::ops::Range;
+
 use super::eliminate::MIN_PIVOT;
 use super::primal::Primal;
 use crate::data::Layout;
-use crate::least_squares::{Fitted, HeldOut, PANEL_ROWS, par_sum, training_rows};
 use crate::linalg::{self, Cholesky, Mat};
+use crate::linear::{Fitted, MATRIX_ROWS, PANEL_ROWS, Removed, par_reduce, training_rows};
 use crate::runtime::memory;
 use crate::{Monitor, Resampling, Result};
 
 /// The smallest sum of squared errors relative to the terms that cancel in it: about ten of its
 /// digits are right then.
-const MIN_KEPT_FRACTION: f64 = 1e-5;
+const MIN_ERROR_FRACTION: f64 = 1e-5;
 
 /// The fits of one fold: one column per λ and output.
 pub(super) struct Downdated {
@@ -50,7 +52,7 @@ impl Downdated {
                 let root: f64 = (0..n + q)
                     .map(|i| u[i].abs() * moments[(i, i)].sqrt())
                     .sum();
-                (total > MIN_KEPT_FRACTION * root * root).then_some(total)
+                (total > MIN_ERROR_FRACTION * root * root).then_some(total)
             })
             .collect()
     }
@@ -66,20 +68,20 @@ impl<R: Layout> Primal<'_, R> {
     ) -> Result<Option<Downdated>> {
         let width = self.problem.width();
         memory::check_shape::<f64>(format_args!("fold {fold}"), &[6, width, width])?;
-        let held_out = HeldOut::new(folds, fold);
-        if held_out.has_repeats && self.min_eigenvalue > 0.0 {
+        let removed = Removed::new(folds, fold);
+        if removed.has_repeats && self.min_eigenvalue > 0.0 {
             // Repeated rows may enlarge the largest singular value.
             return Ok(None);
         }
-        if self.problem.targets.are_mostly_in(&held_out.removed) {
+        if self.problem.targets.are_mostly_in(&removed.rows) {
             return Ok(None);
         }
         // The moments of the removed rows or of the training rows, whichever are fewer.
-        let is_removed = !held_out.has_repeats && 2 * held_out.removed.len() <= folds.n_samples();
+        let is_removed = removed.are_few(folds.n_samples());
         let moments = match self.moments.folds.get(fold) {
             Some(moments) if self.is_from_gram && is_removed => self.rotate(moments, monitor)?,
-            _ if is_removed => self.coord_moments(&held_out.removed, monitor)?,
-            _ => self.coord_moments(&training_rows(folds, fold), monitor)?,
+            _ if is_removed => self.coord_moments(&removed.rows, monitor)?,
+            _ => self.coord_moments(&training_rows(folds, Some(fold)), monitor)?,
         };
         let n = self.n_coordinates();
         let (g, q) = (&self.g, self.target_mean.len());
@@ -107,14 +109,14 @@ impl<R: Layout> Primal<'_, R> {
                 return Ok(None);
             };
             let mut b = Mat::from_fn(n, q, |i, o| {
-                let own = moments[(n + o, i)];
+                let moment = moments[(n + o, i)];
                 let all = self.spectrum.products.col(o);
                 let rest = if !is_removed {
-                    own
+                    moment
                 } else if i < all.nrows() {
-                    all[i] - own
+                    all[i] - moment
                 } else {
-                    -own
+                    -moment
                 };
                 rest * root(i)
             });
@@ -144,18 +146,16 @@ impl<R: Layout> Primal<'_, R> {
     /// Σ w·bbᵀ over `rows`.
     fn coord_moments(&self, rows: &[usize], monitor: &Monitor) -> Result<Mat<f64>> {
         if self.is_from_gram {
-            let frame = &self.moments.frame;
-            let moments = self.problem.second_moments(frame, rows, monitor)?;
+            let map = &self.moments.map;
+            let moments = self.problem.second_moments(map, rows, monitor)?;
             return self.rotate(&moments, monitor);
         }
         let (n, q) = (self.n_coordinates(), self.target_mean.len());
         let targets = &self.problem.targets;
-        par_sum(rows, n + q, monitor, &|rows, total| {
-            for rows in rows.chunks(PANEL_ROWS) {
-                // The sum is not used after a cancellation.
-                if monitor.check().is_err() {
-                    return;
-                }
+        let part = |part: Range<usize>| {
+            let mut total = linalg::zeros("second moments", n + q, n + q)?;
+            for rows in rows[part].chunks(PANEL_ROWS) {
+                monitor.check()?;
                 let z = self.scaled_coords(rows, |row| targets.root_weight(row));
                 let b = Mat::from_fn(n + q, rows.len(), |i, c| {
                     if i < n {
@@ -166,6 +166,10 @@ impl<R: Layout> Primal<'_, R> {
                 });
                 linalg::add_outer(total.as_mut(), b.as_ref());
             }
+            Ok(total)
+        };
+        par_reduce((rows.len(), MATRIX_ROWS), monitor, part, |total, part| {
+            *total += part;
         })
     }
 }

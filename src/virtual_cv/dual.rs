@@ -1,18 +1,19 @@
 //! At least as many features as rows, or a kernel: everything from the n × n Gram K.
 //!
-//! **Method.** With K = QBQᵀ, B a band matrix, C = (K + λI)⁻¹ = Q(B + λI)⁻¹Qᵀ and c = Cy, the rows D
+//! # Method
+//! With K = QBQᵀ, B a band matrix, C = (K + λI)⁻¹ = Q(B + λI)⁻¹Qᵀ and c = Cy, the rows D
 //! that are left out have residuals C_DD⁻¹ c_D. No 1 − h cancels, although h may be close to 1 for
 //! every row. C_DD = Q_D(B + λI)⁻¹Q_Dᵀ follows from a factor of the band, so eigenvectors are not
 //! needed for any λ. An intercept is the direction √w, along which C is zero: Q spans its orthogonal
 //! complement, which also centres K.
 
 use super::ridge_path::RidgePath;
-use crate::least_squares::{AffineFrame, LinearProblem, WeightedTargets, is_sparse};
 use rayon::prelude::*;
 
 use super::eliminate::Hat;
 use crate::data::{Layout, Row};
 use crate::linalg::{self, BandFactor, BandForm, Mat, MatMut, MatRef, TILE_COLUMNS, par_tiles};
+use crate::linear::{FoldMap, LinearProblem, WeightedTargets, is_sparse, near_mean};
 use crate::{Monitor, Result};
 
 /// The condition number (d_max + λ)/(d_min + λ) above which C has too few digits.
@@ -59,7 +60,7 @@ impl<'a> Dual<'a> {
     ) -> Result<Option<Self>> {
         let n = gram.nrows();
         let roots = Mat::from_fn(n, 1, |row, _| targets.root_weight(row));
-        let Some(unit) = weigh(&mut gram, roots.col_as_slice(0)) else {
+        let Some(unit) = weight_and_normalize(&mut gram, roots.col_as_slice(0)) else {
             return Ok(None);
         };
         let alphas: Vec<f64> = alphas.iter().map(|a| (a / unit).min(MAX_ALPHA)).collect();
@@ -73,7 +74,7 @@ impl<'a> Dual<'a> {
         let Some((form, factors)) = factors(form, &alphas, max_condition, monitor)? else {
             return Ok(None);
         };
-        let target_mean = target_mean(targets, n, fit_intercept);
+        let target_mean = targets.means(0..n, fit_intercept);
         let q = targets.n_outputs;
         let weighted = Mat::from_fn(n, q, |i, o| {
             roots[(i, 0)] * (targets.row(i)[o] - target_mean[o])
@@ -106,18 +107,6 @@ impl<'a> Dual<'a> {
     }
 }
 
-/// The weighted means of the targets; 0 without an intercept.
-fn target_mean(targets: WeightedTargets<'_>, n_rows: usize, fit_intercept: bool) -> Vec<f64> {
-    let weight: f64 = (0..n_rows).map(|row| targets.weight(row)).sum();
-    let mean = |o: usize| {
-        let terms = (0..n_rows).map(|row| targets.weight(row) * targets.row(row)[o]);
-        terms.sum::<f64>() / weight
-    };
-    (0..targets.n_outputs)
-        .map(|o| if fit_intercept { mean(o) } else { 0.0 })
-        .collect()
-}
-
 /// A ← −(B + λI)⁻¹A.
 fn apply_g(factor: &BandFactor, mut a: MatMut<'_, f64>) {
     for j in 0..a.ncols() {
@@ -131,7 +120,7 @@ fn apply_g(factor: &BandFactor, mut a: MatMut<'_, f64>) {
 
 /// K ← √w·K·√w, divided by the power of two that is returned, so that it neither overflows nor
 /// underflows; `None` if some weight is zero, or if K has overflowed or lost digits to underflow.
-fn weigh(gram: &mut Mat<f64>, roots: &[f64]) -> Option<f64> {
+fn weight_and_normalize(gram: &mut Mat<f64>, roots: &[f64]) -> Option<f64> {
     let n = gram.nrows();
     let mut largest = 0.0_f64;
     for j in 0..n {
@@ -233,33 +222,32 @@ impl Hat for Dual<'_> {
 
 impl<R: Layout> LinearProblem<'_, R> {
     /// The fit to all rows; `None` if it is too badly conditioned.
-    pub(super) fn dual(&self, path: &RidgePath, monitor: &Monitor) -> Result<Option<Dual<'_>>> {
-        let frame = if path.fit_intercept {
-            AffineFrame::near_mean(&self.rows)
+    pub(super) fn dual(&self, path: &RidgePath<'_>, monitor: &Monitor) -> Result<Option<Dual<'_>>> {
+        let map = if path.model.fit_intercept {
+            near_mean(&self.rows)
         } else {
-            AffineFrame::identity(self.rows.n_features())
+            FoldMap::identity(self.rows.n_features())
         };
-        let gram = self.inner_products(&frame, monitor)?;
+        let gram = self.inner_products(&map, monitor)?;
         // The eigenvalues of K without some rows lie between those of K, so that all singular values of
         // a fold exceed a cut-off that those of all rows exceed.
-        let by_cutoff = path
-            .cutoff
-            .map_or(f64::INFINITY, |c| 0.25 * c.ratio.powi(-2));
+        let cutoff = path.model.cutoff;
+        let by_cutoff = cutoff.map_or(f64::INFINITY, |c| 0.25 * c.ratio.powi(-2));
         Dual::new(
             gram,
             self.targets,
             &path.alphas,
-            path.fit_intercept,
+            path.model.fit_intercept,
             MAX_CONDITION.min(by_cutoff),
             monitor,
         )
     }
 
     /// ⟨x_i, x_j⟩ of all rows, the lower triangle.
-    fn inner_products(&self, frame: &AffineFrame, monitor: &Monitor) -> Result<Mat<f64>> {
+    fn inner_products(&self, map: &FoldMap, monitor: &Monitor) -> Result<Mat<f64>> {
         let (n, p) = (self.n_rows(), self.rows.n_features());
         let mut gram = linalg::zeros("the Gram matrix of X", n, n)?;
-        if frame.is_identity() && is_sparse(&self.rows) {
+        if map.is_identity() && is_sparse(&self.rows) {
             par_tiles(0, gram.as_mut(), &|first, columns| {
                 self.fill_sparse(first, columns, monitor);
             });
@@ -272,7 +260,7 @@ impl<R: Layout> LinearProblem<'_, R> {
                 for (row, column) in (row..).zip(columns.col_iter_mut()) {
                     let column = column.try_as_col_major_mut();
                     let out = column.expect("a column of a new matrix").as_slice_mut();
-                    frame.write_from(first, self.rows.row(row), out);
+                    map.write_from(first, self.rows.row(row), out);
                 }
             });
             par_tiles(0, gram.as_mut(), &|row, columns| {
@@ -303,7 +291,7 @@ impl<R: Layout> LinearProblem<'_, R> {
 
 /// Adds XᵀX to the columns of the Gram from `first` on, on and below the tile of the diagonal.
 fn add_products(first: usize, columns: MatMut<'_, f64>, x: MatRef<'_, f64>, monitor: &Monitor) {
-    let own = x.get(.., first..first + columns.ncols());
+    let chosen = x.get(.., first..first + columns.ncols());
     let mut columns = columns;
     for top in (first..x.ncols()).step_by(TILE_COLUMNS) {
         if monitor.check().is_err() {
@@ -311,6 +299,6 @@ fn add_products(first: usize, columns: MatMut<'_, f64>, x: MatRef<'_, f64>, moni
         }
         let end = x.ncols().min(top + TILE_COLUMNS);
         let part = columns.as_mut().get_mut(top..end, ..);
-        linalg::add_product(part, x.get(.., top..end).transpose(), own);
+        linalg::add_product(part, x.get(.., top..end).transpose(), chosen);
     }
 }

@@ -12,11 +12,11 @@
 //! C_DD⁻¹ c_D: that is E = εI − AGAᵀ and e = ε·y − Aθ with ε = 0, A = Q, G = −(B + λI)⁻¹ and
 //! θ = GQᵀy. So one implementation serves both.
 
-use crate::least_squares::{HeldOut, WeightedTargets, n_removed};
 use std::ops::Range;
 
 use super::collect::{Collector, par_folds};
 use crate::linalg::{self, Cholesky, Mat, MatMut, MatRef};
+use crate::linear::{Removed, WeightedTargets};
 use crate::{Monitor, Resampling, Result};
 
 /// Rows whose coordinates are formed at a time.
@@ -98,7 +98,7 @@ pub(super) fn eliminate_all<S: Collector>(
     monitor: &Monitor,
 ) -> Result<S> {
     let k = folds.n_splits();
-    let n_removed: usize = (0..k).map(|fold| n_removed(folds, fold)).sum();
+    let n_removed: usize = (0..k).map(|fold| Removed::count(folds, fold)).sum();
     let grain = (GROUP_ROWS * k / n_removed.max(1)).clamp(1, GROUP_ROWS);
     par_folds(0..k, grain, collector, monitor, &|span, collector| {
         eliminate(hat, folds, span, collector, refit_fold, monitor)
@@ -114,11 +114,11 @@ pub(super) fn eliminate<S: Collector>(
     refit_fold: &impl Fn(usize, &mut S) -> Result<()>,
     monitor: &Monitor,
 ) -> Result<()> {
-    let held_out: Vec<_> = span.clone().map(|fold| HeldOut::new(folds, fold)).collect();
+    let all_removed: Vec<_> = span.clone().map(|fold| Removed::new(folds, fold)).collect();
     let has_weight = |row: &&usize| hat.targets().root_weight(**row) > 0.0;
-    let removed: Vec<Vec<usize>> = held_out
+    let removed: Vec<Vec<usize>> = all_removed
         .iter()
-        .map(|h| h.removed.iter().filter(has_weight).copied().collect())
+        .map(|removed| removed.rows.iter().filter(has_weight).copied().collect())
         .collect();
     let rows = removed.concat();
     let a = hat.weighted_coords(&rows);
@@ -127,18 +127,19 @@ pub(super) fn eliminate<S: Collector>(
     let is_leave_one_out = removed.iter().all(|r| r.len() == 1);
     let one_minus_h = is_leave_one_out.then(|| hat.one_minus_h(&a));
     let mut start = 0;
-    for ((fold, held_out), removed) in span.zip(&held_out).zip(&removed) {
+    for ((fold, Removed { has_repeats, .. }), removed) in span.zip(&all_removed).zip(&removed) {
+        let test = folds.held_out(fold);
         let range = start..start + removed.len();
         start = range.end;
-        let own = a.get(.., range.clone());
-        let is_solved = !held_out.has_repeats
+        let coordinates = a.get(.., range.clone());
+        let is_solved = !has_repeats
             && !hat.targets().are_mostly_in(removed)
             && match &one_minus_h {
                 Some(h) => {
                     let smallest = hat.min_pivot().max(hat.min_eigenvalue());
                     divide(h, &mut e, range.start, n_alphas, smallest)
                 }
-                None => solve(hat, own, &mut e, range.clone(), monitor)?,
+                None => solve(hat, coordinates, &mut e, range.clone(), monitor)?,
             };
         if !is_solved {
             refit_fold(fold, collector)?;
@@ -146,17 +147,17 @@ pub(super) fn eliminate<S: Collector>(
         }
         let left_out = LeftOut {
             rows: removed,
-            a: own,
+            a: coordinates,
             residuals: e.get(.., range.clone()),
         };
         if collector.needs_coefficients() {
             collector.add_coefficients(fold, &hat.coefficients(&left_out.theta(hat)));
         }
-        if held_out.test == removed {
+        if test == removed {
             to_predictions(hat.targets(), removed, e.get_mut(.., range.clone()));
             collector.add(fold, e.get(.., range))?;
         } else {
-            collector.add(fold, left_out.predict(hat, held_out.test).as_ref())?;
+            collector.add(fold, left_out.predict(hat, test).as_ref())?;
         }
     }
     Ok(())

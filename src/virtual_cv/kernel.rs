@@ -4,8 +4,8 @@ use super::collect::{Collector, par_each};
 use super::dual::{self, Dual};
 use super::eliminate::eliminate_all;
 use crate::data::{Dataset, Dense, Layout, Rows};
-use crate::least_squares::{NormalizedTargets, WeightedTargets, training_rows};
 use crate::linalg::{self, Cholesky, Mat};
+use crate::linear::{NormalizedTargets, WeightedTargets, training_rows};
 use crate::runtime::memory;
 use crate::{Error, Monitor, Resampling, Result};
 
@@ -27,13 +27,13 @@ pub(super) struct KernelProblem<'a> {
 /// The time of one Cholesky factorisation per fold and λ, in those of K.
 fn fold_factorizations(n_alphas: usize, folds: &dyn Resampling) -> f64 {
     let n = folds.n_samples() as f64;
-    let share = |fold: usize| training_rows(folds, fold).len() as f64 / n;
+    let share = |fold: usize| training_rows(folds, Some(fold)).len() as f64 / n;
     let cubes: f64 = (0..folds.n_splits()).map(|fold| share(fold).powi(3)).sum();
     n_alphas as f64 * cubes
 }
 
 impl<'a> KernelProblem<'a> {
-    /// The rows of `data` must be those of a square, dense and finite matrix.
+    /// The rows of `data` must be those of a square and dense matrix.
     pub(super) fn new(data: &Dataset<'a>, targets: WeightedTargets<'a>) -> Result<Self> {
         let Rows::Dense(gram) = *data.rows() else {
             return Err(Error::Parameter {
@@ -50,15 +50,6 @@ impl<'a> KernelProblem<'a> {
                 found: gram.n_stored(),
             });
         }
-        for i in 0..n {
-            if let Some(j) = gram.row(i).iter().position(|v| !v.is_finite()) {
-                return Err(Error::Value {
-                    place: format!("K[{i}, {j}]"),
-                    value: gram.row(i)[j],
-                    rule: "every value must be finite",
-                });
-            }
-        }
         Ok(Self { gram, targets })
     }
 
@@ -74,10 +65,10 @@ impl<'a> KernelProblem<'a> {
         monitor.add_total(k as u64);
         let is_each_fitted = fold_factorizations(alphas.len(), folds) <= BAND_FACTORIZATIONS;
         let fit_fold = |fold: usize, collector: &mut S| {
-            let (train, test) = (training_rows(folds, fold), folds.held_out(fold));
+            let (train, test) = (training_rows(folds, Some(fold)), folds.held_out(fold));
             match self.refit(alphas, &train, test, fold, is_each_fitted, monitor) {
                 Ok(found) => collector.add(fold, found.as_ref()),
-                Err(error) => collector.refuse(error),
+                Err(error) => collector.reject(error),
             }
         };
         let refit_fold = |fold: usize, collector: &mut S| {

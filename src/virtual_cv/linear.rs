@@ -1,21 +1,86 @@
 //! The choice of a method for linear models.
 
 use super::collect::{Collector, par_each};
+use super::dual::Dual;
 use super::eliminate::{eliminate, eliminate_all};
 use super::per_fold::PerFold;
 use super::primal::Primal;
 use super::ridge_path::RidgePath;
 use crate::data::Layout;
-use crate::least_squares::{Fitted, LinearProblem, n_removed, training_rows};
+use crate::linear::{Fitted, LinearProblem, Removed, training_rows};
 use crate::runtime::memory;
-use crate::scaling::FoldScaling;
 use crate::{Monitor, Resampling, Result};
+
+/// What the folds share.
+enum Method<'a, R> {
+    /// Nothing: training rows are factored, because there are too few of them for anything else, or
+    /// because what the folds share has too few digits.
+    EachFold { for_want_of_digits: bool },
+    /// Moments, from which each fold has a decomposition of its own.
+    Moments(PerFold<'a, R>),
+    /// A factor of the Gram matrix of the rows.
+    Dual(Dual<'a>),
+    /// Coordinates in which the Gram matrix of the columns is diagonal.
+    Primal(Box<Primal<'a, R>>),
+}
+
+impl<'a, R: Layout> Method<'a, R> {
+    const REFITS: Self = Self::EachFold {
+        for_want_of_digits: true,
+    };
+
+    /// The method that takes least time, of those that have enough digits.
+    fn choose(
+        problem: &'a LinearProblem<'a, R>,
+        path: &'a RidgePath<'a>,
+        folds: &dyn Resampling,
+        needs_coefficients: bool,
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        let is_wide = problem.rows.n_features() >= problem.n_rows();
+        let is_dual = is_wide && !needs_coefficients;
+        problem.check_memory(is_dual)?;
+        // Rows of zero weight are predicted, and may lie outside the span of the others.
+        let has_zero_weights = problem.targets.has_zero_weights();
+        let scaling = path.effective_scaling(is_wide || has_zero_weights);
+        let moments = |scaling| {
+            if is_dual {
+                return Ok(Self::EachFold {
+                    for_want_of_digits: false,
+                });
+            }
+            let per_fold = PerFold::new(problem, scaling, path, folds, monitor)?;
+            Ok(per_fold.map_or(Self::REFITS, Self::Moments))
+        };
+        if scaling.is_some() {
+            return moments(scaling);
+        }
+        if folds.n_splits() == 1 && !is_dual {
+            return moments(path.model.scaling.as_deref());
+        }
+        if is_dual && !has_zero_weights {
+            let dual = problem.dual(path, monitor)?;
+            return Ok(dual.map_or(Self::REFITS, Self::Dual));
+        }
+        let Some(primal) = Primal::new(problem, path, folds, monitor)? else {
+            return Ok(Self::REFITS);
+        };
+        if primal.min_eigenvalue < 1.0 {
+            return Ok(Self::Primal(Box::new(primal)));
+        }
+        // No fold is known to stay above the cut-off.
+        match path.effective_scaling(true) {
+            None => Ok(Self::REFITS),
+            scaling => moments(scaling),
+        }
+    }
+}
 
 impl<R: Layout> LinearProblem<'_, R> {
     /// Passes the predictions of all folds for every λ to `collector`.
     pub(super) fn run<S: Collector>(
         &self,
-        path: &RidgePath,
+        path: &RidgePath<'_>,
         folds: &dyn Resampling,
         collector: S,
         monitor: &Monitor,
@@ -23,85 +88,66 @@ impl<R: Layout> LinearProblem<'_, R> {
         let k = folds.n_splits();
         monitor.add_total(k as u64);
         let fit_fold = |fold: usize, collector: &mut S| {
-            let fitted = self.refit(path, &training_rows(folds, fold), fold, monitor);
-            match fitted {
+            let train = training_rows(folds, Some(fold));
+            match self.refit(path, &train, fold, monitor) {
                 Ok(fitted) => self.emit(&fitted, folds, fold, collector),
-                Err(error) => collector.refuse(error),
+                Err(error) => collector.reject(error),
             }
         };
         let refit_fold = |fold: usize, collector: &mut S| {
             collector.add_refit(fold);
             fit_fold(fold, collector)
         };
-        let (n, p) = (self.n_rows(), self.rows.n_features());
-        let is_dual = p >= n && !collector.needs_coefficients();
-        self.check_memory(is_dual)?;
-        let has_zero_weights = self.targets.has_zero_weights();
-        let run_per_fold = |scaling: Option<&FoldScaling>, collector: S| {
-            let per_fold = if is_dual {
-                None
-            } else {
-                PerFold::new(self, scaling, path, folds, monitor)?
-            };
-            par_each(k, collector, monitor, &|fold, collector| {
-                if is_dual {
-                    return fit_fold(fold, collector);
-                }
-                let fitted = match &per_fold {
-                    Some(per_fold) => per_fold.fit(path, folds, fold, monitor)?,
-                    None => None,
-                };
-                let Some(fitted) = fitted else {
-                    return refit_fold(fold, collector);
-                };
-                self.emit(&fitted, folds, fold, collector)
-            })
-        };
-        // Rows of zero weight are predicted, and may lie outside the span of the others.
-        let is_rank_deficient = p >= n || has_zero_weights;
-        let scaling = path.effective_scaling(is_rank_deficient);
-        if scaling.is_some() {
-            return run_per_fold(scaling, collector);
+        let needs_coefficients = collector.needs_coefficients();
+        match Method::choose(self, path, folds, needs_coefficients, monitor)? {
+            Method::EachFold {
+                for_want_of_digits: true,
+            } => par_each(k, collector, monitor, &refit_fold),
+            Method::EachFold { .. } => par_each(k, collector, monitor, &fit_fold),
+            Method::Moments(moments) => {
+                par_each(k, collector, monitor, &|fold, collector| match moments
+                    .fit(path, folds, fold, monitor)?
+                {
+                    Some(fitted) => self.emit(&fitted, folds, fold, collector),
+                    None => refit_fold(fold, collector),
+                })
+            }
+            Method::Dual(dual) => eliminate_all(&dual, folds, collector, &refit_fold, monitor),
+            Method::Primal(primal) => {
+                self.run_primal(&primal, folds, collector, &refit_fold, monitor)
+            }
         }
-        if k == 1 && !is_dual {
-            return run_per_fold(path.scaling.as_deref(), collector);
-        }
-        if is_dual && !has_zero_weights {
-            return match self.dual(path, monitor)? {
-                Some(dual) => eliminate_all(&dual, folds, collector, &refit_fold, monitor),
-                None => par_each(k, collector, monitor, &refit_fold),
-            };
-        }
-        let Some(primal) = Primal::new(self, path, folds, monitor)? else {
-            return par_each(k, collector, monitor, &refit_fold);
-        };
-        if primal.min_eigenvalue >= 1.0 {
-            // No fold is known to stay above the cut-off.
-            return match path.effective_scaling(true) {
-                Some(scaling) => run_per_fold(Some(scaling), collector),
-                None => par_each(k, collector, monitor, &refit_fold),
-            };
-        }
-        let n_coordinates = primal.n_coordinates();
-        let max_removed = (0..k).map(|fold| n_removed(folds, fold)).max();
+    }
+
+    /// Eliminates the rows of small folds, and subtracts the moments of large ones.
+    fn run_primal<S: Collector>(
+        &self,
+        primal: &Primal<'_, R>,
+        folds: &dyn Resampling,
+        collector: S,
+        refit_fold: &(impl Fn(usize, &mut S) -> Result<()> + Sync),
+        monitor: &Monitor,
+    ) -> Result<S> {
+        let (k, n_coordinates) = (folds.n_splits(), primal.n_coordinates());
+        let max_removed = (0..k).map(|fold| Removed::count(folds, fold)).max();
         if max_removed.unwrap_or(0) < n_coordinates.max(2) {
-            return eliminate_all(&primal, folds, collector, &refit_fold, monitor);
+            return eliminate_all(primal, folds, collector, refit_fold, monitor);
         }
         par_each(k, collector, monitor, &|fold, collector| {
-            if n_removed(folds, fold) < n_coordinates {
+            if Removed::count(folds, fold) < n_coordinates {
                 let span = fold..fold + 1;
-                return eliminate(&primal, folds, span, collector, &refit_fold, monitor);
+                return eliminate(primal, folds, span, collector, refit_fold, monitor);
             }
-            let Some(found) = primal.downdate(folds, fold, monitor)? else {
+            let Some(downdated) = primal.downdate(folds, fold, monitor)? else {
                 return refit_fold(fold, collector);
             };
             let are_summed = collector.needs_errors_only();
-            match are_summed.then(|| found.squared_errors()).flatten() {
+            match are_summed.then(|| downdated.squared_errors()).flatten() {
                 Some(squares) => {
                     collector.add_squared_errors(fold, &squares);
                     Ok(())
                 }
-                None => self.emit(&found.fitted, folds, fold, collector),
+                None => self.emit(&downdated.fitted, folds, fold, collector),
             }
         })
     }

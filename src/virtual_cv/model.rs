@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::scaling::FoldScaling;
+use crate::linear::FoldMaps;
 
 /// Ridge regression; without a penalty ordinary least squares, which is the default.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub struct LinearModel {
     /// Whether there is an intercept: unpenalised, estimated in every fold.
     pub fit_intercept: bool,
     /// The scaling of the columns in every fold.
-    pub scaling: Option<Arc<FoldScaling>>,
+    pub scaling: Option<Arc<FoldMaps>>,
     /// The rule for small singular values; `None` if rounding alone decides which of them are zero.
     pub cutoff: Option<Cutoff>,
 }
@@ -25,6 +25,15 @@ impl Default for LinearModel {
             scaling: None,
             cutoff: None,
         }
+    }
+}
+
+impl LinearModel {
+    /// Whether two models differ in the penalty only, and so share a factorisation.
+    pub(super) fn is_of_path(&self, other: &Self) -> bool {
+        self.fit_intercept == other.fit_intercept
+            && self.scaling == other.scaling
+            && self.cutoff == other.cutoff
     }
 }
 
@@ -51,54 +60,5 @@ pub struct KernelRidge {
 impl Default for KernelRidge {
     fn default() -> Self {
         Self { alpha: 1.0 }
-    }
-}
-
-/// What candidates that share a factorisation have in common: everything but the penalty.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Family {
-    /// Linear in the features.
-    Linear {
-        /// As in [`LinearModel`].
-        fit_intercept: bool,
-        /// As in [`LinearModel`].
-        scaling: Option<Arc<FoldScaling>>,
-        /// As in [`LinearModel`].
-        cutoff: Option<Cutoff>,
-    },
-    /// Linear in the rows of a precomputed kernel matrix.
-    PrecomputedKernel,
-}
-
-/// A candidate of virtual k-fold: a penalty and a family.
-pub trait Model: Sync {
-    /// λ.
-    fn alpha(&self) -> f64;
-
-    /// The family.
-    fn family(&self) -> Family;
-}
-
-impl Model for LinearModel {
-    fn alpha(&self) -> f64 {
-        self.alpha
-    }
-
-    fn family(&self) -> Family {
-        Family::Linear {
-            fit_intercept: self.fit_intercept,
-            scaling: self.scaling.clone(),
-            cutoff: self.cutoff,
-        }
-    }
-}
-
-impl Model for KernelRidge {
-    fn alpha(&self) -> f64 {
-        self.alpha
-    }
-
-    fn family(&self) -> Family {
-        Family::PrecomputedKernel
     }
 }

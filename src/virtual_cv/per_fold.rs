@@ -1,27 +1,29 @@
 //! Folds that share no decomposition: each has a scaling of the columns of its own, or there is one.
 //!
-//! **Problem.** `make_pipeline(StandardScaler(), Ridge())` penalises coefficients in units that
+//! # Problem
+//! `make_pipeline(StandardScaler(), Ridge())` penalises coefficients in units that
 //! differ from fold to fold, so the folds share no coordinates.
 //!
-//! **Method.** The Gram of a fold's training rows follows from the moments of all rows minus those of
+//! # Method
+//! The Gram of a fold's training rows follows from the moments of all rows minus those of
 //! the fold (of a single split, it is computed from the training rows), and that of its scaled rows
 //! from the scaling. One eigendecomposition per fold then serves all λ, or for a few λ one Cholesky
 //! factorisation each. If nearly all variation of a column is in the held-out rows, too few digits are
 //! left, and the fold is refitted.
 //!
-//! **Cost.** O(n·p²) for the moments, O(p³) per fold.
+//! # Cost
+//! O(n·p²) for the moments, O(p³) per fold.
 
 use super::eliminate::MIN_PIVOT;
 use super::ridge_path::RidgePath;
 use super::spectrum::Spectrum;
 use crate::data::Layout;
-use crate::least_squares::{
-    Fitted, HeldOut, LinearProblem, Moments, NormalEquations, has_lost_digits, is_constant,
-    training_rows,
+use crate::linalg::{self, Mat};
+use crate::linear::{
+    DowndatedMoments, Fitted, FoldMaps, LinearProblem, Moments, NormalEquations, Removed,
+    ScaledCholesky, is_constant, training_rows,
 };
-use crate::linalg::{self, Cholesky, Mat};
 use crate::runtime::memory;
-use crate::scaling::FoldScaling;
 use crate::{Monitor, Resampling, Result};
 
 /// The number of λ from which one eigendecomposition is faster than one factorisation each.
@@ -30,7 +32,7 @@ const MIN_EIGEN_ALPHAS: usize = 8;
 /// Moments of all rows, or of the training rows of a single split, and the scaling of every fold.
 pub(super) struct PerFold<'a, R> {
     problem: &'a LinearProblem<'a, R>,
-    scaling: Option<&'a FoldScaling>,
+    scaling: Option<&'a FoldMaps>,
     moments: Moments,
     /// Whether the moments are those of the training rows of the only fold.
     is_single: bool,
@@ -40,15 +42,15 @@ impl<'a, R: Layout> PerFold<'a, R> {
     /// `None` if the columns have no common scale.
     pub(super) fn new(
         problem: &'a LinearProblem<'a, R>,
-        scaling: Option<&'a FoldScaling>,
-        path: &RidgePath,
+        scaling: Option<&'a FoldMaps>,
+        path: &RidgePath<'_>,
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
-        let is_centred = path.fit_intercept || scaling.is_some_and(FoldScaling::has_shift);
+        let is_centred = path.model.fit_intercept || scaling.is_some_and(FoldMaps::has_shift);
         let is_single = folds.n_splits() == 1;
         let moments = if is_single {
-            problem.moments(is_centred, &training_rows(folds, 0), None, monitor)?
+            problem.moments(is_centred, &training_rows(folds, Some(0)), None, monitor)?
         } else {
             problem.moments_of_all(is_centred, folds, monitor)?
         };
@@ -63,7 +65,7 @@ impl<'a, R: Layout> PerFold<'a, R> {
     /// Fits one fold for every λ; `None` if it has to be refitted.
     pub(super) fn fit(
         &self,
-        path: &RidgePath,
+        path: &RidgePath<'_>,
         folds: &dyn Resampling,
         fold: usize,
         monitor: &Monitor,
@@ -72,35 +74,27 @@ impl<'a, R: Layout> PerFold<'a, R> {
             return Ok(None);
         }
         if self.is_single {
-            let n_train = training_rows(folds, fold).len();
+            let n_train = training_rows(folds, Some(fold)).len();
             return self.solve(path, &self.moments.all, n_train, fold, monitor);
         }
-        let held_out = HeldOut::new(folds, fold);
-        if held_out.has_repeats || self.problem.targets.are_mostly_in(&held_out.removed) {
+        let removed = Removed::new(folds, fold);
+        if self.problem.targets.are_mostly_in(&removed.rows) {
             return Ok(None);
         }
-        let (width, p) = (self.problem.width(), self.problem.rows.n_features());
+        let width = self.problem.width();
         memory::check_shape::<f64>(format_args!("fold {fold}"), &[6, width, width])?;
-        let own;
-        let removed = if let Some(moments) = self.moments.folds.get(fold) {
-            moments
-        } else {
-            let (frame, rows) = (&self.moments.frame, &held_out.removed);
-            own = self.problem.second_moments(frame, rows, monitor)?;
-            &own
-        };
-        let train = &self.moments.all - removed;
-        if has_lost_digits(&train, &self.moments.all, 0..p) {
-            return Ok(None);
-        }
-        let n_train = folds.n_samples() - held_out.removed.len();
-        self.solve(path, &train, n_train, fold, monitor)
+        let moments = &self.moments;
+        let DowndatedMoments { train, .. } = self
+            .problem
+            .training_moments(moments, folds, fold, monitor)?;
+        let [first, second] = folds.training(fold);
+        self.solve(path, &train, first.len() + second.len(), fold, monitor)
     }
 
     /// Fits the rows with second moments `train`.
     fn solve(
         &self,
-        path: &RidgePath,
+        path: &RidgePath<'_>,
         train: &Mat<f64>,
         n_train: usize,
         fold: usize,
@@ -110,15 +104,16 @@ impl<'a, R: Layout> PerFold<'a, R> {
             self.problem.rows.n_features(),
             self.problem.targets.n_outputs,
         );
-        let frame = &self.moments.frame;
+        let map = &self.moments.map;
         let scaling = self.scaling.map(|scaling| scaling.fold(fold));
-        let Some(normal) = NormalEquations::new(train, frame, scaling, path.fit_intercept) else {
+        let Some(normal) = NormalEquations::new(train, map, scaling, path.model.fit_intercept)
+        else {
             return Ok(None);
         };
         // A column that is constant to rounding needs no digits.
         let is_safe = |j: usize| {
-            let (unit, square) = (frame.scale[j], normal.square(j) / normal.weight);
-            let raw_mean = normal.mean(j) / unit + frame.shift[j];
+            let (unit, square) = (map.scale(j), normal.square(j) / normal.weight);
+            let raw_mean = normal.mean(j) / unit + map.shift(j);
             normal.has_digits(j) || is_constant(n_train as f64, raw_mean, square / unit / unit)
         };
         if !(0..p).all(is_safe) {
@@ -129,33 +124,25 @@ impl<'a, R: Layout> PerFold<'a, R> {
         let Some(beta) = solve_path(path, &gram, &products, monitor)? else {
             return Ok(None);
         };
-        // β for x − shift in the units of the rows; the last is the prediction at the shift.
-        let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
-            if j < p {
-                beta[(j, c)] * normal.factor[j] * frame.scale[j]
-            } else {
-                normal.level(c % q, |j| beta[(j, c)] * normal.factor[j])
-            }
-        });
-        Ok(Some(Fitted::new(frame.shift.clone(), coefficients)))
+        Ok(Some(Fitted::of_normal(&normal, map, &beta)))
     }
 }
 
 /// β for every λ and output; `None` if it has too few digits.
 fn solve_path(
-    path: &RidgePath,
+    path: &RidgePath<'_>,
     gram: &Mat<f64>,
     products: &Mat<f64>,
     monitor: &Monitor,
 ) -> Result<Option<Mat<f64>>> {
-    if path.cutoff.is_none() && path.alphas.len() < MIN_EIGEN_ALPHAS {
+    if path.model.cutoff.is_none() && path.alphas.len() < MIN_EIGEN_ALPHAS {
         let found = solve_each(&path.alphas, gram, products, monitor)?;
         if found.is_some() {
             return Ok(found);
         }
     }
     let min_alpha = path.min_alpha();
-    let spectrum = Spectrum::from_gram(gram, products, min_alpha, path.cutoff, monitor)?;
+    let spectrum = Spectrum::from_gram(gram, products, min_alpha, path.model.cutoff, monitor)?;
     Ok(spectrum.map(|spectrum| {
         let theta = spectrum.solve(&path.alphas);
         linalg::product(spectrum.vt.transpose(), theta.as_ref())
@@ -172,27 +159,13 @@ fn solve_each(
     let (p, q) = (products.nrows(), products.ncols());
     let mut beta = Mat::zeros(p, alphas.len() * q);
     for (l, alpha) in alphas.iter().enumerate() {
-        let root: Vec<f64> = (0..p)
-            .map(|j| (gram[(j, j)] + alpha).sqrt().recip())
-            .collect();
-        if !root.iter().all(|r| r.is_finite()) {
-            return Ok(None);
-        }
-        let system = Mat::from_fn(p, p, |i, j| {
-            if i == j {
-                1.0
-            } else {
-                gram[(i, j)] * root[i] * root[j]
-            }
-        });
-        let Some(factor) = Cholesky::new(system, MIN_PIVOT, monitor)? else {
+        let system = Mat::from_fn(p, p, |i, j| gram[(i, j)] + f64::from(i == j) * alpha);
+        let Some(factor) = ScaledCholesky::new(&system, MIN_PIVOT, monitor)? else {
             return Ok(None);
         };
-        let mut b = Mat::from_fn(p, q, |i, o| products[(i, o)] * root[i]);
-        factor.solve(&mut b);
-        for (o, i) in (0..q).flat_map(|o| (0..p).map(move |i| (o, i))) {
-            beta[(i, l * q + o)] = b[(i, o)] * root[i];
-        }
+        let mut solution = products.clone();
+        factor.solve(&mut solution);
+        beta.get_mut(.., l * q..(l + 1) * q).copy_from(&solution);
     }
     Ok(Some(beta))
 }

@@ -5,12 +5,11 @@ use super::model::Cutoff;
 use super::ridge_path::RidgePath;
 use super::spectrum::Spectrum;
 use crate::data::{Layout, Row};
-use crate::least_squares::{
-    AffineFrame, Fitted, LinearProblem, Moments, PANEL_ROWS, ROUNDING, RowPanel, WeightedTargets,
-    is_sparse,
-};
 use crate::linalg::{self, Mat, MatMut, MatRef};
-use crate::scaling::FoldScaling;
+use crate::linear::{
+    Fitted, FoldMap, FoldMaps, LinearProblem, Moments, PANEL_ROWS, ROUNDING, RowPanel,
+    WeightedTargets, is_sparse,
+};
 use crate::{Monitor, Resampling, Result};
 
 /// The fit to all rows, in coordinates z that make it diagonal.
@@ -39,15 +38,16 @@ impl<'a, R: Layout> Primal<'a, R> {
     /// `None` if rounding hides which directions the rows determine.
     pub(super) fn new(
         problem: &'a LinearProblem<'a, R>,
-        path: &RidgePath,
+        path: &RidgePath<'_>,
         folds: &dyn Resampling,
         monitor: &Monitor,
     ) -> Result<Option<Self>> {
         let p = problem.rows.n_features();
-        let Some(moments) = problem.moments_of_all(path.fit_intercept, folds, monitor)? else {
+        let Some(moments) = problem.moments_of_all(path.model.fit_intercept, folds, monitor)?
+        else {
             return Ok(None);
         };
-        let unit = moments.frame.scale.first().copied().unwrap_or(1.0);
+        let unit = if p == 0 { 1.0 } else { moments.map.scale(0) };
         let alphas: Vec<f64> = path
             .alphas
             .iter()
@@ -58,7 +58,7 @@ impl<'a, R: Layout> Primal<'a, R> {
             return Ok(None);
         }
         let mean_offset = |j: usize| {
-            if path.fit_intercept {
+            if path.model.fit_intercept {
                 moments.mean_offset(j)
             } else {
                 0.0
@@ -75,25 +75,28 @@ impl<'a, R: Layout> Primal<'a, R> {
         });
         let min_alpha = path.min_alpha() * unit * unit;
         // Behind a scaler, the cut-off is one for scaled columns.
-        let scaling = path.scaling.as_deref().filter(|s| s.has_scale());
-        let cutoff = path.cutoff.filter(|_| scaling.is_none());
+        let scaling = path.model.scaling.as_deref().filter(|s| s.has_scale());
+        let cutoff = path.model.cutoff.filter(|_| scaling.is_none());
         let from_gram = Spectrum::from_gram(&gram, &products, min_alpha, cutoff, monitor)?;
         let is_from_gram = from_gram.is_some();
         let spectrum = if is_from_gram {
             from_gram
         } else {
-            let mut frame = moments.frame.clone();
+            let map = moments.map.clone();
+            let mut scale = map.scales();
             for j in 0..p {
-                let mean = (frame.shift[j] * frame.scale[j]).abs() + offset[j].abs();
-                if path.fit_intercept && gram[(j, j)] <= weight * (ROUNDING * mean).powi(2) {
-                    frame.scale[j] = 0.0;
+                let mean = (map.shift(j) * map.scale(j)).abs() + offset[j].abs();
+                if path.model.fit_intercept && gram[(j, j)] <= weight * (ROUNDING * mean).powi(2) {
+                    scale[j] = 0.0;
                     offset[j] = 0.0;
                 }
             }
-            let r = r_factor(problem, &frame, (&offset, &target_mean), monitor)?;
+            let map = map.with_scale(scale);
+            let rows: Vec<usize> = (0..problem.n_rows()).collect();
+            let r = r_factor(problem, &rows, &map, (&offset, &target_mean), monitor)?;
             Spectrum::from_r_factor(&r, p, min_alpha, cutoff, monitor)?
         };
-        let scaled = match (path.cutoff, scaling) {
+        let scaled = match (path.model.cutoff, scaling) {
             (Some(cutoff), Some(scaling)) => {
                 let n_folds = folds.n_splits();
                 Some(scaled_min_eigenvalue(
@@ -107,14 +110,18 @@ impl<'a, R: Layout> Primal<'a, R> {
             vt_offset: (0..spectrum.vt.nrows())
                 .map(|i| (0..p).map(|j| spectrum.vt[(i, j)] * offset[j]).sum())
                 .collect(),
-            g: g_diagonal(&spectrum, &alphas, path.fit_intercept.then_some(weight)),
-            theta: theta(&spectrum, &alphas, path.fit_intercept),
+            g: g_diagonal(
+                &spectrum,
+                &alphas,
+                path.model.fit_intercept.then_some(weight),
+            ),
+            theta: theta(&spectrum, &alphas, path.model.fit_intercept),
             problem,
             moments,
             spectrum,
             is_from_gram,
             target_mean,
-            fit_intercept: path.fit_intercept,
+            fit_intercept: path.model.fit_intercept,
             alphas,
         }))
     }
@@ -126,13 +133,13 @@ impl<'a, R: Layout> Primal<'a, R> {
 
     /// Coordinates of `rows`, times `factor`: one column per row.
     pub(super) fn scaled_coords(&self, rows: &[usize], factor: impl Fn(usize) -> f64) -> Mat<f64> {
-        let frame = &self.moments.frame;
+        let map = &self.moments.map;
         let vt = &self.spectrum.vt;
         let factors: Vec<f64> = rows.iter().map(|&row| factor(row)).collect();
         let mut z = Mat::from_fn(self.n_coordinates(), rows.len(), |i, c| {
             factors[c] * self.vt_offset.get(i).map_or(1.0, |o| -o)
         });
-        if is_sparse(&self.problem.rows) && frame.is_identity() {
+        if is_sparse(&self.problem.rows) && map.is_identity() {
             for (c, (&row, factor)) in rows.iter().zip(&factors).enumerate() {
                 let out = z.col_as_slice_mut(c);
                 for (j, x) in self.problem.rows.row(row).entries() {
@@ -147,7 +154,11 @@ impl<'a, R: Layout> Primal<'a, R> {
         let mut start = 0;
         for rows in rows.chunks(PANEL_ROWS) {
             let x = panel.columns(rows, |row, out| {
-                frame.write(self.problem.rows.row(row), factor(row), out);
+                let factor = factor(row);
+                map.write(&self.problem.rows, row, out);
+                for x in out {
+                    *x *= factor;
+                }
             });
             let columns = z.get_mut(..vt.nrows(), start..start + rows.len());
             linalg::add_product(columns, vt.as_ref(), x);
@@ -163,7 +174,7 @@ impl<'a, R: Layout> Primal<'a, R> {
         let q = self.target_mean.len();
         let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
             if j < p {
-                return beta[(j, c)] * self.moments.frame.scale[j];
+                return beta[(j, c)] * self.moments.map.scale(j);
             }
             let at_shift: f64 = (0..r).map(|i| self.vt_offset[i] * theta[(i, c)]).sum();
             let change = if self.fit_intercept {
@@ -173,7 +184,7 @@ impl<'a, R: Layout> Primal<'a, R> {
             };
             self.target_mean[c % q] + change - at_shift
         });
-        Fitted::new(self.moments.frame.shift.clone(), coefficients)
+        Fitted::new(self.moments.map.shifts(), coefficients)
     }
 
     /// The matrix that maps (x − shift, y, 1) to (z, 1, y − ȳ).
@@ -196,7 +207,7 @@ impl<'a, R: Layout> Primal<'a, R> {
 fn scaled_min_eigenvalue(
     gram: &Mat<f64>,
     cutoff: Cutoff,
-    scaling: &FoldScaling,
+    scaling: &FoldMaps,
     n_folds: usize,
     monitor: &Monitor,
 ) -> Result<f64> {
@@ -218,8 +229,8 @@ fn scaled_min_eigenvalue(
     }
     let mut largest_ratio = 0.0_f64;
     for fold in 0..n_folds {
-        let scale = scaling.fold(fold).scale;
-        let squares = varying.iter().map(|&j| gram[(j, j)] * scale[j] * scale[j]);
+        let map = scaling.fold(fold);
+        let squares = varying.iter().map(|&j| gram[(j, j)] * map.scale(j).powi(2));
         let least = squares.clone().fold(f64::INFINITY, f64::min);
         let ratio = squares.sum::<f64>() / least;
         largest_ratio = largest_ratio.max(if ratio.is_nan() { f64::INFINITY } else { ratio });
@@ -304,20 +315,22 @@ impl<R: Layout> Hat for Primal<'_, R> {
     }
 }
 
-/// The R factor of all centred rows and targets.
-fn r_factor<R: Layout>(
+/// The R factor of some rows behind a map and of their targets, centred.
+pub(super) fn r_factor<R: Layout>(
     problem: &LinearProblem<'_, R>,
-    frame: &AffineFrame,
+    rows: &[usize],
+    map: &FoldMap,
     (offset, target_mean): (&[f64], &[f64]),
     monitor: &Monitor,
 ) -> Result<Mat<f64>> {
     let p = offset.len();
     let targets = &problem.targets;
-    let rows: Vec<usize> = (0..problem.n_rows()).collect();
-    linalg::tsqr(&rows, p + target_mean.len(), monitor, &|row, out| {
+    linalg::tsqr(rows, p + target_mean.len(), monitor, &|row, out| {
         let root = targets.root_weight(row);
-        frame.write(problem.rows.row(row), root, &mut out[..p]);
-        out.iter_mut().zip(offset).for_each(|(x, o)| *x -= root * o);
+        map.write(&problem.rows, row, &mut out[..p]);
+        out.iter_mut()
+            .zip(offset)
+            .for_each(|(x, o)| *x = root * (*x - o));
         for ((out, y), mean) in out[p..].iter_mut().zip(targets.row(row)).zip(target_mean) {
             *out = root * (y - mean);
         }

@@ -1,9 +1,11 @@
 //! Coordinates in which the penalised system is diagonal, and whether they are accurate enough.
 //!
-//! **Problem.** With XᵀX = V·diag(d)·Vᵀ and z = Vᵀx, the fit for any λ is
+//! # Problem
+//! With XᵀX = V·diag(d)·Vᵀ and z = Vᵀx, the fit for any λ is
 //! θ_j = (Vᵀ Xᵀy)_j / (d_j + λ): one decomposition serves all λ.
 //!
-//! **Method.** The eigenvalues of the Gram are cheap, but their error is about ε·d_max; they are used
+//! # Method
+//! The eigenvalues of the Gram are cheap, but their error is about ε·d_max; they are used
 //! if that error does not affect the predictions. Otherwise V comes from the singular values of the R
 //! factor of the rows, the smallest of which are accurate. There a direction is either well above
 //! rounding, or zero to rounding (the minimum-norm solution, which is also scikit-learn's, leaves it
@@ -20,7 +22,7 @@ const MAX_R_ERROR: f64 = 1e-6;
 /// The relative distance from a cut-off within which another solver may decide otherwise.
 const CUTOFF_MARGIN: f64 = 1e-6;
 /// The relative rounding error of a QR decomposition.
-const ROUNDING: f64 = 8.0 * f64::EPSILON;
+const QR_ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// z = Vᵀx and the sums of its squares and products over all rows.
 pub(super) struct Spectrum {
@@ -99,7 +101,7 @@ impl Spectrum {
             (svd, right)
         };
         let largest = svd.values.first().copied().unwrap_or(0.0);
-        let zero = ROUNDING * n_features.max(64) as f64;
+        let zero = QR_ROUNDING * n_features.max(64) as f64;
         let mut is_truncated = false;
         let mut kept = vec![];
         for (j, &value) in svd.values.iter().enumerate() {
@@ -112,7 +114,7 @@ impl Spectrum {
             let by_cutoff = cutoff.map_or(Direction::Kept, |c| c.direction(value, largest));
             match by_cutoff {
                 _ if value <= zero * reference => {}
-                Direction::Kept if ROUNDING * reference * shrinkage <= MAX_R_ERROR * value => {
+                Direction::Kept if QR_ROUNDING * reference * shrinkage <= MAX_R_ERROR * value => {
                     kept.push(j);
                 }
                 Direction::Truncated => is_truncated = true,
@@ -168,7 +170,7 @@ impl Cutoff {
     fn direction(self, value: f64, largest: f64) -> Direction {
         let limit = self.ratio * largest;
         // The singular values of another solver differ by the rounding of the largest.
-        let margin = CUTOFF_MARGIN * limit + ROUNDING * largest;
+        let margin = CUTOFF_MARGIN * limit + QR_ROUNDING * largest;
         if value > limit + margin {
             Direction::Kept
         } else if value < limit - margin && self.truncates {

@@ -2,11 +2,17 @@
 
 import functools
 import os
+import signal
 import sys
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 import sklearn.datasets
+
+# A shell ignores Ctrl-C in what it starts in the background, and children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 SHIFT = int(os.environ.get("ONEFOLD_SEED", "0"))
@@ -46,3 +52,5 @@ if SHIFT:
     for _name in ("make_blobs", "make_circles", "make_classification", "make_moons",
                   "make_multilabel_classification", "make_regression"):  # fmt: skip
         setattr(sklearn.datasets, _name, _with_other_data(getattr(sklearn.datasets, _name)))
+    for _name in ("random", "random_array"):
+        setattr(scipy.sparse, _name, _with_other_data(getattr(scipy.sparse, _name)))

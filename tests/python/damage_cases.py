@@ -5,9 +5,11 @@ outcome is "result", an exception, or the signal that ended the process.
 """
 
 import contextlib
+import importlib
 import io
 import json
 import os
+import pkgutil
 import resource
 import shutil
 import signal
@@ -172,7 +174,13 @@ def cross_validate(estimator, *, memory_mb, y=None, **keywords):
 
     def call(path):
         onefold.cross_validate(
-            estimator, path, y, cv=5, memory_mb=memory_mb, error_score="raise", **keywords
+            estimator,
+            path,
+            y,
+            cv=5,
+            engine_options={"memory_mb": memory_mb},
+            error_score="raise",
+            **keywords,
         )
 
     return call
@@ -230,6 +238,13 @@ FORMS = {
 }
 
 
+def import_all():
+    """Import the package before the forks, each of which would import what its call needs."""
+    for module in pkgutil.walk_packages(onefold.__path__, "onefold."):
+        if not module.name.startswith(("onefold.distributed", "onefold.__main__")):
+            importlib.import_module(module.name)
+
+
 def outcome_of(call, path):
     """Make a call in a child process: its outcome."""
     reader, writer = os.pipe()
@@ -255,6 +270,7 @@ def outcome_of(call, path):
 
 def main(form):
     make, calls = FORMS[form]
+    import_all()
     with tempfile.TemporaryDirectory() as folder:
         outcomes = {
             name: {call: outcome_of(function, path) for call, function in calls.items()}

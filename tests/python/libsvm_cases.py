@@ -97,14 +97,16 @@ def stacked(parts):
 
 
 class Endless:
-    """A file that never ends, or fails at some read."""
+    """A file that never ends, or fails at some read; at two gigabytes it gives up."""
 
     def __init__(self, fail_at=None):
         self.lines, self.position = b"1 1:1 7:0.5\n" * 4000, 0
-        self.n_reads, self.fail_at = 0, fail_at
+        self.n_reads, self.n_bytes, self.fail_at = 0, 0, fail_at
 
     def read(self, n):
         self.n_reads += 1
+        self.n_bytes += n
+        assert self.n_bytes < 2**31, "nothing has stopped the reader"
         if self.n_reads == self.fail_at:
             raise RuntimeError("out of paper")
         answer = self.lines[self.position :][:n]

@@ -19,9 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier, is_regressor
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, Ridge, SGDClassifier
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge, SGDClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import onefold
 from onefold import learners
@@ -114,7 +116,35 @@ def svm_cases():
     yield "SVC on bytes", lambda: cross_validate(SVC(C=0.1), np.sign(X), labels(X), n_jobs=2)
     yield "SVC on text", lambda: cross_validate(SVC(), LONG, labels(LONG), n_jobs=2)
     yield "SVC.fit", lambda: SVC(C=0.1, n_jobs=2).fit(X, labels(X)).predict(X[:100])
-    yield "a large budget", lambda: SVC(C=0.1, memory_mb=1e6).fit(X, labels(X))
+    yield "a large budget", lambda: SVC(C=0.1, kernel_mb=1e6).fit(X, labels(X))
+
+
+def smooth_cases():
+    """Engines of iterative linear models, on rows or models that are large."""
+    model = LogisticRegression(max_iter=3, tol=1e-2)
+    for name, X in (("tall", TALL), ("wide", WIDE), ("text", LONG)):
+        for engine, own, y in (("newton", model, labels(X)), ("path", Lasso(1.0), values(X))):
+            yield (
+                f"{engine} {name}",
+                lambda own=own, X=X, y=y, engine=engine: cross_validate(
+                    own, X, y, engine=engine, error_score="raise", n_jobs=2
+                ),
+            )
+
+
+def tree_cases():
+    """Engines that compare rows."""
+    for name, own, engine in (
+        ("trees", DecisionTreeClassifier(max_depth=2, random_state=0), "forest"),
+        ("neighbours", KNeighborsClassifier(), "neighbours"),
+    ):
+        for rows, X in (("tall", TALL), ("wide", WIDE)):
+            yield (
+                f"{name} {rows}",
+                lambda own=own, X=X, engine=engine: cross_validate(
+                    own, X, labels(X), engine=engine, error_score="raise", n_jobs=2
+                ),
+            )
 
 
 def other_cases():
@@ -145,7 +175,9 @@ def other_cases():
         model = learners.RidgeStatistics()
         yield (
             f"tree, {strategy}",
-            lambda s=strategy, m=model: cross_validate(m, TEXT, values(TEXT), strategy=s),
+            lambda s=strategy, m=model: cross_validate(
+                m, TEXT, values(TEXT), engine_options={"strategy": s}
+            ),
         )
     yield (
         "Python models",
@@ -157,6 +189,8 @@ GROUPS = {
     "learners": learner_cases,
     "virtual": virtual_cases,
     "svm": svm_cases,
+    "smooth": smooth_cases,
+    "trees": tree_cases,
     "others": other_cases,
 }
 

@@ -32,8 +32,9 @@ assert tree.engine == "tree" and len(tree["estimator"]) == 10
 assert abs(tree.mean - refit.mean) < 0.01 and tree.mean > 0.95, (tree.mean, refit.mean)
 same = {}
 for strategy in ("share", "copy", "revert"):
+    options = {"strategy": strategy}
     found = onefold.cross_validate(
-        learner, X, y, cv="loo", scoring="neg_mean_squared_error", strategy=strategy
+        learner, X, y, cv="loo", scoring="neg_mean_squared_error", engine_options=options
     )
     same[strategy] = found.predictions.tobytes()
 assert len(set(same.values())) == 1

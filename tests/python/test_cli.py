@@ -55,7 +55,9 @@ def test_cv_prints_a_table(tmp_path, run):
     assert lines[1].startswith("5 folds, engine virtual")
     assert " ".join(lines[3].split()) == "metric mean ± std error pooled lowest fold highest"
     assert lines[4].startswith("r2 ")
-    assert any(line.startswith("cost: fits 1") for line in lines)
+    assert lines[1].endswith(" s, 1 fit instead of 5")
+    assert any(line.startswith("loss: squared error ") for line in lines)
+    assert "rows_fed" not in printed.out
 
 
 def test_labels_may_be_text(tmp_path, run):
@@ -73,7 +75,13 @@ def test_leave_one_out_and_several_metrics(tmp_path, run):
     names = ["neg_mean_squared_error", "neg_mean_absolute_error", "r2"]
     assert list(found["metrics"]) == names
     assert found["n_folds"] == 442
-    assert found["metrics"]["r2"]["mean"] is None, "JSON has no NaN"
+    assert found["metrics"]["r2"]["mean"] == found["metrics"]["r2"]["pooled"] > 0.4
+    assert found["metrics"]["r2"]["std_error"] is None, "JSON has no NaN"
+    table = run("cv", "ridge", diabetes_csv(tmp_path), "-k", "loo", *metrics).out.splitlines()
+    assert table[3].split()[:3] == ["metric", "pooled", "mean"]
+    assert table[6].split() == ["r2", f"{found['metrics']['r2']['pooled']:.4f}", "-", "-"]
+    alone = run("cv", "ridge", diabetes_csv(tmp_path), "-k", "loo").out.splitlines()
+    assert " ".join(alone[3].split()) == "metric pooled"
     assert found["metrics"]["r2"]["pooled"] > 0.3
     assert "onefold cv: warning: R²" in with_r2.err
 
@@ -173,8 +181,20 @@ def test_files_larger_than_memory(tmp_path, run):
     assert read["metrics"]["accuracy"]["mean"] > 0.8
     expected = json.loads(whole.out)["metrics"]["accuracy"]["mean"]
     assert read["metrics"]["accuracy"]["mean"] == pytest.approx(expected, abs=0.02)
-    result = onefold.cross_validate(Pegasos(alpha=1e-3), str(path), cv="loo", memory_mb=0.5)
+    result = onefold.cross_validate(
+        Pegasos(alpha=1e-3), str(path), cv="loo", engine_options={"memory_mb": 0.5}
+    )
     assert read["metrics"]["accuracy"]["mean"] == result.mean
+
+
+def test_memory_for_kernel_values_is_not_that_for_rows(run, tmp_path):
+    path = str(wine_libsvm(tmp_path))
+    whole, limited = (
+        run("cv", "svc", path, "--json", *options) for options in ([], ["--kernel-mb", "0.5"])
+    )
+    assert json.loads(limited.out)["metrics"] == json.loads(whole.out)["metrics"]
+    found = run("cv", "svc", path, "--memory-mb", "0.001", code=1)
+    assert "SVC needs all rows in memory" in found.err
 
 
 def test_standard_input(tmp_path):

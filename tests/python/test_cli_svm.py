@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 from cli_cases import diabetes_csv, iris_csv, run, shuffled_wine, wine_libsvm
 from libsvm.svmutil import svm_read_problem, svm_train
+from sklearn import svm as theirs
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.preprocessing import scale
 
 import onefold
@@ -152,6 +156,20 @@ def test_other_folds_and_json(tmp_path, run):
     assert json.loads(again.out)["accuracy"] == found["accuracy"]
 
 
+def test_probabilities_are_those_of_a_calibrated_machine(tmp_path, run):
+    path, X, y = breast_cancer(tmp_path)
+    options = ("svm", "-b", "1", "-v", "3", "-g", "0.01", path)
+    printed = run(*options, "-q").out.splitlines()
+    found = json.loads(run(*options, "--json").out)
+    model = CalibratedClassifierCV(theirs.SVC(gamma=0.01), ensemble=False, cv=5)
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    p = cross_val_predict(model, X, y, cv=cv, method="predict_proba")
+    assert found["accuracy"] == pytest.approx(100 * np.mean((p[:, 1] > 0.5) == (y > 0)), abs=0.4)
+    assert found["log_loss"] == pytest.approx(log_loss(y, p), rel=0.02)
+    assert printed[0] == f"Cross Validation Accuracy = {found['accuracy']:g}%"
+    assert printed[1] == f"Cross Validation Log loss = {found['log_loss']:g}"
+
+
 def test_leave_one_out_by_too_many_folds(tmp_path, run):
     printed = run("svm", "-v", 1000, wine_libsvm(tmp_path))
     assert "WARNING: # folds (1000) > # data (178)" in printed.err
@@ -168,7 +186,7 @@ def test_leave_one_out_by_too_many_folds(tmp_path, run):
         (["-v", "5", "-c", "-1"], 2, "-c must be positive, got -1"),
         (["-v", "5", "-e", "0"], 2, "-e must be positive, got 0"),
         (["-v", "5", "-g", "-2"], 2, "-g must not be negative, got -2"),
-        (["-v", "5", "-b", "1"], 2, "-b 1"),
+        (["-v", "5", "-b", "1", "-s", "3"], 2, "-b 1 is for classification (-s 0, -s 1), got -s 3"),
         (["-v", "5", "-w9", "2"], 2, "-w9: "),
         (["-v", "5", "-w1", "x"], 2, "-w1: expected a number, got 'x'"),
         (["-v", "100"], 1, "-v 100: the largest class"),

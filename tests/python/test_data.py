@@ -9,7 +9,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import SVC
 
 import onefold
-from onefold._data import as_classes, as_rows, as_values, as_weights, encode
+from onefold._inputs.data import as_classes, as_rows, as_values, as_weights, encode
 
 VALUES = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
 

@@ -154,9 +154,10 @@ def test_sums_of_chunks_are_merged_on_the_workers(client):
         result = cross_validate(Ridge(), chunks, y, cv=cv)
     local = onefold.cross_validate(Ridge(), rows, y, cv=result.folds)
     np.testing.assert_allclose(result.predictions, local.predictions, rtol=1e-9)
-    # 21 chunks are summed up and predicted; 21 sums are merged to 3, and these to 1.
-    assert result.cost["tasks"] == 21 + 21 + 3 + 1
-    sums = {"onefold_moments_of_folds", "onefold_merge_moments"}
+    # One chunk gives the shift; 21 are summed up and predicted; 21 sums are merged to 3, and these
+    # to 1.
+    assert result.cost["tasks"] == 1 + 21 + 21 + 3 + 1
+    sums = {"onefold_sums_of_folds", "onefold_add_sums"}
     assert set(moved_since(before, client)) <= sums
 
 
@@ -231,7 +232,7 @@ def test_support_vector_machines(client, estimator, cv):
 def test_support_vector_regression_and_weights(client):
     rows, y = load_diabetes(return_X_y=True)
     weights = np.random.default_rng(3).uniform(0.5, 2.0, len(y))
-    options = {"engine": "seeded", "sample_weight": weights, "seeding": "sir"}
+    options = {"engine": "seeded", "sample_weight": weights, "engine_options": {"seeding": "sir"}}
     result = cross_validate(SVR(C=100.0), da.from_array(rows, (90, -1)), y, cv=6, **options)
     local = onefold.cross_validate(SVR(C=100.0), rows, y, cv=result.folds, **options)
     np.testing.assert_allclose(result.predictions, local.predictions, atol=0.1)
@@ -257,16 +258,28 @@ def test_spans_of_folds_do_not_depend_on_workers():
 @pytest.mark.parametrize(
     ("estimator", "options", "message"),
     [
-        (SVC(), {}, r"SVC has no partial_fit.*engine='seeded' does it; it sends all rows"),
-        (LogisticRegression(), {}, r"no partial_fit.*engine='refit' does it; it sends all rows"),
+        (SVC(), {}, r"because SVC has no partial_fit; engine='seeded' does, and sends all"),
+        (LogisticRegression(), {}, r"no partial_fit; engine='refit' does, and sends all rows"),
         (SVC(), {"engine": "merge"}, "models of SVC cannot be merged"),
         (learners.Pegasos(), {"engine": "merge"}, "models of Pegasos cannot be merged"),
         (GaussianNB(), {"engine": "seeded"}, "GaussianNB is not SVC or SVR"),
-        (GaussianNB(), {"engine": "merge", "order": "fixed"}, "it has no option order"),
-        (SVC(), {"engine": "seeded", "placement": "given"}, "it has no option placement"),
-        (SVC(), {"engine": "seeded", "seeding": "best"}, "seeding must be"),
+        (
+            GaussianNB(),
+            {"engine": "merge", "engine_options": {"order": "fixed"}},
+            "it has no option order",
+        ),
+        (
+            SVC(),
+            {"engine": "seeded", "engine_options": {"placement": "given"}},
+            "it has no option placement",
+        ),
+        (SVC(), {"engine": "seeded", "engine_options": {"seeding": "best"}}, "seeding must be"),
         (SVC(kernel=np.dot), {"engine": "seeded"}, "has the kernel"),
-        (make_pipeline(StandardScaler(), GaussianNB()), {}, "Pipeline cannot be merged.*'refit'"),
+        (
+            make_pipeline(StandardScaler(), GaussianNB()),
+            {},
+            "Pipeline has no partial_fit; engine='refit'",
+        ),
     ],
 )
 def test_engines_that_do_not_apply_say_why(client, estimator, options, message):

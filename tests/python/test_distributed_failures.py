@@ -191,7 +191,11 @@ def test_chunks_and_models_on_disk_change_nothing():
         observer = Repeated(look)
         observer.start()
         result = cross_validate(
-            learners.Pegasos(1e-2), parts, targets, cv="chunks", placement="given", order="fixed"
+            learners.Pegasos(1e-2),
+            parts,
+            targets,
+            cv="chunks",
+            engine_options={"placement": "given", "order": "fixed"},
         )
         observer.stop()
         assert not tasks_left(client)
@@ -201,8 +205,7 @@ def test_chunks_and_models_on_disk_change_nothing():
         labels,
         cv=result.folds,
         engine="tree",
-        placement="given",
-        order="fixed",
+        engine_options={"placement": "given", "order": "fixed"},
     )
     np.testing.assert_array_equal(result.decision_values, local.decision_values)
     assert max(n_spilled) > 0
@@ -230,7 +233,8 @@ def test_an_error_in_training_is_the_learners_own(client):
 
 
 def test_two_workers_have_the_bits_of_the_local_tree(client):
-    rows, options = da.from_array(X, (70, -1)), {"placement": "given", "order": "fixed"}
+    rows = da.from_array(X, (70, -1))
+    options = {"engine_options": {"placement": "given", "order": "fixed"}}
     for cv in (10, "loo"):
         result = cross_validate(learners.Pegasos(1e-2), rows, Y, cv=cv, **options)
         local = onefold.cross_validate(
@@ -317,7 +321,7 @@ def test_a_scheduler_and_three_workers_with_addresses_of_their_own(network):
             client.wait_for_workers(3, timeout=60)
             places = {own.partition("://")[2].partition(":")[0] for own in client.nthreads()}
             assert places == {f"10.213.77.{number}" for number in (2, 3, 4)}
-            options = {"placement": "given", "order": "fixed"}
+            options = {"engine_options": {"placement": "given", "order": "fixed"}}
             learner = learners.Pegasos(1e-2)
             result = cross_validate(learner, rows, Y, cv="chunks", client=client, **options)
             local = onefold.cross_validate(learner, X, Y, cv=result.folds, engine="tree", **options)

@@ -1,11 +1,12 @@
 """Every Python block of the documentation and of the README runs, and prints what is shown.
 
 The blocks of a page share one namespace. A block that is directly followed by a block of ``text``
-must print it; ``...`` stands for what varies, and white space does not count. Comments that are not
-shown steer this:
+must print it; ``...`` stands for what varies, and neither white space nor the number of seconds
+(``0.02 s``) counts. Comments that are not shown steer this:
 
     <!-- no test: reason -->    before a block: it is not run
     <!-- setup … -->            code that is run at this place, such as to make a reader's file
+    <!-- figure … -->           the same, code that draws the picture below
 """
 
 import ast
@@ -22,18 +23,23 @@ import pytest
 import sklearn
 from sklearn.utils.fixes import parse_version
 
+from onefold._engines import ENGINES
+from onefold._engines.explain import WITHIN_STABILITY
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]
 PAGES = [page for page in PAGES if "_build" not in page.parts]
 
 BLOCK = re.compile(
-    r"<!--\s*(?P<setup>setup)\n(?P<hidden>.*?)-->"
+    r"<!--\s*(?P<setup>setup|figure)\n(?P<hidden>.*?)-->"
     r"|(?P<skip><!--\s*no test:[^>]*-->\s*)?"
     r"^(?P<fence>`{3,})(?P<language>python|pycon)\n(?P<code>.*?)^(?P=fence)$"
     r"(?:\s+^```text\n(?P<shown>.*?)^```$)?",
     re.M | re.S,
 )
+
+SECONDS = re.compile(r"\b\d+\.\d+ s\b")
 
 README_SETUP = """
 import numpy as np, onefold
@@ -106,7 +112,8 @@ def test_code_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch):
             continue
         printed = run(block, namespace, page)
         if block.shown is not None and printed is not None:
-            assert checker.check_output(block.shown, printed, flags), (
+            shown, printed = (SECONDS.sub("0.00 s", text) for text in (block.shown, printed))
+            assert checker.check_output(shown, printed, flags), (
                 f"{page.name}, line {block.line}, prints\n{printed}"
             )
     if "matplotlib.pyplot" in sys.modules:
@@ -123,6 +130,13 @@ def test_blocks_are_found_with_their_output_and_marks():
         Block("print(a)\n", 7, "1\n"),
         Block("b\n", 15, is_skipped=True),
     ]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("engine_*.md")), ids=lambda page: page.stem)
+def test_every_page_of_an_engine_has_a_figure_that_its_code_draws(page):
+    text = page.read_text(encoding="utf-8")
+    drawn = re.findall(r"(?:^```|^-->)\n\n!\[[^\]]+\]\(_build/plots/([\w-]+)\.png\)", text, re.M)
+    assert page.stem.replace("_", "-") in drawn
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -170,6 +184,23 @@ def test_every_file_of_results_is_on_a_page():
         assert f"../benches/results/{name}.md" in text, f"{name}.md is on no page"
 
 
+def test_promises_are_those_that_random_tests_check(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "python" / "hunt"))
+    promises = importlib.import_module("hunt_promises")
+    text = (DOCS / "exactness.md").read_text(encoding="utf-8")
+    shown = {
+        re.search(r'"(\w+)"', engine)[1]: limit.split()[0] if limit else None
+        for engine, _, limit, _ in table_below(text, "engine")
+    }
+    for engine in ENGINES:
+        promise = promises.PROMISES[engine.name]
+        if engine.name == "tree":
+            promise = promises.ROUNDING
+        limit = shown.pop(engine.name)
+        assert float("inf" if limit == "any" else limit) == promise
+    assert shown == {}
+
+
 @pytest.fixture
 def extensions(monkeypatch):
     """Import a module of the documentation's own extensions that needs no Sphinx."""
@@ -193,7 +224,7 @@ def test_addresses_that_a_page_loads_are_found(extensions):
     ]
 
 
-@pytest.mark.parametrize("name", ["line_breaks", "mathml", "offline"])
+@pytest.mark.parametrize("name", ["example_gallery", "line_breaks", "mathml", "offline"])
 def test_examples_of_the_extensions(name, extensions):
     if name != "offline":
         pytest.importorskip("sphinx", reason="needs the packages that `make docs` installs")
@@ -213,7 +244,7 @@ def test_the_survey_of_engines_says_what_the_registry_does(extensions):
     assert rows["SGDClassifier"].usable == ("tree", "refit")
     assert "1000 passes" in rows["SGDClassifier"].reason
     learners = {row.name: row.exact for row in survey.learner_rows()}
-    assert learners["Pegasos"] == survey.WITHIN_STABILITY
+    assert learners["Pegasos"] == WITHIN_STABILITY
     assert learners["RecursiveLeastSquares"] == "exactly"
     variants = {row.name: row.chosen for row in survey.variant_rows()}
     assert variants["LinearSVC(loss='hinge')"] == "refit"

@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from versions import SKLEARN
 from virtual_cases import problem
 
@@ -124,10 +123,3 @@ def test_models_are_cloned_and_nested():
     model = clone(LassoCV(cv=3, **GRID))
     scores = onefold.cross_val_score(model, X, Y[:, 0], cv=3, engine="refit")
     assert np.isfinite(scores).all()
-
-
-@parametrize_with_checks([LassoCV(cv=3, **GRID), ElasticNetCV(cv=3, **GRID)])
-def test_scikit_learns_checks(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)

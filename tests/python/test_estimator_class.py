@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
 import onefold
-from onefold._estimator_class import known_class
+from onefold._utils.estimator_class import known_class
 
 X, y = load_iris(return_X_y=True)
 

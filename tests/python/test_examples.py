@@ -23,7 +23,8 @@ ARGUMENTS = {
 }
 """What makes an example small."""
 
-MAX_LINES = 80
+MAX_LINES = {".py": 80, ".rs": 160}
+"""A learner in Rust implements a trait, which takes more lines."""
 
 
 def scripts():
@@ -52,7 +53,9 @@ def test_the_example_runs(name, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    # A busy machine lets Dask's nanny kill workers that end too slowly.
+    errors = [line for line in done.stderr.splitlines() if "distributed.nanny" not in line]
+    assert errors == []
     assert done.stdout.count("\n") > 3
 
 
@@ -60,9 +63,10 @@ def test_the_example_runs(name, tmp_path):
 def test_the_example_is_short_and_says_what_it_shows(path):
     text = path.read_text(encoding="utf-8")
     assert text.startswith(('"""', "//! "))
-    assert text.count("\n") < MAX_LINES
+    assert text.count("\n") < MAX_LINES[path.suffix]
 
 
 def test_the_documentation_includes_every_example():
-    included = re.findall(r"literalinclude} \.\./examples/(\S+)", DOCS.read_text(encoding="utf-8"))
+    text = DOCS.read_text(encoding="utf-8")
+    included = re.findall(r"^```{(?:literalinclude} \.\./examples/|example} )(\S+)", text, re.M)
     assert sorted(included) == sorted(path.name for path in EXAMPLES.iterdir())

@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVR
 
 import onefold
-from onefold import feature_selection
+from onefold.feature_selection import _selectors
 
 X, Y = make_regression(120, 9, n_informative=5, noise=40.0, bias=50.0, random_state=3)
 MIXED = X @ np.random.default_rng(0).normal(size=(9, 9)) * np.logspace(-1, 2, 9) + 5.0
@@ -38,7 +38,7 @@ def sequential(estimator, rows, y, **keywords):
     ours.fit(rows, y)
     np.testing.assert_array_equal(ours.support_, theirs.support_)
     assert ours.n_features_to_select_ == theirs.n_features_to_select_
-    assert set(vars(ours)) - {"engine", "options"} == set(vars(theirs))
+    assert set(vars(ours)) - {"engine", "engine_options"} == set(vars(theirs))
     return ours
 
 
@@ -141,10 +141,10 @@ def test_exact_targets_are_tied():
 
 
 def test_least_squares_needs_no_fit_per_set(monkeypatch):
-    monkeypatch.delattr(feature_selection, "mean_score")
+    monkeypatch.delattr(_selectors, "mean_score")
     for estimator in (LinearRegression(), make_pipeline(StandardScaler(), Ridge())):
         onefold.SequentialFeatureSelector(estimator, n_features_to_select=5).fit(MIXED, Y)
-    monkeypatch.setattr(feature_selection._Eliminations, "_fit", None)
+    monkeypatch.setattr(_selectors._Eliminations, "_fit", None)
     onefold.RFECV(Ridge()).fit(MIXED, Y)
 
 
@@ -156,7 +156,7 @@ def test_engines_and_bad_arguments():
     with pytest.raises(ValueError, match="engine must be 'auto' or one of"):
         onefold.SequentialFeatureSelector(Ridge(), engine="fast").fit(MIXED, Y)
     with pytest.raises(ValueError, match="no option 'depth'"):
-        onefold.SequentialFeatureSelector(Ridge(), options={"depth": 1}).fit(MIXED, Y)
+        onefold.SequentialFeatureSelector(Ridge(), engine_options={"depth": 1}).fit(MIXED, Y)
     with pytest.raises(ValueError, match="The 'engine' parameter of RFECV"):
         onefold.RFECV(Ridge(), engine="fast").fit(MIXED, Y)
     with pytest.raises(ValueError, match="n_features_to_select must be < n_features"):

@@ -16,13 +16,13 @@ from sklearn.datasets import make_classification, make_regression
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import ShuffleSplit
+from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 from sklearn.naive_bayes import GaussianNB as SklearnGaussianNB
-from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import onefold
-from onefold._files import FileRows, opened
+from onefold._inputs.files import FileRows, opened
 from onefold.learners import GaussianNB, LeastSquaresSGD, OnlineKMeans, Pegasos
 
 MEMORY_MB = 0.1
@@ -75,7 +75,7 @@ def kinds(rows, text, tmp_path):
 @pytest.mark.parametrize("cv", [4, "loo", np.array(LABELS)], ids=["4", "loo", "labels"])
 def test_every_form_has_the_bits_of_rows_in_memory(kinds, rows, text, kind, cv):
     X, y = kinds[kind]
-    options = {"order": "once", "cv": cv, "random_state": 3}
+    options = {"engine_options": {"order": "once"}, "cv": cv, "random_state": 3}
     is_dense = kind in ("npy", "memmap")
     in_memory = rows if is_dense else onefold.load_libsvm(text)
     expected = onefold.cross_validate(Pegasos(1e-3), *in_memory, **options)
@@ -83,7 +83,13 @@ def test_every_form_has_the_bits_of_rows_in_memory(kinds, rows, text, kind, cv):
         with opened(X, y, {"memory_mb": MEMORY_MB}) as (found, _, _):
             assert isinstance(found, FileRows)
         result = onefold.cross_validate(
-            Pegasos(1e-3), X, y, n_jobs=n_jobs, memory_mb=MEMORY_MB, cv=cv, random_state=3
+            Pegasos(1e-3),
+            X,
+            y,
+            n_jobs=n_jobs,
+            engine_options={"memory_mb": MEMORY_MB},
+            cv=cv,
+            random_state=3,
         )
         np.testing.assert_array_equal(result.decision_values, expected.decision_values)
         assert result.cost["rows_fed"] == expected.cost["rows_fed"]
@@ -95,7 +101,7 @@ def test_every_form_has_the_bits_of_rows_in_memory(kinds, rows, text, kind, cv):
     [
         (GaussianNB(), "merge"),
         (GaussianNB(), "tree"),
-        (SklearnGaussianNB(), "merge"),
+        (BernoulliNB(), "merge"),
         (OnlineKMeans(3), "tree"),
         (Pegasos(), "tree"),
     ],
@@ -106,10 +112,10 @@ def test_learners_have_the_bits_of_rows_in_memory(rows, text, estimator, engine,
     X, y = onefold.load_libsvm(text)
     weights = np.linspace(0.5, 2, len(y))
     keywords = {"cv": cv, "engine": engine, "sample_weight": weights}
-    if engine == "tree":
-        keywords["order"] = "once"
-    expected = onefold.cross_validate(estimator, X, y, **keywords)
-    found = onefold.cross_validate(estimator, text, memory_mb=MEMORY_MB, **keywords)
+    options = {"order": "once"} if engine == "tree" else {}
+    expected = onefold.cross_validate(estimator, X, y, engine_options=options, **keywords)
+    on_disk = options | {"memory_mb": MEMORY_MB}
+    found = onefold.cross_validate(estimator, text, engine_options=on_disk, **keywords)
     np.testing.assert_array_equal(found.predictions, expected.predictions)
     assert found.engine == expected.engine == engine
     assert found.cost == expected.cost
@@ -132,7 +138,7 @@ def test_least_squares_equal_rows_in_memory(
     keywords = {"cv": cv, "sample_weight": weights, "scoring": "neg_mean_squared_error"}
     expected = onefold.cross_validate(model, X, y, **keywords)
     path = tmp_path / "rows.npy"
-    found = onefold.cross_validate(model, path, y, memory_mb=0.05, **keywords)
+    found = onefold.cross_validate(model, path, y, engine_options={"memory_mb": 0.05}, **keywords)
     assert found.engine == "virtual"
     np.testing.assert_allclose(found.predictions, expected.predictions, atol=1e-7 * abs(y).max())
 
@@ -143,28 +149,83 @@ def test_least_squares_of_sparse_rows(tmp_path):
     onefold.dump_libsvm(X, y, tmp_path / "rows.libsvm")
     keywords = {"cv": 4, "scoring": "r2"}
     expected = onefold.cross_validate(Ridge(), X, y, **keywords)
-    found = onefold.cross_validate(Ridge(), tmp_path / "rows.libsvm", memory_mb=0.02, **keywords)
+    found = onefold.cross_validate(
+        Ridge(), tmp_path / "rows.libsvm", engine_options={"memory_mb": 0.02}, **keywords
+    )
     np.testing.assert_allclose(found["test_score"], expected["test_score"], rtol=1e-9)
 
 
-def test_undetermined_least_squares_are_errors(tmp_path):
-    X, y = make_regression(300, 8, random_state=0)
+def dependent_rows(case):
+    """Rows of which some do not determine the coefficients, or hardly."""
+    X, y = make_regression(300, 8, noise=1, random_state=0)
+    random = np.random.default_rng(0)
+    if case == "repeated":
+        X = np.c_[X, X[:, 0]]
+    elif case == "nearly repeated":
+        X = np.c_[X, X[:, 0] + 1e-9 * random.normal(size=300)]
+    elif case == "constant":
+        X[:, 3] = 0.1
+    elif case == "one value in one fold":
+        X[:, 3] = 0
+        X[17, 3] = 1
+    elif case == "far from zero":
+        X = X + 1e6
+    elif case == "of many scales":
+        X = X * np.logspace(-9, 9, 8)
+    elif case == "sorted":
+        X[:, 0] = np.linspace(1, 1e4, 300) ** 2
+    return X, y
+
+
+CASES = ["repeated", "nearly repeated", "constant", "one value in one fold", "far from zero"]
+CASES += ["of many scales", "sorted"]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("model", [LinearRegression(), Ridge(1.0, solver="svd")], ids=str)
+def test_dependent_features_are_predicted_as_in_memory(tmp_path, case, weighted, model):
+    X, y = dependent_rows(case)
     path = tmp_path / "rows.npy"
-    np.save(path, np.c_[X, X[:, 0]])
-    with pytest.raises(ValueError, match="fold 0 cannot be predicted from sums"):
-        onefold.cross_validate(LinearRegression(), path, y, memory_mb=0.015)
-    X[:, 0] = 0
-    X[17, 0] = 1
     np.save(path, X)
-    with pytest.raises(ValueError, match="row 17 cannot be predicted: it determines the fit"):
-        onefold.cross_validate(LinearRegression(), path, y, cv="loo", memory_mb=0.015)
+    weights = np.arange(300) % 4 / 2 if weighted else None
+    for cv in (4, np.array(LABELS[:300])):
+        keywords = {"cv": cv, "sample_weight": weights}
+        expected = onefold.cross_validate(model, X, y, **keywords)
+        found = onefold.cross_validate(
+            model, path, y, engine_options={"memory_mb": 0.02}, **keywords
+        )
+        assert found.engine == "virtual"
+        scale = np.abs(y).max()
+        np.testing.assert_allclose(found.predictions, expected.predictions, atol=1e-7 * scale)
+    search = onefold.GridSearchCV(model, {}, engine_options={"memory_mb": 0.02}).fit(path, y)
+    np.testing.assert_allclose(search.predict(X), model.fit(X, y).predict(X), atol=1e-7 * scale)
+
+
+def test_a_row_that_determines_a_coefficient_is_predicted_as_in_memory(tmp_path):
+    X, y = dependent_rows("one value in one fold")
+    path = tmp_path / "rows.npy"
+    keywords = {"cv": "loo", "scoring": "neg_mean_squared_error"}
+    np.save(path, X)
+    expected = onefold.cross_validate(LinearRegression(), X, y, **keywords)
+    found = onefold.cross_validate(
+        LinearRegression(), path, y, engine_options={"memory_mb": 0.02}, **keywords
+    )
+    np.testing.assert_allclose(found.predictions, expected.predictions, rtol=1e-8)
+    np.save(path, dependent_rows("repeated")[0])
+    with pytest.raises(ValueError, match="leave-one-out of rows on disk needs well-conditioned"):
+        onefold.cross_validate(
+            LinearRegression(), path, y, engine_options={"memory_mb": 0.02}, **keywords
+        )
 
 
 def test_searches_read_files(rows, text, tmp_path):
     X, y = onefold.load_libsvm(text)
     grid = {"alpha": [1e-4, 1e-3, 1e-2]}
-    in_memory = onefold.GridSearchCV(Pegasos(), grid, options={"order": "once"}).fit(X, y)
-    search = onefold.GridSearchCV(Pegasos(), grid, options={"memory_mb": MEMORY_MB}).fit(text)
+    in_memory = onefold.GridSearchCV(Pegasos(), grid, engine_options={"order": "once"}).fit(X, y)
+    search = onefold.GridSearchCV(Pegasos(), grid, engine_options={"memory_mb": MEMORY_MB}).fit(
+        text
+    )
     assert search.best_params_ == in_memory.best_params_
     np.testing.assert_array_equal(
         search.cv_results_["mean_test_score"], in_memory.cv_results_["mean_test_score"]
@@ -173,7 +234,9 @@ def test_searches_read_files(rows, text, tmp_path):
     # A learner that does not depend on the order has the parameters of its own fit.
     np.save(tmp_path / "rows.npy", rows[0])
     nb = onefold.GridSearchCV(
-        SklearnGaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, options={"memory_mb": MEMORY_MB}
+        SklearnGaussianNB(),
+        {"var_smoothing": [1e-9, 1e-3]},
+        engine_options={"memory_mb": MEMORY_MB},
     ).fit(tmp_path / "rows.npy", rows[1])
     own = SklearnGaussianNB(**nb.best_params_).fit(*rows)
     np.testing.assert_allclose(nb.best_estimator_.theta_, own.theta_, rtol=1e-9)
@@ -184,7 +247,9 @@ def test_searches_of_least_squares_fit_the_choice(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     grid = {"alpha": [0.1, 1, 100]}
     options = {"memory_mb": 0.05}
-    search = onefold.GridSearchCV(Ridge(), grid, options=options).fit(tmp_path / "rows.npy", y)
+    search = onefold.GridSearchCV(Ridge(), grid, engine_options=options).fit(
+        tmp_path / "rows.npy", y
+    )
     own = Ridge(**search.best_params_).fit(X, y)
     np.testing.assert_allclose(search.best_estimator_.coef_, own.coef_, rtol=1e-9)
     np.testing.assert_allclose(search.predict(X), own.predict(X), rtol=1e-9)
@@ -195,7 +260,9 @@ def test_files_that_fit_are_read_whole(rows, text):
     model = make_pipeline(StandardScaler(with_mean=False), LogisticRegression())
     expected = onefold.cross_val_score(model, X, y)
     np.testing.assert_array_equal(onefold.cross_val_score(model, text), expected)
-    predicted = onefold.cross_val_predict(GaussianNB(), text, memory_mb=MEMORY_MB)
+    predicted = onefold.cross_val_predict(
+        GaussianNB(), text, engine_options={"memory_mb": MEMORY_MB}
+    )
     np.testing.assert_array_equal(predicted, onefold.cross_val_predict(GaussianNB(), X, y))
 
 
@@ -220,9 +287,7 @@ def test_the_file_is_read_at_most_once_per_level_of_blocks(tmp_path, cv):
         tmp_path / "rows.npy",
         y,
         cv=folds,
-        placement="given",
-        order="fixed",
-        memory_mb=memory_mb,
+        engine_options={"placement": "given", "order": "fixed", "memory_mb": memory_mb},
     )
     readings = (_bytes_read() - before) / X.nbytes
     assert 2 < readings <= math.ceil(math.log2(n_blocks)) + 1.1
@@ -270,8 +335,8 @@ def test_memory_is_bounded(tmp_path, kind, shape, memory_mb):
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         for cv in (5, "loo"):
             result = onefold.cross_validate(
-                Pegasos(), {str(path)!r}, y, cv=cv, memory_mb={memory_mb},
-                temp_dir={str(tmp_path)!r},
+                Pegasos(), {str(path)!r}, y, cv=cv, 
+                engine_options={{"memory_mb": {memory_mb}, "temp_dir": {str(tmp_path)!r}}},
             )
             assert 0.4 < result.mean < 0.6, result
         try:
@@ -293,7 +358,9 @@ def test_mapped_arrays_that_differ_from_their_file_are_in_memory(rows, tmp_path)
     converted[:] = X
     for mapped in (changed, converted):
         assert isinstance(mapped, np.memmap)
-        found = onefold.cross_validate(GaussianNB(), mapped, y, memory_mb=MEMORY_MB)
+        found = onefold.cross_validate(
+            GaussianNB(), mapped, y, engine_options={"memory_mb": MEMORY_MB}
+        )
         np.testing.assert_array_equal(found.predictions, expected)
 
 
@@ -307,7 +374,7 @@ def test_threads_change_no_bit_of_least_squares(rows, tmp_path, cv):
             rows[1],
             cv=cv,
             n_jobs=n_jobs,
-            memory_mb=0.15,
+            engine_options={"memory_mb": 0.15},
             scoring="neg_mean_squared_error",
         ).predictions
         for n_jobs in (1, 2)
@@ -316,19 +383,19 @@ def test_threads_change_no_bit_of_least_squares(rows, tmp_path, cv):
 
 
 def test_what_rows_on_disk_do_not_offer_is_named(rows, text, tmp_path):
-    keywords = {"memory_mb": MEMORY_MB}
-    with pytest.raises(ValueError, match="engine='tree': of rows on disk it has no fitted"):
+    keywords = {"engine_options": {"memory_mb": MEMORY_MB}}
+    with pytest.raises(ValueError, match="engine='tree' does not apply: of rows on disk it has"):
         onefold.cross_validate(Pegasos(), text, return_estimator=True, **keywords)
     with pytest.raises(ValueError, match="it needs a single partition"):
         onefold.cross_validate(Pegasos(), text, cv=ShuffleSplit(2), **keywords)
     with pytest.raises(ValueError, match=r"sums of 5 folds of 30 features take .* of memory_mb"):
-        onefold.cross_validate(Ridge(), text, memory_mb=0.01)
+        onefold.cross_validate(Ridge(), text, engine_options={"memory_mb": 0.01})
     with pytest.raises(ValueError, match="memory_mb must be a positive number, got inf"):
-        onefold.cross_validate(Pegasos(), text, memory_mb=math.inf)
+        onefold.cross_validate(Pegasos(), text, engine_options={"memory_mb": math.inf})
     with pytest.raises(ValueError, match="is not a directory made by convert_libsvm"):
         onefold.cross_validate(Pegasos(), tmp_path)
     with pytest.raises(ValueError, match="temp_dir must be a directory, got 5"):
-        onefold.cross_validate(Pegasos(), text, temp_dir=5)
+        onefold.cross_validate(Pegasos(), text, engine_options={"temp_dir": 5})
     with pytest.raises(ValueError, match="y has no entries for 900 rows"):
         onefold.cross_validate(Pegasos(), text, 3, **keywords)
     np.save(tmp_path / "rows.npy", rows[0])
@@ -340,7 +407,8 @@ def test_what_rows_on_disk_do_not_offer_is_named(rows, text, tmp_path):
 
 
 def test_errors_name_what_is_wrong(rows, text, tmp_path):
-    keywords = {"memory_mb": MEMORY_MB, "temp_dir": tmp_path}
+    options = {"memory_mb": MEMORY_MB, "temp_dir": tmp_path}
+    keywords = {"engine_options": options}
     lines = text.read_text().splitlines()
     lines[500] = "1 3:0.5 2:x"
     (tmp_path / "bad.libsvm").write_text("\n".join(lines))
@@ -350,21 +418,23 @@ def test_errors_name_what_is_wrong(rows, text, tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file 'missing'"):
         onefold.cross_validate(Pegasos(), "missing")
     with pytest.raises(ValueError, match="memory_mb must be a positive number, got -1"):
-        onefold.cross_validate(Pegasos(), text, memory_mb=-1)
+        onefold.cross_validate(Pegasos(), text, engine_options={"memory_mb": -1})
     with pytest.raises(ValueError, match="memory_mb must be room for a few rows"):
-        onefold.cross_validate(Pegasos(), text, memory_mb=1e-5)
+        onefold.cross_validate(Pegasos(), text, engine_options={"memory_mb": 1e-5})
     with pytest.raises(ValueError, match="temp_dir must be a directory"):
-        onefold.cross_validate(Pegasos(), text, temp_dir="missing")
+        onefold.cross_validate(Pegasos(), text, engine_options={"temp_dir": "missing"})
     with pytest.raises(ValueError, match="y has 3 entries for 900 rows"):
         onefold.cross_validate(Pegasos(), text, [0, 1, 0], **keywords)
     with pytest.raises(ValueError, match="LogisticRegression needs all rows in memory"):
         onefold.cross_validate(LogisticRegression(), text, **keywords)
-    with pytest.raises(ValueError, match="it needs rows in memory"):
+    with pytest.raises(ValueError, match="it needs all rows in memory"):
         onefold.cross_validate(Pegasos(), text, engine="refit", **keywords)
-    with pytest.raises(ValueError, match="'once' or 'fixed' for rows on disk"):
-        onefold.cross_validate(Pegasos(), text, order="random", **keywords)
+    with pytest.raises(ValueError, match="once or fixed for rows on disk"):
+        onefold.cross_validate(Pegasos(), text, engine_options=options | {"order": "random"})
     with pytest.raises(ValueError, match="no fitted estimators"):
-        onefold.cross_validate(Pegasos(), text, engine="tree", check=2, **keywords)
+        onefold.cross_validate(
+            Pegasos(), text, engine="tree", engine_options=options | {"check": 2}
+        )
     X = np.array(rows[0])
     X[700, 5] = np.nan
     np.save(tmp_path / "nan.npy", X)
@@ -375,10 +445,13 @@ def test_errors_name_what_is_wrong(rows, text, tmp_path):
 
 def test_order_once_is_for_the_tree(rows):
     with pytest.raises(ValueError, match="order='once' is for the engine 'tree'"):
-        onefold.cross_validate(Pegasos(), *rows, engine="refit", order="once")
+        onefold.cross_validate(Pegasos(), *rows, engine="refit", engine_options={"order": "once"})
     with pytest.raises(ValueError, match="order='once' is for native learners"):
         onefold.cross_validate(
-            SklearnGaussianNB(), *rows, engine="tree", order="once", batch_size=10
+            SklearnGaussianNB(),
+            *rows,
+            engine="tree",
+            engine_options={"order": "once", "batch_size": 10},
         )
 
 
@@ -387,7 +460,9 @@ def test_order_once_does_not_flatter():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(2_000, 5)), np.repeat([0, 1], 1_000)
     for cv in (10, "loo"):
-        result = onefold.cross_validate(Pegasos(1e-2), X, y, cv=cv, order="once")
+        result = onefold.cross_validate(
+            Pegasos(1e-2), X, y, cv=cv, engine_options={"order": "once"}
+        )
         assert abs(result.mean - 0.5) < 0.05
 
 
@@ -401,7 +476,8 @@ def test_a_full_disk_is_an_error(tmp_path, text):
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
         try:
             onefold.cross_validate(
-                Pegasos(), {str(text)!r}, memory_mb=0.1, temp_dir={str(tmp_path)!r}
+                Pegasos(), {str(text)!r}, 
+                engine_options={{"memory_mb": 0.1, "temp_dir": {str(tmp_path)!r}}}
             )
         except OSError as error:
             print(error.strerror or error, os.listdir({str(tmp_path)!r}))
@@ -423,7 +499,8 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path):
 
         print("begin", flush=True)
         onefold.cross_validate(
-            LeastSquaresSGD(1e-6), {str(path)!r}, cv="loo", memory_mb=5, temp_dir={str(folder)!r},
+            LeastSquaresSGD(1e-6), {str(path)!r}, cv="loo",
+                engine_options={{"memory_mb": 5, "temp_dir": {str(folder)!r}}},
             scoring="neg_mean_squared_error",
         )
     """
@@ -446,45 +523,49 @@ def test_regressors_of_native_learners(tmp_path):
     X, y = make_regression(600, 10, random_state=0)
     np.save(tmp_path / "rows.npy", X)
     model = LeastSquaresSGD(1e-3)
-    expected = onefold.cross_validate(model, X, y, order="once")
-    found = onefold.cross_validate(model, tmp_path / "rows.npy", y, memory_mb=0.02)
+    expected = onefold.cross_validate(model, X, y, engine_options={"order": "once"})
+    found = onefold.cross_validate(
+        model, tmp_path / "rows.npy", y, engine_options={"memory_mb": 0.02}
+    )
     np.testing.assert_array_equal(found.predictions, expected.predictions)
 
 
 def test_a_file_that_changes_is_an_error(tmp_path, text, monkeypatch):
     path = tmp_path / "rows.libsvm"
     path.write_bytes(text.read_bytes())
-    convert = onefold._files.convert_libsvm
+    convert = onefold._inputs.files.convert_libsvm
 
     def slow_convert(*arguments, **keywords):
         convert(*arguments, **keywords)
         with open(path, "ab") as file:
             file.write(b"1 1:2\n")
 
-    monkeypatch.setattr(onefold._files, "convert_libsvm", slow_convert)
+    monkeypatch.setattr(onefold._inputs.files, "convert_libsvm", slow_convert)
     with pytest.raises(OSError, match=r"rows\.libsvm: it changed while it was read"):
-        onefold.cross_validate(Pegasos(), path, memory_mb=MEMORY_MB)
+        onefold.cross_validate(Pegasos(), path, engine_options={"memory_mb": MEMORY_MB})
 
 
 def test_an_array_that_changes_between_two_passes_is_an_error(tmp_path, monkeypatch):
     path = tmp_path / "rows.npy"
     X, y = make_regression(600, 10, random_state=0)
     np.save(path, X)
-    least_squares = onefold.engines._file_least_squares
-    solve = least_squares._Sums.solve
+    least_squares = onefold._engines.file_least_squares
+    fit_folds = least_squares.FoldSums.fit_folds
 
-    def change_and_solve(*arguments):
+    def change_and_fit(*arguments):
         os.utime(path, (0, 0))
-        return solve(*arguments)
+        return fit_folds(*arguments)
 
-    monkeypatch.setattr(least_squares._Sums, "solve", change_and_solve)
+    monkeypatch.setattr(least_squares.FoldSums, "fit_folds", change_and_fit)
     with pytest.raises(OSError, match=r"rows\.npy: it changed while it was read"):
-        onefold.cross_validate(Ridge(), path, y, memory_mb=0.02)
+        onefold.cross_validate(Ridge(), path, y, engine_options={"memory_mb": 0.02})
 
 
 def test_predictions_are_written_to_a_file(text, tmp_path):
     path = tmp_path / "predictions.npy"
-    result = onefold.cross_validate(GaussianNB(), text, memory_mb=MEMORY_MB, predictions_file=path)
+    result = onefold.cross_validate(
+        GaussianNB(), text, engine_options={"memory_mb": MEMORY_MB}, predictions_file=path
+    )
     assert isinstance(result.predictions, np.memmap)
     expected = onefold.cross_validate(GaussianNB(), text)
     np.testing.assert_array_equal(np.load(path), expected.predictions)
@@ -507,3 +588,33 @@ def test_lists_are_files_only_if_all_members_are_path_objects(text, tmp_path, mo
 def test_functions_that_take_no_files_say_so(text, function):
     with pytest.raises(TypeError, match=f"{function.__name__} takes rows in memory, got X="):
         function(Ridge(), str(text), None)
+
+
+@pytest.mark.parametrize("is_search", [False, True])
+def test_an_estimator_that_needs_memory_is_refused_before_the_file_is_read(
+    tmp_path, monkeypatch, is_search
+):
+    X = np.random.default_rng(0).normal(size=(20_000, 5))
+    y = (X[:, 0] > 0).astype(int)
+    path = tmp_path / "rows.libsvm"
+    onefold.dump_libsvm(X, y, path)
+    monkeypatch.setattr("onefold._inputs.files.convert_libsvm", _fail)
+
+    def run(estimator, memory_mb, targets=None):
+        options = {"memory_mb": memory_mb}
+        if not is_search:
+            return onefold.cross_validate(estimator, path, targets, engine_options=options)
+        search = onefold.GridSearchCV(estimator, {}, cv=3, engine_options=options)
+        return search.fit(path, targets)
+
+    for targets in (None, y):
+        with pytest.raises(ValueError, match="LogisticRegression needs all rows in memory"):
+            run(LogisticRegression(), 0.2, targets)
+    # What can be served, or may fit into memory after all, is left to the reader.
+    for estimator, memory_mb in ((Pegasos(), 0.2), (LogisticRegression(), 1.0)):
+        with pytest.raises(RuntimeError, match="the file is read"):
+            run(estimator, memory_mb)
+
+
+def _fail(*arguments, **keywords):
+    raise RuntimeError("the file is read")

@@ -16,9 +16,9 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import onefold
-from onefold._cached_property import cached_property
-from onefold._files import FileRows, opened
-from onefold._temporary import temporary_directory
+from onefold._inputs.files import FileRows, opened
+from onefold._inputs.temporary import temporary_directory
+from onefold._utils.cached_property import cached_property
 from onefold.learners import Pegasos
 
 ROWS = np.random.default_rng(0).normal(size=(400, 8))
@@ -52,7 +52,9 @@ def test_a_copy_has_no_name_once_it_is_open(text, place, name, memory_mb):
         assert list(place.iterdir()) == []
         assert isinstance(rows, FileRows) == (memory_mb < 1)
         np.testing.assert_array_equal(y, LABELS)
-    found = onefold.cross_validate(Ridge(), path, memory_mb=memory_mb, temp_dir=place, n_jobs=2)
+    found = onefold.cross_validate(
+        Ridge(), path, engine_options={"memory_mb": memory_mb, "temp_dir": place}, n_jobs=2
+    )
     expected = onefold.cross_validate(Ridge(), ROWS, LABELS.astype(float))
     np.testing.assert_allclose(found["test_score"], expected["test_score"], rtol=1e-9)
     assert list(place.iterdir()) == []
@@ -73,7 +75,7 @@ def test_text_is_compressed_if_its_first_bytes_say_so(tmp_path, place):
 def test_what_a_killed_process_leaves_is_removed_by_the_next(place, end):
     code = f"""
         import time
-        from onefold._temporary import temporary_directory
+        from onefold._inputs.temporary import temporary_directory
         with temporary_directory({str(place)!r}) as folder:
             (folder / "arrays").mkdir()
             (folder / "arrays" / "values.npy").write_bytes(b"1")
@@ -98,17 +100,36 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next(place, end):
     assert [own.name for own in place.iterdir()] == ["onefold-results"]
 
 
+KILLED = {
+    "conversion": "onefold.cross_validate(GaussianNB(), text, engine_options=options)",
+    "sorted copy": "onefold.cross_validate(Pegasos(), array, labels, engine_options=options)",
+    "predictions": (
+        "onefold.cross_validate(Pegasos(), array, labels, engine_options=options, "
+        "predictions_file=place + '/predictions.npy')"
+    ),
+    "search": (
+        "onefold.GridSearchCV(GaussianNB(), {'var_smoothing': [1e-9, 1e-3, 0.1]}, cv=3, "
+        "engine_options=options, refit=False).fit(text)"
+    ),
+}
+
+
 @needs_posix
-def test_a_conversion_killed_at_any_time_leaves_nothing_for_long(tmp_path, place):
-    path = tmp_path / "rows.libsvm"
-    onefold.dump_libsvm(np.tile(ROWS, (60, 1)), np.tile(LABELS, 60), path)
+@pytest.mark.parametrize("call", KILLED)
+def test_a_call_killed_at_any_time_leaves_nothing_for_long(tmp_path, place, call):
+    text, array = tmp_path / "rows.libsvm", tmp_path / "rows.npy"
+    onefold.dump_libsvm(np.tile(ROWS, (60, 1)), np.tile(LABELS, 60), text)
+    np.save(array, np.tile(ROWS, (60, 1)))
     code = f"""
+        import numpy as np
         import onefold
-        from onefold.learners import GaussianNB
+        from onefold.learners import GaussianNB, Pegasos
+        place, text, array = {str(place)!r}, {str(text)!r}, {str(array)!r}
+        labels = np.tile(np.arange(400) % 2, 60)
+        options = {{"memory_mb": 0.3, "temp_dir": place}}
         print("ready", flush=True)
-        place = {str(place)!r}
         while True:
-            onefold.cross_validate(GaussianNB(), {str(path)!r}, memory_mb=0.3, temp_dir=place)
+            {KILLED[call]}
     """
     random = np.random.default_rng(0)
     for _ in range(3):
@@ -117,12 +138,63 @@ def test_a_conversion_killed_at_any_time_leaves_nothing_for_long(tmp_path, place
         )
         assert child.stdout.readline() == "ready\n"
         time.sleep(random.uniform(0.0, 0.4))
+        assert child.poll() is None
         child.kill()
         child.wait()
         child.stdout.close()
-    small = onefold.cross_validate(Pegasos(), path, memory_mb=0.3, temp_dir=place, cv=3)
+    small = onefold.cross_validate(
+        Pegasos(), text, engine_options={"memory_mb": 0.3, "temp_dir": place}, cv=3
+    )
     assert small.folds.n_samples == 24_000
+    (place / "predictions.npy").unlink(missing_ok=True)  # of a call that was done
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_killed_search_leaves_no_process(tmp_path):
+    """Engines work in threads. Refits do not: workers of joblib end when idle for long."""
+    code = """
+        import os
+        import numpy as np
+        import onefold
+        from sklearn.svm import SVC
+        X = np.random.default_rng(0).normal(size=(800, 5))
+        y = (X[:, 0] > 0).astype(int)
+        print("ready", flush=True)
+        while True:
+            onefold.GridSearchCV(SVC(), {"C": [0.1, 1.0, 10.0]}, n_jobs=2).fit(X, y)
+    """
+    random = np.random.default_rng(1)
+    for _ in range(2):
+        child = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=os.environ | {"JOBLIB_TEMP_FOLDER": str(tmp_path)},
+        )
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(random.uniform(0.5, 2.0))
+        assert child.poll() is None
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        deadline = time.monotonic() + 60
+        while any_in_session(child.pid) or list(tmp_path.iterdir()):
+            assert time.monotonic() < deadline, list(tmp_path.iterdir())
+            time.sleep(0.1)
+
+
+def any_in_session(session):
+    """Whether a process of a session lives."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, found = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(found) == session and state != "Z":
+            return True
+    return False
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.csv.gz", "a.tsv", "a.npz", "a.parquet"])

@@ -1,18 +1,44 @@
 """Rows of single precision: the scores of scikit-learn, whatever the engine."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn.model_selection as sk
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge
-from sklearn.naive_bayes import BernoulliNB, GaussianNB
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+from sklearn.feature_selection import SelectKBest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import (
+    ElasticNet,
+    GammaRegressor,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+    TweedieRegressor,
+)
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
-from sklearn.svm import SVC, SVR
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import onefold
 from onefold.learners import Pegasos
@@ -56,8 +82,7 @@ def test_scores_of_single_precision_are_those_of_scikit_learn(estimator, engine,
     np.testing.assert_allclose(ours["test_score"], theirs, atol=1e-5)
     predicted = sk.cross_val_predict(clone(estimator), X, y, cv=cv)
     np.testing.assert_allclose(ours.predictions, predicted, rtol=1e-3)
-    if is_classifier(estimator):
-        assert ours.predictions.dtype == predicted.dtype
+    assert ours.predictions.dtype == predicted.dtype
     assert X.dtype == np.float32
     assert (kept != X).sum() == 0
 
@@ -75,3 +100,44 @@ def test_features_are_constant_by_the_precision_of_the_rows(scaler, cv):
         ours = onefold.cross_validate(model, X, y, cv=cv)["test_score"]
         theirs = sk.cross_validate(model, X, y, cv=cv)["test_score"]
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+PRECISIONS = [
+    *(LinearRegression(), Ridge(), Ridge(solver="svd"), KernelRidge(), Lasso(0.1), ElasticNet(0.1)),
+    *(PoissonRegressor(), GammaRegressor(), TweedieRegressor(), SVR()),
+    GaussianProcessRegressor(alpha=0.1, optimizer=None),
+    LinearSVR(loss="squared_epsilon_insensitive", dual=False),
+    *(KNeighborsRegressor(), KNeighborsRegressor(weights="distance"), DecisionTreeRegressor()),
+    *(make_pipeline(StandardScaler(), Ridge()), make_pipeline(MinMaxScaler(), Lasso(0.1))),
+    make_pipeline(PolynomialFeatures(), StandardScaler(), Ridge()),
+    make_pipeline(SimpleImputer(), SelectKBest(k=2), LinearRegression()),
+    make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge()),
+    *(LogisticRegression(max_iter=1000), RidgeClassifier(), LinearSVC(), SVC()),
+    *(KNeighborsClassifier(), NearestCentroid(), DecisionTreeClassifier(random_state=0)),
+    *(GaussianNB(), MultinomialNB(), BernoulliNB(), ComplementNB()),
+    *(LinearDiscriminantAnalysis(), LinearDiscriminantAnalysis(solver="lsqr")),
+    *(QuadraticDiscriminantAnalysis(), make_pipeline(StandardScaler(), GaussianNB())),
+    make_pipeline(MaxAbsScaler(), LogisticRegression(max_iter=1000)),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("X_type", ["float32", "float64", "int64", "frame"])
+@pytest.mark.parametrize("y_type", ["float32", "float64"])
+@pytest.mark.parametrize("estimator", PRECISIONS, ids=lambda own: str(own)[:60])
+def test_answers_have_the_precision_of_scikit_learns(estimator, X_type, y_type):
+    X, y = (load_iris if is_classifier(estimator) else load_diabetes)(return_X_y=True)
+    X, y = np.abs(100 * X[::2]).round(), y[::2].astype(y_type)
+    frame = pd.DataFrame(X, columns=[f"feature {number}" for number in range(X.shape[1])])
+    X = frame.astype("float32") if X_type == "frame" else X.astype(X_type)
+    methods = [
+        method
+        for method in ("predict", "predict_proba", "decision_function")
+        if hasattr(estimator, method)
+    ]
+    for method in methods:
+        ours = onefold.cross_val_predict(estimator, X, y, cv=3, method=method)
+        theirs = sk.cross_val_predict(clone(estimator), X, y, cv=3, method=method)
+        assert ours.dtype == theirs.dtype, method
+        result = onefold.cross_validate(estimator, X, y, cv=3)
+        assert method != "predict" or result.predictions.dtype == theirs.dtype

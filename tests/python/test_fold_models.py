@@ -55,16 +55,18 @@ INCREMENTAL = {
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"n_jobs": 2}, {"n_jobs": 2, "backend": "processes"}], ids=str
+    "options",
+    [{}, {"n_jobs": 2}, {"n_jobs": 2, "engine_options": {"backend": "processes"}}],
+    ids=str,
 )
 @pytest.mark.parametrize("cv", [KFold(5), KFold(7, shuffle=True, random_state=0)], ids=str)
 @pytest.mark.parametrize("name", INCREMENTAL)
 def test_the_tree_returns_the_model_of_every_fold(name, cv, options):
     estimator, targets = INCREMENTAL[name]
     if name.startswith("native"):
-        options = {key: value for key, value in options.items() if key != "backend"}
-    given = {"placement": "given", "order": "fixed"}
-    keywords = {"cv": cv, "engine": "tree", **given, **options}
+        options = {key: value for key, value in options.items() if key != "engine_options"}
+    given = {"placement": "given", "order": "fixed"} | options.get("engine_options", {})
+    keywords = {"cv": cv, "engine": "tree", **options, "engine_options": given}
     plain = onefold.cross_validate(estimator, X, targets, **keywords)
     result = onefold.cross_validate(estimator, X, targets, return_estimator=True, **keywords)
     models = result["estimator"]
@@ -106,7 +108,8 @@ def test_merging_returns_the_model_of_every_fold(estimator, targets):
 
 
 def test_native_fold_models_share_memory_and_are_independent():
-    keywords = {"cv": "loo", "engine": "tree", "return_estimator": True, "placement": "given"}
+    keywords = {"cv": "loo", "engine": "tree", "return_estimator": True}
+    keywords["engine_options"] = {"placement": "given"}
     result = onefold.cross_validate(learners.Perceptron(), X[:40], y[:40], **keywords)
     models = result["estimator"]
     n_classes = len(models[0].classes_)

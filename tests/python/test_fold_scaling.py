@@ -7,9 +7,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from onefold._folds import resolve_cv
-from onefold.engines import Data, Problem
-from onefold.engines._fold_scaling import fold_scaling, is_affine_scaler, is_shifting
+from onefold._engines import Data, Problem
+from onefold._engines.fold_scaling import fold_scaling, is_affine_scaler, is_shifting
+from onefold._inputs.folds import resolve_cv
 
 N = 40
 SCALERS = {

@@ -25,7 +25,7 @@ from sklearn.model_selection import (
 
 import onefold
 from onefold import Folds, Splits
-from onefold._folds import resolve_cv
+from onefold._inputs.folds import resolve_cv
 
 X = np.arange(60.0).reshape(30, 2)
 y = np.tile(["a", "b", "b"], 10)

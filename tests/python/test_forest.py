@@ -1,137 +1,62 @@
 """Decision trees and random forests are scikit-learn's, bit for bit."""
 
-import os
-from pathlib import Path
+import threading
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
-from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    KFold,
-    RepeatedStratifiedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    TimeSeriesSplit,
+import sklearn
+from reference.forest import (
+    CLASSES,
+    CLASSIFIERS,
+    NUMBERS,
+    REGRESSORS,
+    check,
+    data_set,
+    draw,
+    generated,
+    splitters,
 )
+from sklearn import model_selection
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.model_selection import cross_val_score as sklearn_cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
+from sklearn.utils.fixes import parse_version
 
 import onefold
-from onefold.engines import _forest, _forest_proof
+from onefold._engines import forest, forest_proof, streamed
+from onefold._engines.base import Candidate
+from onefold._engines.forest_params import ForestParams
+from onefold.model_selection._arguments import make_task
 
-DIGITS = load_digits(return_X_y=True)
-SETS = {
-    "iris": load_iris(return_X_y=True),
-    "wine": load_wine(return_X_y=True),
-    "cancer": load_breast_cancer(return_X_y=True),
-    "digits": (DIGITS[0][:500], DIGITS[1][:500]),
-}
-X, Y = SETS["wine"]
+X, Y = data_set("wine")
+SINCE = {"missing": "1.8", "weighted bootstrap": "1.9"}
+"""Rules of growth that older versions of scikit-learn do not have."""
 WORDS = np.array(["a", "b", "c"])[Y]
-GROUPS = np.arange(len(X)) % 9
 
 
-def generated(seed):
-    """Rows with ties, constants, and neighbours that count as equal."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(150, 8))
-    X[:, 1] = X[:, 1].round(1)
-    X[:, 2] = X[:, 2] > 0.3
-    X[:, 3] = 1 + 4e-8 * rng.integers(0, 9, len(X))
-    X[:, 4] = 3.0
-    X[:, 5] *= 1e-7
-    X[:, 6] = np.maximum(X[:, 6], 0)
-    return X, (X[:, 0] + X[:, 1] > 0) + (rng.uniform(size=len(X)) > 0.8).astype(int)
-
-
-def draw(rng, kind):
-    """A tree or a forest with random parameters."""
-    params = {
-        "criterion": rng.choice(["gini", "entropy", "log_loss"]).item(),
-        "max_depth": [None, 1, 3, 6][rng.integers(4)],
-        "min_samples_leaf": [1, 1, 2, 7, 0.03][rng.integers(5)],
-        "min_samples_split": [2, 2, 5, 20, 0.1][rng.integers(5)],
-        "min_impurity_decrease": [0.0, 0.0, 0.005][rng.integers(3)],
-        "min_weight_fraction_leaf": [0.0, 0.0, 0.02][rng.integers(3)],
-        "max_features": [None, "sqrt", "log2", 0.5, 2][rng.integers(5)],
-        "random_state": int(rng.integers(100)),
-    }
-    if kind is RandomForestClassifier:
-        params |= {
-            "n_estimators": int(rng.integers(1, 6)),
-            "bootstrap": bool(rng.integers(4)),
-        }
-        if params["bootstrap"]:
-            params["max_samples"] = [None, None, 60, 0.7][rng.integers(4)]
-    return kind(**params)
-
-
-SPLITTERS = [
-    KFold(3),
-    KFold(4, shuffle=True, random_state=1),
-    StratifiedKFold(5),
-    GroupKFold(3),
-    ShuffleSplit(2, test_size=0.3, random_state=0),
-    RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0),
-    TimeSeriesSplit(3),
-]
-
-
-def refits(estimator, X, y, folds, weights=None):
-    """Labels and probabilities of the rows held out, fold after fold."""
-    labels, shares = [], []
-    for fold in range(len(folds)):
-        train, test = folds.train(fold), folds.test(fold)
-        given = {} if weights is None else {"sample_weight": weights[train]}
-        fitted = clone(estimator).fit(X[train], y[train], **given)
-        labels.append(fitted.predict(X[test]))
-        shares.append(fitted.predict_proba(X[test]))
-    return np.concatenate(labels), np.concatenate(shares)
-
-
-def check(estimator, X, y, cv, weights=None, **options):
-    """Compare with refits, whose training sets have the same order of rows."""
-    params = {} if weights is None else {"params": {"sample_weight": weights}}
-    options |= {"groups": np.arange(len(X)) % 9} if isinstance(cv, GroupKFold) else {}
-    result = onefold.cross_validate(
-        estimator, X, y, cv=cv, engine="forest", scoring="neg_log_loss", **params, **options
-    )
-    labels, shares = refits(estimator, X, y, result.folds, weights)
-    answers = [result.fold_answers(fold) for fold in range(len(result.folds))]
-    for name, expected in (("predict", labels), ("predict_proba", shares)):
-        given = np.concatenate([own[name] for own in answers])
-        np.testing.assert_array_equal(given, expected)
-    assert result.engine == result.status.solved_by == "forest"
-
-
-def covers(X, y, cv):
-    """Whether every training set has every class."""
-    groups = np.arange(len(X)) % 9 if isinstance(cv, GroupKFold) else None
-    splits = cv.split(X, y, groups)
-    return all(len(np.unique(y[train])) == len(np.unique(y)) for train, _ in splits)
-
-
-@pytest.mark.parametrize("kind", [DecisionTreeClassifier, RandomForestClassifier])
-@pytest.mark.parametrize("name", [*SETS, "generated"])
-def test_equal_to_scikit_learn(kind, name):
+@pytest.mark.parametrize("name", [*CLASSES, *NUMBERS])
+def test_equal_to_scikit_learn(name):
+    """One estimator of each class, with random parameters and a random splitter."""
     rng = np.random.default_rng(len(name))
-    shuffled = rng.permutation(150)
-    for number in range(12):
-        X, y = generated(number) if name == "generated" else SETS[name]
-        if name == "iris":  # sorted by class
-            X, y = X[shuffled], y[shuffled]
-        cv = SPLITTERS[number % len(SPLITTERS)]
-        if covers(X, y, cv):
-            check(draw(rng, kind), X, y, cv)
+    X, y = data_set(name)
+    kinds = CLASSIFIERS if name in CLASSES else REGRESSORS
+    choices = splitters(X, y, name in CLASSES)
+    for kind in kinds:
+        check(draw(rng, kind), X, y, choices[rng.integers(len(choices))])
 
 
 def test_weights_are_counts():
@@ -144,13 +69,42 @@ def test_weights_are_counts():
             check(tree, X, y, StratifiedKFold(4), weights)
     forest = RandomForestClassifier(3, bootstrap=False, random_state=0)
     check(forest, X, y, StratifiedKFold(4), weights)
+    check(ExtraTreesClassifier(3, random_state=0), X, y, StratifiedKFold(4), weights)
+    tree = DecisionTreeClassifier(random_state=1, ccp_alpha=0.01)
+    check(tree, X, y, StratifiedKFold(4), weights)
+    tree = DecisionTreeRegressor(random_state=1, max_leaf_nodes=9)
+    check(tree, X, y, KFold(4), weights)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_leave_one_out_and_threads(n_jobs):
-    X, y = SETS["iris"]
+    X, y = data_set("iris")
     check(DecisionTreeClassifier(random_state=0), X, y, "loo", n_jobs=n_jobs)
     check(RandomForestClassifier(4, random_state=0), X, y, 3, n_jobs=n_jobs)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"criterion": "entropy", "max_depth": 4},
+        {"min_samples_leaf": 3, "min_samples_split": 10},
+        {"min_weight_fraction_leaf": 0.05},
+        {"min_impurity_decrease": 0.01},
+        {"max_features": 3},
+        {"ccp_alpha": 0.02},
+        {"max_leaf_nodes": 6},
+    ],
+)
+def test_leave_one_out_of_trees_that_follow_the_tree_of_all_rows(params):
+    for seed in range(3):
+        X, y = generated(seed)
+        X, y = X[:70], y[:70]
+        check(DecisionTreeClassifier(random_state=seed, **params), X, y, "loo")
+        if "criterion" not in params:
+            check(DecisionTreeRegressor(random_state=seed, **params), X, y, "loo")
+    rows = np.repeat(X, 2, axis=0)  # a row that is missing has a twin
+    check(DecisionTreeClassifier(random_state=1, **params), rows, np.repeat(y, 2), "loo")
 
 
 @pytest.mark.parametrize(
@@ -172,10 +126,26 @@ def test_leave_one_out_and_threads(n_jobs):
             RandomForestClassifier(random_state=2),
             {"n_estimators": [1, 4, 9], "max_depth": [2, None], "max_features": ["sqrt", None]},
         ),
+        (
+            DecisionTreeClassifier(random_state=2),
+            {"ccp_alpha": [0.0, 0.005, 0.01, 0.02, 0.5], "max_depth": [4, None]},
+        ),
+        (
+            DecisionTreeClassifier(random_state=2),
+            {"max_leaf_nodes": [None, 2, 5, 9, 30], "min_samples_leaf": [1, 3]},
+        ),
+        (
+            BaggingClassifier(ExtraTreeClassifier(), random_state=2),
+            {"n_estimators": [1, 4, 9], "estimator__max_depth": [2, None]},
+        ),
+        (
+            ExtraTreesClassifier(random_state=2),
+            {"n_estimators": [1, 4, 9], "ccp_alpha": [0.0, 0.01], "bootstrap": [True, False]},
+        ),
     ],
 )
 def test_grids_equal_those_of_scikit_learn(estimator, grid):
-    X, y = SETS["cancer"]
+    X, y = data_set("cancer")
     options = {"cv": 3, "scoring": ["accuracy", "roc_auc"], "refit": "roc_auc"}
     expected = GridSearchCV(estimator, grid, **options).fit(X, y)
     search = onefold.GridSearchCV(estimator, grid, engine="forest", **options).fit(X, y)
@@ -195,6 +165,10 @@ def test_candidates_share_their_trees():
     grid = {"max_depth": [1, 2, None], "min_samples_split": [2, 9]}
     search = onefold.GridSearchCV(DecisionTreeClassifier(random_state=0), grid, cv=4, refit=False)
     assert search.fit(X, Y).result_.cost["fits"] == 4
+    for grid in ({"ccp_alpha": [0.0, 0.01, 0.1]}, {"max_leaf_nodes": [3, 7, 20]}):
+        tree = DecisionTreeClassifier(random_state=0)
+        search = onefold.GridSearchCV(tree, grid, cv=4, refit=False).fit(X, Y)
+        assert search.result_.cost["fits"] == 4
 
 
 def test_trees_apart_for_ties_grow_apart():
@@ -241,33 +215,109 @@ def test_behind_the_steps_of_a_pipeline(step):
     )
 
 
+SCORED_IN_TRAINING = [
+    (DecisionTreeClassifier(random_state=0, max_depth=4), WORDS, "neg_log_loss"),
+    (RandomForestClassifier(5, random_state=0), Y > 1, "roc_auc"),
+    (BaggingClassifier(n_estimators=4, random_state=1), WORDS, "f1_macro"),
+    (DecisionTreeRegressor(random_state=0, min_samples_leaf=3), X[:, 12].round(), "r2"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "y", "scoring"), SCORED_IN_TRAINING)
+def test_training_rows_are_predicted_where_they_are_scored(estimator, y, scoring):
+    options = {"cv": KFold(4, shuffle=True, random_state=1), "return_train_score": True}
+    options["scoring"] = ["neg_mean_squared_error" if scoring == "r2" else "accuracy", scoring]
+    result = onefold.cross_validate(estimator, X, y, engine="forest", **options)
+    expected = model_selection.cross_validate(estimator, X, y, **options)
+    for name in (f"{part}_{metric}" for part in ("train", "test") for metric in options["scoring"]):
+        np.testing.assert_allclose(result[name], expected[name], rtol=1e-14)
+    assert result.predictions.shape == y.shape
+
+
+def test_curves_and_searches_with_train_scores():
+    shuffled = np.random.default_rng(0).permutation(len(X))
+    x, y = X[shuffled], WORDS[shuffled]
+    tree = DecisionTreeClassifier(random_state=0)
+    options = {"param_name": "max_depth", "param_range": [1, 3, None], "cv": 3}
+    for scores, expected in zip(
+        onefold.validation_curve(tree, x, y, engine="forest", **options),
+        model_selection.validation_curve(tree, x, y, **options),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(scores, expected)
+    for scores, expected in zip(
+        onefold.learning_curve(tree, x, y, engine="forest", train_sizes=[0.4, 1.0]),
+        model_selection.learning_curve(tree, x, y, train_sizes=[0.4, 1.0]),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(scores, expected)
+    options = {"cv": 3, "return_train_score": True}
+    search = onefold.GridSearchCV(tree, {"max_depth": [1, 3]}, engine="forest", **options)
+    expected = GridSearchCV(tree, {"max_depth": [1, 3]}, **options).fit(x, y)
+    np.testing.assert_array_equal(
+        search.fit(x, y).cv_results_["std_train_score"], expected.cv_results_["std_train_score"]
+    )
+
+
+def test_train_scores_that_take_much_memory_are_those_of_refits(monkeypatch):
+    monkeypatch.setattr(forest, "MAX_TRAIN_RESPONSES", 1000)
+    tree = DecisionTreeClassifier(random_state=0)
+    result = onefold.cross_validate(tree, X, Y, cv=3, return_train_score=True)
+    assert result.engine == "refit"
+    assert "1000 numbers" in result.status.reason
+    assert onefold.cross_validate(tree, X, Y, cv=3).engine == "forest"
+
+
 REASONS = {
     "random_state": (DecisionTreeClassifier(), {}),
     "random_state=": (DecisionTreeClassifier(random_state=np.random.RandomState(0)), {}),
-    "splitter": (DecisionTreeClassifier(random_state=0, splitter="random"), {}),
-    "max_leaf_nodes": (DecisionTreeClassifier(random_state=0, max_leaf_nodes=4), {}),
-    "ccp_alpha": (DecisionTreeClassifier(random_state=0, ccp_alpha=0.1), {}),
+    "criterion": (DecisionTreeRegressor(random_state=0, criterion="absolute_error"), {}),
+    "max_leaf_nodes": (
+        DecisionTreeClassifier(random_state=0, max_leaf_nodes=4, ccp_alpha=0.1),
+        {},
+    ),
+    "whole numbers: rounding": (RandomForestRegressor(2, random_state=0), {"y": X[:, 0]}),
+    "squares": (ExtraTreesRegressor(2, random_state=0), {"y": 1e8 * Y}),
+    "bag of trees": (BaggingClassifier(GaussianNB(), random_state=0), {}),
+    "without replacement": (
+        BaggingClassifier(random_state=0, max_samples=0.5, bootstrap=False),
+        {},
+    ),
+    "some of the features": (BaggingClassifier(random_state=0, max_features=0.5), {}),
+    "bootstrap_features": (BaggingRegressor(random_state=0, bootstrap_features=True), {}),
     "class_weight": (RandomForestClassifier(2, random_state=0, class_weight="balanced"), {}),
+    "positive whole": (DecisionTreeClassifier(random_state=0, class_weight={1: 0.5}), {}),
+    "not in class": (DecisionTreeClassifier(random_state=0, class_weight={7: 2}), {}),
+    "members of a bag": (
+        BaggingClassifier(DecisionTreeClassifier(class_weight={1: 2}), random_state=0),
+        {},
+    ),
     "monotonic_cst": (
         DecisionTreeClassifier(random_state=0, monotonic_cst=[0] * X.shape[1]),
         {"y": Y > 0},
     ),
     "oob_score": (RandomForestClassifier(9, random_state=0, oob_score=len), {}),
-    "missing values": (
+    "sparse and has missing": (
         DecisionTreeClassifier(random_state=0),
-        {"X": np.where(X > 20, np.nan, X)},
+        {"X": sp.csr_array(np.where(X > 20, np.nan, X))},
     ),
-    "sparse": (DecisionTreeClassifier(random_state=0), {"X": sp.csr_array(X)}),
     "columns": (DecisionTreeClassifier(random_state=0), {"y": np.stack([Y, Y], axis=1)}),
     "whole numbers": (
         DecisionTreeClassifier(random_state=0),
         {"params": {"sample_weight": np.full(len(X), 0.5)}},
     ),
-    "bootstrap samples": (
-        RandomForestClassifier(2, random_state=0),
+    "bag draws its samples": (
+        BaggingClassifier(random_state=0),
         {"params": {"sample_weight": np.ones(len(X))}},
     ),
-    "lacks the class": (DecisionTreeClassifier(random_state=0), {"cv": KFold(3)}),
+    "share of the weights": (
+        RandomForestClassifier(2, random_state=0, max_samples=0.5),
+        {"params": {"sample_weight": np.ones(len(X))}},
+    ),
+    "lacks the class": (
+        DecisionTreeClassifier(random_state=0),
+        {"cv": [(np.flatnonzero(Y < 2), np.flatnonzero(Y == 2))]},
+    ),
     "repeats rows": (
         DecisionTreeClassifier(random_state=0),
         {"cv": [(np.arange(0, 178, 2).repeat(2), np.arange(1, 178, 2))]},
@@ -279,57 +329,82 @@ REASONS = {
 def test_what_is_not_covered_is_refitted_and_says_why(reason):
     estimator, given = REASONS[reason]
     given = {"X": X, "y": Y, "cv": StratifiedKFold(3, shuffle=True, random_state=0)} | given
-    if np.ndim(given["y"]) == 2:
+    if np.ndim(given["y"]) == 2 or np.issubdtype(given["y"].dtype, np.floating):
         given["cv"] = KFold(3, shuffle=True, random_state=0)
     with pytest.raises(ValueError, match="engine='forest' does not apply") as raised:
         onefold.cross_validate(estimator, engine="forest", **given)
     assert reason.rstrip("=") in str(raised.value)
-    if reason in {"splitter", "class_weight", "sparse"}:
+    if reason in {"class_weight", "bag draws its samples"}:
         result = onefold.cross_validate(estimator, **given)
         assert result.engine == "refit"
         assert reason in result.status.reason
 
 
 def test_another_scikit_learn_is_noticed(monkeypatch):
-    assert _forest_proof.differing_trees() is None
+    for kind in forest_proof._cases():
+        is_older = parse_version(sklearn.__version__) < parse_version(SINCE.get(kind, "0"))
+        assert (forest_proof.differing_trees((kind,)) is None) or is_older, kind
     other = DecisionTreeClassifier(random_state=4)
-    params = _forest.ForestParams.of
-    monkeypatch.setattr(_forest.ForestParams, "of", lambda estimator, *sizes: params(other, *sizes))
-    refused = _forest_proof.differing_trees.__wrapped__()
+    params = ForestParams.of
+    monkeypatch.setattr(ForestParams, "of", lambda estimator, *sizes: params(other, *sizes))
+    refused = forest_proof._difference.__wrapped__("best")
     assert "grows other trees" in refused
     monkeypatch.undo()
-    monkeypatch.setattr(_forest, "differing_trees", lambda: refused)
+    monkeypatch.setattr(forest, "differing_trees", lambda kinds: refused)
     result = onefold.cross_validate(DecisionTreeClassifier(random_state=0), X, Y, cv=3)
     assert result.engine == "refit"
     assert "grows other trees" in result.status.reason
 
 
-def test_what_is_finished_is_kept_when_the_work_is_stopped():
-    def stop(done, total):
-        raise KeyboardInterrupt
+def test_what_is_finished_is_kept_when_the_work_is_stopped(tmp_path, monkeypatch):
+    """Ctrl-C comes while the second candidate grows, which would take minutes."""
+    path, next_result = tmp_path / "search.jsonl", streamed._next
+    received = []
 
-    forest = RandomForestClassifier(2000, random_state=0)
+    def interrupt_after_one(results):
+        if len(received) == 1:
+            received.append(None)
+            raise KeyboardInterrupt
+        received.append(next_result(results))
+        return received[-1]
+
+    def search(n_trees):
+        forest = RandomForestClassifier(random_state=0)
+        grid = {"n_estimators": [2, n_trees]}
+        return onefold.GridSearchCV(forest, grid, cv=3, refit=False, journal=path)
+
+    monkeypatch.setattr(streamed, "_next", interrupt_after_one)
     with pytest.raises(KeyboardInterrupt):
-        onefold.cross_validate(forest, *SETS["digits"], cv=3, progress=stop)
+        search(100_000).fit(X, Y)
+    received[:] = [None]  # now Ctrl-C comes at once
+    kept = search(100_000).set_params(on_interrupt="return").fit(X, Y)
+    scores = onefold.cross_val_score(RandomForestClassifier(2, random_state=0), X, Y, cv=3)
+    assert kept.cv_results_["params"] == [{"n_estimators": 2}]
+    assert kept.cv_results_["mean_test_score"] == [scores.mean()]
 
 
-def letter(name):
-    return onefold.load_libsvm(str(Path(os.environ["ONEFOLD_DATA"]) / name))
+def test_candidates_are_passed_on_while_others_grow():
+    forests = [RandomForestClassifier(n, random_state=0) for n in (1, 100_000)]
+    options = {"n_jobs": None, "error_score": np.nan, "pre_dispatch": None, "verbose": 0}
+    task = make_task(forests[0], X, Y, responses=None, cv=3, groups=None, params=None, **options)
+    specs = [forest.FOREST.spec_of(Candidate(estimator), task) for estimator in forests]
+    outcomes = forest.solve(specs, task)
+    position, outcome = next(outcomes)
+    assert position == 0
+    assert outcome.cost["fits"] < 1000
+    outcomes.close()  # ends the thread
+    assert not [thread for thread in threading.enumerate() if thread.name == "onefold-call"]
 
 
-@pytest.mark.data
-@pytest.mark.skipif("ONEFOLD_DATA" not in os.environ, reason="ONEFOLD_DATA is not set")
-@pytest.mark.parametrize("name", ["letter.scale", "a9a", "dna.scale", "german.numer", "mushrooms"])
-def test_real_data(name):
-    X, y = letter(name)
-    X = X.toarray() if sp.issparse(X) else np.asarray(X)
-    keep = np.random.default_rng(0).permutation(len(y))[:3000]
-    X, y = X[keep], np.asarray(y)[keep]
-    rng = np.random.default_rng(1)
-    for kind in (DecisionTreeClassifier, RandomForestClassifier):
-        check(kind(random_state=0).set_params(**FEW.get(kind, {})), X, y, StratifiedKFold(3))
-        for _ in range(3):
-            check(draw(rng, kind), X, y, StratifiedKFold(3))
+def test_exceptions_of_a_call_follow_what_it_sent():
+    def call(send, report):
+        send(1)
+        report(1, 2)
+        raise ValueError("the call failed")
 
-
-FEW = {RandomForestClassifier: {"n_estimators": 5}}
+    reported = []
+    results = streamed.streamed(call, lambda done, total: reported.append((done, total)))
+    assert next(results) == 1
+    with pytest.raises(ValueError, match="the call failed"):
+        next(results)
+    assert reported == [(1, 2)]

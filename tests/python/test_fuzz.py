@@ -11,7 +11,10 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import Ridge
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
 
 import onefold
 from onefold.cli._csv import load_csv
@@ -78,8 +81,10 @@ def in_npy(folder):
 
     def read(data):
         path.write_bytes(data)
-        for memory_mb in (0.001, 1):
-            onefold.cross_validate(Ridge(), path, Y, memory_mb=memory_mb, cv=3, error_score="raise")
+        for memory_mb in (0.002, 1):
+            onefold.cross_validate(
+                Ridge(), path, Y, engine_options={"memory_mb": memory_mb}, cv=3, error_score="raise"
+            )
 
     return path.read_bytes(), read
 
@@ -102,7 +107,9 @@ def in_directory(folder):
         matrix, _ = onefold.open_libsvm(path)
         matrix.toarray()
         matrix.tocsc()
-        onefold.cross_validate(Ridge(), path, memory_mb=0.001, cv=3, error_score="raise")
+        onefold.cross_validate(
+            Ridge(), path, engine_options={"memory_mb": 0.002}, cv=3, error_score="raise"
+        )
 
     return b"".join(parts), read
 
@@ -152,3 +159,48 @@ def test_damaged_data_is_read_or_refused(target, tmp_path):
                 raise AssertionError(f"seed {number}: {error!r}") from error
         number += 1
     assert counts["refused"] > 10, counts
+
+
+DOCUMENTS = [f"naïve Straße {'ab ΔΕΣ ﬁn'[: 2 + n % 8]} \u0130x {n % 5}0" for n in range(24)]
+FORMS = {
+    "bytes": lambda data: data,
+    "replaced": lambda data: data.decode(errors="replace"),
+    "surrogates": lambda data: data.decode(errors="surrogateescape"),
+    "latin": lambda data: data.decode("latin-1"),
+}
+
+
+@pytest.mark.parametrize("vectorizer", [CountVectorizer(), TfidfVectorizer(ngram_range=(1, 2))])
+@pytest.mark.parametrize("form", FORMS)
+def test_damaged_documents_are_read_as_by_scikit_learn(form, vectorizer):
+    def outcome(documents, engine):
+        try:
+            return onefold.cross_val_predict(
+                make_pipeline(vectorizer, MultinomialNB()),
+                documents,
+                np.arange(24) % 2,
+                cv=3,
+                engine=engine,
+                method="predict_proba",
+            )
+        except ValueError as error:
+            return type(error)
+
+    outcomes = set()
+    end = time.monotonic() + FUZZ_SECONDS / 8
+    number = 0
+    while number < 8 or time.monotonic() < end:
+        random = np.random.default_rng(number)
+        documents = [
+            FORMS[form](damaged(text.encode(), random) if random.random() < 0.05 else text.encode())
+            for text in DOCUMENTS
+        ]
+        found, expected = outcome(documents, "auto"), outcome(documents, "refit")
+        if isinstance(expected, type):
+            assert isinstance(found, type)
+            assert issubclass(found, expected) or issubclass(expected, found)
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+        outcomes.add(isinstance(expected, type))
+        number += 1
+    assert False in outcomes

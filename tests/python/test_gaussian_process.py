@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pairwise import pairwise
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
@@ -32,7 +33,11 @@ N = 60
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))
 VALUES = 5 + np.sin(X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=N)
-SEVERAL = np.stack([VALUES, X[:, 2] ** 2], axis=1)
+TARGETS = {
+    "flat": VALUES,
+    "column": VALUES[:, None],
+    "several": np.stack([VALUES, X[:, 2] ** 2], axis=1),
+}
 KERNELS = {
     "default": None,
     "RBF": RBF(1.5),
@@ -78,11 +83,11 @@ def assert_same(fast, slow):
         np.testing.assert_allclose(found["predict"], expected["predict"], rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("y", [VALUES, VALUES[:, None], SEVERAL], ids=["flat", "column", "several"])
-@pytest.mark.parametrize("normalize_y", [False, True])
-@pytest.mark.parametrize("cv", CV)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_means_equal_refits(kernel, cv, normalize_y, y):
+@pytest.mark.parametrize(
+    ("kernel", "cv", "normalize_y", "outputs"), pairwise(KERNELS, CV, [False, True], TARGETS)
+)
+def test_means_equal_refits(kernel, cv, normalize_y, outputs):
+    y = TARGETS[outputs]
     estimator = process(kernel, normalize_y=normalize_y)
     keywords = {"cv": CV[cv], "scoring": "neg_mean_squared_error"}
     fast = onefold.cross_validate(estimator, X, y, **keywords)
@@ -92,11 +97,12 @@ def test_means_equal_refits(kernel, cv, normalize_y, y):
     assert_same(fast, slow)
 
 
-@pytest.mark.parametrize("y", [VALUES, SEVERAL], ids=["flat", "several"])
-@pytest.mark.parametrize("normalize_y", [False, True])
-@pytest.mark.parametrize("cv", ["k-fold", "shuffled", "loo"])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_standard_deviations_equal_refits(kernel, cv, normalize_y, y):
+@pytest.mark.parametrize(
+    ("kernel", "cv", "normalize_y", "outputs"),
+    pairwise(KERNELS, ["k-fold", "shuffled", "loo"], [False, True], ["flat", "several"]),
+)
+def test_standard_deviations_equal_refits(kernel, cv, normalize_y, outputs):
+    y = TARGETS[outputs]
     estimator = process(kernel, normalize_y=normalize_y)
     mean, std = onefold.gaussian_process_predict(estimator, X, y, cv=CV[cv])
     splitter = {"k-fold": KFold(5), "loo": KFold(N)}.get(cv, CV[cv])

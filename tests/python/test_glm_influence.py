@@ -90,6 +90,26 @@ def test_distances_are_those_of_one_step():
         assert found.dffits[i] == pytest.approx(dffits, rel=0.05, abs=1e-2)
 
 
+def test_studentised_residuals_are_pearsons():
+    X, y, _ = count_targets(60, 3)
+    power = {PoissonRegressor: 1, GammaRegressor: 2}
+    for kind, p in power.items():
+        targets = y if p == 2 else np.rint(y)
+        found = diagnostics(kind(alpha=0.02), X, targets)
+        mean = targets - found.residuals
+        pearson = found.residuals / mean ** (p / 2)
+        rest = 60 - found.degrees_of_freedom
+        dispersion = 1 if p == 1 else np.sum(pearson**2) / rest
+        expected = pearson / np.sqrt(dispersion * (1 - found.leverages))
+        np.testing.assert_allclose(found.studentized_residuals, expected, rtol=1e-9)
+    X, y, _ = binary(50, 3)
+    found = diagnostics(LogisticRegression(), X, y)
+    codes = (y == np.unique(y)[1]).astype(float)
+    p = codes - found.residuals
+    expected = found.residuals / np.sqrt(p * (1 - p) * (1 - found.leverages))
+    np.testing.assert_allclose(found.studentized_residuals, expected, rtol=1e-9)
+
+
 def test_a_normal_model_has_the_distances_of_ridge():
     X, y, _ = count_targets(60, 3)
     found = diagnostics(TweedieRegressor(power=0, alpha=0.0), X, y)

@@ -228,7 +228,13 @@ def test_learners_in_python_equal_their_refits(cv, weighted, scoring):
 
 def test_batches_of_learners_in_python_are_limited():
     result = onefold.cross_validate(
-        Averages(), X, y, cv=TimeSeriesSplit(4), engine="tree", batch_size=7, n_jobs=2
+        Averages(),
+        X,
+        y,
+        cv=TimeSeriesSplit(4),
+        engine="tree",
+        engine_options={"batch_size": 7},
+        n_jobs=2,
     )
     expected = onefold.cross_validate(Averages(), X, y, cv=TimeSeriesSplit(4), engine="refit")
     assert_same_answers(result, expected)
@@ -271,7 +277,7 @@ def test_what_shuffles_is_one_pass_on_request_only(max_iter):
 )
 def test_what_is_not_served_has_a_reason(estimator, cv, options, message):
     with pytest.raises(ValueError, match=message):
-        onefold.cross_validate(estimator, X, y, cv=cv, engine="tree", **options)
+        onefold.cross_validate(estimator, X, y, cv=cv, engine="tree", engine_options=options)
 
 
 def test_sliding_windows_share_what_they_can():

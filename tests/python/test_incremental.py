@@ -173,7 +173,7 @@ def test_a_search_merges_every_candidate():
 @pytest.mark.parametrize("order", ["fixed", "random"])
 @pytest.mark.parametrize("n_folds", [2, 7, N])
 def test_reverting_equals_copying(n_folds, order, n_jobs):
-    keywords = {"cv": KFold(n_folds), "order": order, "n_jobs": n_jobs}
+    keywords = {"cv": KFold(n_folds), "engine_options": {"order": order}, "n_jobs": n_jobs}
     found, expected = (
         onefold.cross_validate(learner, X, LABELS, **keywords)
         for learner in (Revertible(), NotRevertible())

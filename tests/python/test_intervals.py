@@ -6,8 +6,10 @@ import sklearn.model_selection as sk
 from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline
 
 import onefold
 from onefold.learners import GaussianDensity, Pegasos
@@ -84,7 +86,7 @@ def test_intervals_are_refused_where_they_do_not_hold():
         grouped.interval()
     for cv in (
         sk.TimeSeriesSplit(4),
-        onefold.MonteCarlo(5),
+        onefold.monte_carlo(5),
         sk.RepeatedKFold(n_repeats=2),
     ):
         result = onefold.cross_validate(Ridge(), X, y, cv=cv)
@@ -161,7 +163,7 @@ def test_candidates_of_a_search_have_intervals(cv):
     groups = {"groups": np.arange(len(X)) // 4}
     grid = {"alpha": alphas}
     grouped = onefold.GridSearchCV(Ridge(), grid, cv=sk.GroupKFold(4)).fit(X, y, **groups)
-    drawn = onefold.GridSearchCV(Ridge(), grid, cv=onefold.MonteCarlo(3)).fit(X, y)
+    drawn = onefold.GridSearchCV(Ridge(), grid, cv=onefold.monte_carlo(3)).fit(X, y)
     loaded = onefold.SearchResult.from_json(search.result_.to_json())
     for other in (grouped, drawn, loaded):
         assert other.compare(to=1).intervals == []
@@ -259,8 +261,27 @@ def test_a_metric_must_be_shared_and_defined():
         onefold.compare(undefined, undefined)
 
 
+def test_results_that_differ_in_parameters_are_named_by_these():
+    X, y = load_diabetes(return_X_y=True)
+
+    def result(alpha, **options):
+        steps = [("impute", SimpleImputer()), ("ridge", Ridge(alpha, **options))]
+        return onefold.cross_validate(Pipeline(steps), X, y, cv=3)
+
+    weak, strong = result(0.1), result(np.float64(10.0), solver="svd")
+    found = onefold.compare(weak, strong)
+    assert found.params[found.candidate.tolist().index(1)] == {
+        "ridge__alpha": 10.0,
+        "ridge__solver": "svd",
+    }
+    assert "candidate 1, ridge__alpha=10, ridge__solver='svd', on 3 test sets" in repr(found)
+    again = onefold.CVResult.from_json(weak.to_json())
+    assert onefold.compare(again, strong).params == found.params
+    assert onefold.compare(weak, weak).params == [{"estimator": "Pipeline"}] * 2
+
+
 def test_results_that_are_no_partition_are_compared_without_an_interval():
-    cv = list(onefold.MonteCarlo(20, random_state=0).split(X))
+    cv = list(onefold.monte_carlo(20, random_state=0).split(X))
     results = [onefold.cross_validate(Ridge(alpha), X, y, cv=cv) for alpha in (0.1, 1)]
     found = onefold.compare(*results)
     assert found.interval is None

@@ -11,8 +11,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
 import onefold
-from onefold import _json
 from onefold.learners import Pegasos
+from onefold.result import _json
 
 X, y = load_diabetes(return_X_y=True)
 IRIS = load_iris(return_X_y=True)
@@ -114,8 +114,8 @@ def test_results_come_back(case, cv, tmp_path):
         assert repr(again) == repr(result)
         assert_equal(dict(again), dict(result))
         assert_equal(again.fold_answers(1), result.fold_answers(1))
-        assert_equal(again.std_error, result.std_error)
-        assert_equal(again.pooled, result.pooled)
+        assert_equal(again.std_errors, result.std_errors)
+        assert_equal(again.pooled_scores, result.pooled_scores)
         assert again.notes == result.notes
     if isinstance(result.folds, onefold.Folds):
         np.testing.assert_array_equal(again.folds.labels, result.folds.labels)
@@ -176,7 +176,7 @@ def test_what_is_no_saved_result_is_refused(tmp_path):
 
 
 def test_a_check_by_refits_comes_back():
-    result = onefold.cross_validate(Pegasos(), *IRIS, cv="loo", check=3)
+    result = onefold.cross_validate(Pegasos(), *IRIS, cv="loo", engine_options={"check": 3})
     again = onefold.CVResult.from_json(result.to_json())
     assert again.check == result.check
     assert again.check.n_folds == 3

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pairwise import pairwise
 from reference.tree import tree_models
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_digits, make_classification
@@ -21,6 +22,7 @@ from onefold.learners._base import NativeClassifier, NativeRegressor, native
 from onefold.learners._linear import LinearClassifier
 
 LEARNERS = {name: getattr(learners, name)() for name in learners.__all__}
+SHUFFLED = KFold(7, shuffle=True, random_state=0)
 
 
 def data(estimator):
@@ -50,12 +52,6 @@ NOT_EQUIVALENT = {
     "check_sample_weight_equivalence_on_dense_data": ONE_STEP_A_ROW,
     "check_sample_weight_equivalence_on_sparse_data": ONE_STEP_A_ROW,
 }
-
-
-@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
-def test_scikit_learns_own_checks_pass(estimator):
-    expected = NOT_EQUIVALENT if estimator._is_order_sensitive else {}
-    check_estimator(estimator, expected_failed_checks=expected, on_skip=None)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -92,17 +88,21 @@ def test_a_pickled_learner_goes_on_where_it_was(estimator):
     np.testing.assert_array_equal(outputs(model, X), outputs(copy, X))
 
 
-@pytest.mark.parametrize("cv", [4, "loo", KFold(7, shuffle=True, random_state=0)])
-@pytest.mark.parametrize("order", ["fixed", "random"])
-@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
-def test_strategies_and_threads_give_the_same_bits(estimator, order, cv):
+@pytest.mark.parametrize(
+    ("name", "order", "cv"), pairwise(LEARNERS, ["fixed", "random"], [4, "loo", SHUFFLED])
+)
+def test_strategies_and_threads_give_the_same_bits(name, order, cv):
+    estimator = LEARNERS[name]
     X, y = data(estimator)
 
     scoring = "neg_mean_squared_error" if isinstance(estimator, NativeRegressor) else None
-    keywords = {"cv": cv, "scoring": scoring, "order": order, "random_state": 3}
+    keywords = {"cv": cv, "scoring": scoring, "random_state": 3}
 
-    def losses(**options):
-        return onefold.cross_validate(estimator, X, y, engine="tree", **keywords, **options).losses
+    def losses(n_jobs=None, **options):
+        options["order"] = order
+        return onefold.cross_validate(
+            estimator, X, y, engine="tree", n_jobs=n_jobs, engine_options=options, **keywords
+        ).losses
 
     expected = losses()
     for strategy in ("auto", "copy", "revert"):
@@ -111,16 +111,17 @@ def test_strategies_and_threads_give_the_same_bits(estimator, order, cv):
             np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("cv", [2, 5, KFold(7, shuffle=True, random_state=0)])
-@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
-def test_the_tree_is_algorithm_1(estimator, cv, weighted):
+@pytest.mark.parametrize(
+    ("learner", "cv", "weighted"), pairwise(LEARNERS, [2, 5, SHUFFLED], [False, True])
+)
+def test_the_tree_is_algorithm_1(learner, cv, weighted):
+    estimator = LEARNERS[learner]
     X, y = data(estimator)
     classes = {"classes": np.unique(y)} if isinstance(estimator, NativeClassifier) else {}
     weights = np.linspace(0.5, 2, 150) if weighted else None
     given = {"placement": "given", "order": "fixed"}
     result = onefold.cross_validate(
-        estimator, X, y, cv=cv, sample_weight=weights, engine="tree", **given
+        estimator, X, y, cv=cv, sample_weight=weights, engine="tree", engine_options=given
     )
     # The twin knows no weights, so they travel as the first column of X.
     twin = Weighted(estimator) if weighted else estimator
@@ -175,7 +176,7 @@ def test_counters_hold_to_the_theory(n_jobs):
     for n_folds in (2, 3, 8, 50, 64, 256):
         folds = KFold(n_folds)
         result = onefold.cross_validate(
-            learners.Pegasos(), X, y, cv=folds, strategy="copy", n_jobs=n_jobs
+            learners.Pegasos(), X, y, cv=folds, engine_options={"strategy": "copy"}, n_jobs=n_jobs
         )
         cost = result.cost
         assert cost["rows_fed"] <= 256 * np.log2(2 * n_folds)
@@ -212,7 +213,9 @@ def test_every_counter_of_an_engine_is_named(cv, engine):
 @pytest.mark.parametrize(("strategy", "counter"), [("copy", "undo_entries"), ("revert", "copies")])
 def test_counters_may_be_zero(strategy, counter):
     X, y = make_classification(40, random_state=0)
-    result = onefold.cross_validate(learners.Pegasos(), X, y, cv=8, strategy=strategy)
+    result = onefold.cross_validate(
+        learners.Pegasos(), X, y, cv=8, engine_options={"strategy": strategy}
+    )
     assert result.cost[counter] == 0
     assert counter not in repr(result)
 
@@ -223,8 +226,18 @@ def test_counters_may_be_zero(strategy, counter):
         (np.ones((4, 2)), [0, 0, 0, 0], {}, "at least two classes"),
         (np.ones((4, 2)), [0, 1, 0, 1], {"cv": 5}, "cv=5"),
         ([[1, np.nan]] * 4, [0, 1, 0, 1], {}, r"X\[0, 1\] is NaN"),
-        (np.ones((4, 2)), [0, 1, 0, 1], {"strategy": "magic"}, "strategy must be 'auto'"),
-        (np.ones((4, 2)), [0, 1, 0, 1], {"batch_size": 2}, "native learners have no batch_size"),
+        (
+            np.ones((4, 2)),
+            [0, 1, 0, 1],
+            {"engine_options": {"strategy": "magic"}},
+            "strategy must be 'auto'",
+        ),
+        (
+            np.ones((4, 2)),
+            [0, 1, 0, 1],
+            {"engine_options": {"batch_size": 2}},
+            "native learners have no batch_size",
+        ),
         ([[1e308], [-1e308]] * 2, [0, 1, 0, 1], {}, "outputs must be finite"),
     ],
 )
@@ -233,11 +246,17 @@ def test_bad_input_is_named(X, y, keywords, message):
         onefold.cross_validate(learners.Pegasos(), X, y, **({"cv": 2, "engine": "tree"} | keywords))
 
 
-@pytest.mark.parametrize("cv", [2, "loo", ShuffleSplit(2, test_size=0.2, random_state=0)])
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("estimator", LEARNERS.values(), ids=LEARNERS)
-def test_a_value_that_is_not_finite_is_named_with_its_place(estimator, layout, value, cv):
+@pytest.mark.parametrize(
+    ("name", "layout", "value", "cv"),
+    pairwise(
+        LEARNERS,
+        [np.asarray, sp.csr_array],
+        [np.nan, np.inf, -np.inf],
+        [2, "loo", ShuffleSplit(2, test_size=0.2, random_state=0)],
+    ),
+)
+def test_a_value_that_is_not_finite_is_named_with_its_place(name, layout, value, cv):
+    estimator = LEARNERS[name]
     X, y = data(estimator)
     # The first comes late, so that models learn well before it, and a later one changes nothing.
     X[149, 3] = X[148, 60] = value

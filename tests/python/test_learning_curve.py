@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.exceptions import FitFailedWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.metrics import accuracy_score, make_scorer
@@ -214,6 +215,29 @@ def test_fits_that_fail_get_the_error_score():
     assert_equal_curves(found, expected)
 
 
+def test_texts_before_an_estimator_that_is_refitted_are_read_once():
+    words = np.array(["red", "green", "blue", "up", "down", "left", "right"])
+    texts = [" ".join(RANDOM.choice(words, 5)) for _ in range(60)]
+    labels = np.array(["red" in text for text in texts])
+    read = []
+
+    def analyze(text):
+        read.append(text)
+        return text.split()
+
+    pipeline = make_pipeline(
+        TfidfVectorizer(analyzer=analyze), DecisionTreeClassifier(random_state=0)
+    )
+    keywords = {"cv": 4, "train_sizes": [20, 40]}
+    found = onefold.learning_curve(pipeline, texts, labels, **keywords)
+    assert len(read) == len(texts)
+    assert_equal_curves(found, model_selection.learning_curve(pipeline, texts, labels, **keywords))
+    read.clear()
+    by_refits = onefold.learning_curve(pipeline, texts, labels, engine="refit", **keywords)
+    assert len(read) > len(texts)
+    assert_equal_curves(found, by_refits)
+
+
 def test_a_refit_is_announced():
     with pytest.warns(onefold.RefitWarning, match="SGDClassifier is fitted 6 times"):
         onefold.learning_curve(SGDClassifier(), X, y, cv=3, train_sizes=[0.5, 1.0])
@@ -232,7 +256,7 @@ def test_a_refit_is_announced():
             "exploit_incremental_learning=True is engine='tree', got 'virtual'",
         ),
         ({"cv": 1000}, "cv=1000"),
-        ({"depth": 3}, "there is no option 'depth'"),
+        ({"engine_options": {"depth": 3}}, "there is no option 'depth'"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(keywords, message):

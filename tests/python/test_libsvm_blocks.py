@@ -45,7 +45,9 @@ def test_blocks_are_the_rows_in_order(place, case, rows_per_block):
 
 def test_blocks_of_open_files_need_to_know_the_features():
     for options in ({}, {"n_features": 3}, {"zero_based": False}):
-        with pytest.raises(ValueError, match="n_features must be given, and zero_based"):
+        with pytest.raises(
+            ValueError, match="n_features must be given, and zero_based True or False"
+        ):
             iter_libsvm(io.BytesIO(SMALL), **options)
     with pytest.raises(ValueError, match="rows_per_block must be an integer from 1 on"):
         iter_libsvm(io.BytesIO(SMALL), rows_per_block=0)

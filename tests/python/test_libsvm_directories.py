@@ -258,7 +258,8 @@ def partial_names(place):
 
 def test_leftovers_of_dead_processes_are_removed(tmp_path):
     fcntl = pytest.importorskip("fcntl")
-    left, held, foreign = (tmp_path / f".{name}.partial" for name in ("a.9-0", "a.9-1", "b.9-0"))
+    names = ("a.0123456789ab", "a.0123456789cd", "b.0123456789ab")
+    left, held, foreign = (tmp_path / f".{name}.partial" for name in names)
     for path in (left, held, foreign, tmp_path / ".a.9-x.partial"):
         path.write_text("1 1:")
     with open(held) as file:

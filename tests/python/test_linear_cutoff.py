@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from virtual_cases import distance
 
 import onefold
-from onefold.engines import _virtual
+from onefold._engines import virtual
 
 needs_tol = pytest.mark.skipif(
     not hasattr(LinearRegression(), "tol"), reason="scikit-learn has tol since 1.7"
@@ -80,7 +80,7 @@ def test_a_column_of_a_smaller_scale_than_tol_is_dropped():
     y = X @ [1e-8, 1.0, 1.0] + 0.1 * rng.standard_normal(200)
     fast, slow = predictions(LinearRegression(), X, y, cv=5, scoring="r2")
     assert fast.mean == pytest.approx(slow.mean, abs=1e-9)
-    assert (slow.mean < 0.5) == _virtual.CUTS_AT_TOL
+    assert (slow.mean < 0.5) == virtual.CUTS_AT_TOL
 
 
 @needs_tol
@@ -115,7 +115,7 @@ def test_a_grid_over_tol_has_the_scores_of_refits():
     slow = onefold.GridSearchCV(search.estimator, search.param_grid, cv=5, engine="refit")
     expected = slow.fit(X, y).cv_results_["mean_test_score"]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
-    if _virtual.CUTS_AT_TOL:
+    if virtual.CUTS_AT_TOL:
         assert len(set(found.round(12))) > 1
 
 
@@ -141,9 +141,9 @@ def test_diagnostics_have_the_cutoff():
 
 @needs_tol
 def test_before_version_1_9_rounding_is_the_cutoff(monkeypatch):
-    monkeypatch.setattr(_virtual, "CUTS_AT_TOL", False)
+    monkeypatch.setattr(virtual, "CUTS_AT_TOL", False)
     X, y = nearly_collinear(1e-8)
-    spec = _virtual.parse(LinearRegression(tol=0.1))
+    spec = virtual.parse(LinearRegression(tol=0.1))
     assert spec.cutoff(48, X) == (48 * np.finfo(float).eps, True)
     assert spec.cutoff(3, X) == (6 * np.finfo(float).eps, True)
     assert spec.cutoff(48, sp.csr_array(X)) == (100.0, False)
@@ -156,7 +156,7 @@ def test_only_the_folds_that_need_it_are_refitted():
     X, y = nearly_collinear(1.0)
     X[12:, -1] = X[12:, 0]  # without rows 0 to 11 the last column is the first
     X[12:, -1] += 2e-9 * np.random.default_rng(0).standard_normal(48)
-    estimator = LinearRegression(tol=3e-10) if _virtual.CUTS_AT_TOL else LinearRegression()
+    estimator = LinearRegression(tol=3e-10) if virtual.CUTS_AT_TOL else LinearRegression()
     fast, slow = predictions(estimator, X, y, cv=5)
     assert distance(fast.predictions, slow.predictions) < 1e-4
     note = " ".join(fast.notes)

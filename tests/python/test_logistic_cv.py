@@ -9,7 +9,6 @@ from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit
 from versions import SKLEARN
 
-from onefold import _logistic_cv
 from onefold.linear_model import LogisticRegressionCV
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -25,7 +24,7 @@ def fitted(kind, X, y, sample_weight=None, *, legacy=None, **params):
     return kind(**keywords | params).fit(X, y, sample_weight=sample_weight)
 
 
-def compare(X, y, sample_weight=None, rtol=1e-6, **params):
+def compare(X, y, sample_weight=None, rtol=1e-6, *, by_the_engine=True, **params):
     ours = fitted(LogisticRegressionCV, X, y, sample_weight, **params)
     theirs = fitted(sklearn.linear_model.LogisticRegressionCV, X, y, sample_weight, **params)
     for name in ATTRIBUTES:
@@ -44,25 +43,13 @@ def compare(X, y, sample_weight=None, rtol=1e-6, **params):
             own, other = np.stack(list(own.values())), np.stack(list(other.values()))
         np.testing.assert_allclose(own, other, rtol=rtol, atol=rtol)
     assert ours.n_iter_.shape == theirs.n_iter_.shape
+    assert (theirs.n_iter_ > 0).any()
+    assert (ours.n_iter_ == 0).all() == by_the_engine  # of the folds; the engine counts none
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     np.testing.assert_allclose(ours.score(X, y), theirs.score(X, y), rtol=rtol)
     return ours
 
 
-@pytest.fixture
-def never_falls_back(monkeypatch):
-    """The folds must be solved by the engine."""
-    solve = _logistic_cv._paths
-
-    def solved(calls, n_jobs):
-        found = solve(calls, n_jobs)
-        assert found is not None
-        return found
-
-    monkeypatch.setattr(_logistic_cv, "_paths", solved)
-
-
-@pytest.mark.usefixtures("never_falls_back")
 @pytest.mark.parametrize("legacy", LEGACY)
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss", "roc_auc"])
 def test_attributes(scoring, legacy):
@@ -71,7 +58,6 @@ def test_attributes(scoring, legacy):
     compare(X, np.array(["no", "yes"])[y], sample_weight=w, scoring="accuracy", legacy=legacy)
 
 
-@pytest.mark.usefixtures("never_falls_back")
 @pytest.mark.parametrize(
     "params",
     [
@@ -93,13 +79,11 @@ def test_parameters(params):
     compare(X, y, sample_weight=w, **{"scoring": "neg_log_loss"} | params)
 
 
-@pytest.mark.usefixtures("never_falls_back")
 def test_sparse_rows():
     X, y, _ = binary()
     compare(sp.csr_array(X), y, scoring="neg_log_loss", solver="lbfgs", rtol=1e-5)
 
 
-@pytest.mark.usefixtures("never_falls_back")
 @pytest.mark.parametrize("legacy", LEGACY)
 def test_several_classes(legacy):
     X, y, w = three_classes()
@@ -112,10 +96,19 @@ def test_several_classes(legacy):
 def test_what_the_engine_does_not_solve_is_left_to_scikit_learn():
     X, y, _ = binary()
     l1 = {"penalty": "l1"} if SKLEARN < (1, 8) else {"l1_ratios": (1.0,)}
-    compare(X, y, solver="liblinear", scoring="accuracy", random_state=0, tol=1e-6, **l1)
+    compare(
+        X,
+        y,
+        solver="liblinear",
+        scoring="accuracy",
+        random_state=0,
+        tol=1e-6,
+        by_the_engine=False,
+        **l1,
+    )
     separable = (X[:, 0] > 0).astype(int)
     free = {"Cs": [1.0, np.inf], "solver": "lbfgs", "tol": 1e-4, "scoring": "accuracy"}
-    compare(X, separable, **free)
+    compare(X, separable, by_the_engine=False, **free)
 
 
 def test_bad_parameters_are_named():

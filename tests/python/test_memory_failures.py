@@ -1,12 +1,22 @@
-"""Each check of memory in turn fails: an error, or the same result, and nothing that stays."""
+"""Each check of memory in turn fails: an error, or the same result, and nothing that stays.
+
+The core checks sizes that follow from arguments before it allocates them. Each check fails once,
+whatever its size; allocations without a check (small ones, and those of Python) do not fail.
+"""
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB as SklearnGaussianNB
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
 
 import onefold
 from onefold import _core, learners, svm
@@ -15,6 +25,8 @@ random = np.random.default_rng(0)
 X = random.normal(size=(90, 5))
 LABELS = (X[:, 0] + random.normal(size=90) > 0).astype(np.int64)
 VALUES = X @ np.arange(5.0) + random.normal(size=90)
+
+TEXTS = [" ".join(f"w{number}" for number in row) for row in random.integers(20, size=(90, 6))]
 
 SQUARES = {"scoring": "neg_mean_squared_error"}
 CASES = {
@@ -30,16 +42,28 @@ CASES = {
     "path": (Lasso(alpha=0.1), VALUES, {"engine": "path"}),
     "seeded": (svm.SVC(), LABELS, {"engine": "seeded"}),
     "neighbours": (KNeighborsClassifier(), LABELS, {"engine": "neighbours"}),
-    "rows on disk": (learners.Pegasos(), LABELS, {"engine": "tree", "memory_mb": 0.002}),
-    "rows on disk, merged": (learners.GaussianNB(), LABELS, {"memory_mb": 0.002}),
+    "forest": (DecisionTreeClassifier(random_state=0), LABELS, {"engine": "forest"}),
+    "bag": (RandomForestClassifier(5, random_state=0), LABELS, {"engine": "bag", "cv": "loo"}),
+    "steps": (make_pipeline(PCA(2), Ridge()), VALUES, {}),
+    "texts": (make_pipeline(CountVectorizer(), MultinomialNB()), LABELS, {}),
+    "rows on disk": (
+        learners.Pegasos(),
+        LABELS,
+        {"engine": "tree", "engine_options": {"memory_mb": 0.002}},
+    ),
+    "rows on disk, merged": (
+        learners.GaussianNB(),
+        LABELS,
+        {"engine_options": {"memory_mb": 0.002}},
+    ),
 }
 
 
 def answers(case, folder, n_failing=0):
     """Held-out predictions while a check fails, and whether there were as many checks."""
     estimator, y, keywords = CASES[case]
-    rows = X
-    if "memory_mb" in keywords:
+    rows = TEXTS if case == "texts" else X
+    if "engine_options" in keywords:
         rows = folder / "rows.npy"
         np.save(rows, X)
     keywords = {"cv": 4, "error_score": "raise"} | keywords

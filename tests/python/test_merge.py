@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import onefold
 from onefold import learners
-from onefold.engines._native_map import native_learner
+from onefold._engines.native_map import native_learner
 from onefold.learners._base import NativeClassifier, NativeRegressor
 
 X, y = load_digits(return_X_y=True)

@@ -6,9 +6,10 @@ import time
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
+from sklearn.svm import LinearSVC
 
 import onefold
-from onefold._data import as_classes
+from onefold._inputs.data import as_classes
 from onefold.learners import LeastSquaresSGD
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -81,26 +82,103 @@ def test_results_come_from_text_or_paths(tmp_path):
 def test_a_learner_that_is_fitted_elsewhere_says_so():
     rows = np.random.default_rng(0).normal(size=(400_000, 20))
     learner = LeastSquaresSGD().fit(rows[:100], rows[:100, 0])
-    thread = threading.Thread(target=lambda: learner.partial_fit(rows, rows[:, 0]))
     messages = set()
-    thread.start()
-    while thread.is_alive():
-        try:
-            learner.predict(rows[:2])
-        except RuntimeError as error:
-            messages.add(str(error))
-        time.sleep(0.0005)
-    thread.join()
-    assert all("is being fitted by another thread" in message for message in messages)
+    for _ in range(50):  # the thread may be done before it is looked at
+        thread = threading.Thread(target=lambda: learner.partial_fit(rows, rows[:, 0]))
+        thread.start()
+        while thread.is_alive():
+            try:
+                learner.predict(rows[:2])
+            except RuntimeError as error:
+                messages.add(str(error))
+            time.sleep(0.0005)
+        thread.join()
+        if messages:
+            break
+    assert len(messages) == 1
+    assert "is being fitted by another thread" in messages.pop()
     assert np.isfinite(learner.predict(rows[:2])).all()
 
 
 def test_leave_one_out_on_clusters_has_no_fixed_order_at_random_leaves():
     pytest.importorskip("distributed")
-    from onefold.distributed._candidates import Orders
+    from onefold.distributed._candidates import TrainingOrder
 
     folds = onefold.Folds.contiguous(6, 6)
     for placement, order in (("given", "fixed"), ("given", "random"), ("random", None)):
-        Orders(placement, order, 0, 0).learning_order(folds, depends_on_order=True)
+        TrainingOrder(placement, order, 0, 0).learning_order(folds, depends_on_order=True)
     with pytest.raises(ValueError, match="order='fixed' of leave-one-out needs placement='given'"):
-        Orders("random", "fixed", 0, 0).learning_order(folds, depends_on_order=True)
+        TrainingOrder("random", "fixed", 0, 0).learning_order(folds, depends_on_order=True)
+
+
+class OnlyPartial:
+    """Has no fit."""
+
+    def partial_fit(self, X, y):
+        return self
+
+
+class OneRow:
+    """As the learners of river."""
+
+    def learn_one(self, x, y):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (OnlyPartial(), "must have a fit method, .* as in the example of onefold.IncrementalLea"),
+        (OneRow(), "wrap it in onefold.OneRowClassifier .* onefold.IncrementalLearner"),
+        ("ridge", "estimator must have a fit method, got 'ridge'$"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["auto", "tree"])
+def test_an_estimator_without_fit_is_told_what_to_add(estimator, message, engine):
+    with pytest.raises(TypeError, match=message):
+        onefold.cross_validate(estimator, X, LABELS, engine=engine)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cross_validate",
+        "cross_val_score",
+        "cross_val_predict",
+        "learning_curve",
+        "permutation_test_score",
+    ],
+)
+def test_fit_params_are_called_params(name):
+    function = getattr(onefold, name)
+    with pytest.raises(TypeError, match=rf"{name}\(\) got .* 'fit_params': use params="):
+        function(Ridge(), X, LABELS, fit_params={"sample_weight": np.ones(60)})
+    with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected .* 'cvv'$"):
+        function(Ridge(), X, LABELS, cvv=3)
+
+
+@pytest.mark.parametrize("engine", ["newton", "refit"])
+def test_a_metric_of_probabilities_names_the_estimator_that_has_none(engine):
+    message = "scoring='neg_log_loss' needs predict_proba, which LinearSVC does not have"
+    keywords = {"scoring": "neg_log_loss", "engine": engine}
+    with pytest.raises(AttributeError, match=message):
+        onefold.cross_validate(LinearSVC(), X, LABELS, error_score="raise", **keywords)
+    with pytest.warns(UserWarning, match=message) as warned:
+        result = onefold.cross_validate(LinearSVC(), X, LABELS, **keywords)
+    assert any(message in note for note in result.notes)
+    said = [str(warning.message) for warning in warned] + result.notes
+    assert not any("HeldOut" in text for text in said)
+
+
+@pytest.mark.parametrize("name", ["LOO", "Loo", "loo"])
+def test_leave_one_out_is_known_in_any_case(name):
+    expected = onefold.cross_validate(Ridge(), X, LABELS, cv=60, scoring="neg_max_error")
+    result = onefold.cross_validate(Ridge(), X, LABELS, cv=name, scoring="neg_max_error")
+    np.testing.assert_array_equal(result["test_score"], expected["test_score"])
+    grid, keywords = {"alpha": [1.0, 2.0]}, {"cv": name, "scoring": "neg_max_error"}
+    search = onefold.GridSearchCV(Ridge(), grid, **keywords).fit(X, LABELS)
+    assert search.n_splits_ == 60
+    search = onefold.HalvingGridSearchCV(Ridge(), grid, min_resources=60, **keywords)
+    assert search.fit(X, LABELS).n_splits_ == 60
+    with pytest.raises(ValueError, match="cv must be a number of folds, a splitter or 'loo'"):
+        onefold.cross_validate(Ridge(), X, LABELS, cv="lou")

@@ -23,12 +23,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import onefold
-from onefold.meta_estimators._stacking import _BaseStacking
-from onefold.meta_estimators._substitute import _names, substitute
 
 pytestmark = pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
 
@@ -391,28 +388,6 @@ def test_a_bad_engine_is_named(case):
         clone(ALL[case]).set_params(engine="merge").fit(CANCER, GOOD)
 
 
-def test_the_names_that_are_replaced_are_those_of_scikit_learn():
-    for method, names in (
-        (
-            sklearn.calibration.CalibratedClassifierCV.fit,
-            {"cross_val_predict", "_fit_classifier_calibrator_pair"},
-        ),
-        (_BaseStacking.fit, {"cross_val_predict", "_fit_single_estimator"}),
-        (model_selection.TunedThresholdClassifierCV._fit, {"clone", "delayed", "Parallel"}),
-    ):
-        replaced = substitute(method, **dict.fromkeys(names, print))
-        assert all(replaced.__globals__[name] is print for name in names)
-        assert not any(method.__globals__.get(name) is print for name in names)
-        # Of names that it does not have, none is replaced.
-        assert (
-            substitute(method, no_such_name=print, cross_val_predict=print).__globals__.get(
-                "cross_val_predict"
-            )
-            is not print
-        )
-        assert names <= _names(replaced.__code__)
-
-
 def test_other_threads_see_nothing_of_it():
     """scikit-learn's own class, fitted at the same time, keeps scikit-learn's functions."""
     theirs = sys.modules["sklearn.calibration"].cross_val_predict
@@ -430,36 +405,3 @@ def test_other_threads_see_nothing_of_it():
         done.set()
         watcher.join()
     assert seen <= {theirs}
-
-
-WORDS = "the error is in other words"
-EXPECTED_FAILURES = {
-    "CalibratedClassifierCV": {
-        "check_dtype_object": WORDS,
-        "check_estimators_empty_data_messages": WORDS,
-        "check_classifiers_one_label": "scikit-learn's class cannot predict one class, either",
-    },
-    "StackingClassifier": {"check_fit2d_1sample": WORDS},
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    [
-        onefold.CalibratedClassifierCV(GaussianNB(), ensemble=False, cv=2),
-        onefold.StackingClassifier([("bayes", GaussianNB())], cv=2),
-        onefold.StackingRegressor([("ridge", Ridge())], cv=2),
-        onefold.TunedThresholdClassifierCV(GaussianNB(), cv=2, thresholds=20),
-    ],
-    expected_failed_checks=lambda own: EXPECTED_FAILURES.get(type(own).__name__, {}),
-)
-def test_scikit_learns_checks(estimator, check):
-    try:
-        check(estimator)
-    except Exception:
-        # Some checks have too few rows to tune a threshold: then scikit-learn's class fails, too.
-        if not isinstance(estimator, onefold.TunedThresholdClassifierCV):
-            raise
-        own = {name: v for name, v in estimator.get_params(deep=False).items() if name != "engine"}
-        with pytest.raises((AssertionError, ValueError)):
-            check(model_selection.TunedThresholdClassifierCV(**own))

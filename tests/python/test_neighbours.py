@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 
 import onefold
-from onefold.engines import _neighbour_search
+from onefold._engines import neighbour_search
 
 N = 90
 RNG = np.random.default_rng(0)
@@ -183,7 +183,7 @@ def test_neighbours_in_the_own_fold():
 
 
 def test_blocks_of_queries(monkeypatch):
-    monkeypatch.setattr(_neighbour_search, "MAX_NEIGHBOURS_HELD", 40)
+    monkeypatch.setattr(neighbour_search, "MAX_NEIGHBOURS_HELD", 40)
     for cv in ["k-fold", "many", "loo"]:
         found = onefold.cross_val_predict(KNeighborsRegressor(), X, VALUES, cv=CV[cv])
         expected = onefold.cross_val_predict(
@@ -244,7 +244,7 @@ def test_what_is_refitted():
         onefold.cross_val_score(
             KNeighborsRegressor(metric="precomputed"), graph, VALUES, engine="neighbours"
         )
-    with pytest.raises(ValueError, match="fit takes rows and targets only"):
+    with pytest.raises(ValueError, match="fit takes no weights"):
         onefold.cross_val_score(
             KNeighborsRegressor(), X, VALUES, engine="neighbours", sample_weight=np.ones(N)
         )
@@ -371,8 +371,32 @@ def test_the_other_candidates_do_not_matter():
             alone["test_score"],
         )
         assert table.cost["fits"] > 5
-    many = onefold.cross_validate(KNeighborsClassifier(5), rows, y, cv=20)
+    few = np.random.default_rng(1).normal(size=(400, 3))
+    few[::50] = few[0]
+    many = onefold.cross_validate(KNeighborsClassifier(5), few, np.arange(400) % 7 > 3, cv=20)
     assert "training rows at the same distance decide" in many.notes[0]
+
+
+def test_where_ties_are_common_each_training_set_is_searched_once():
+    rows = np.random.default_rng(0).integers(0, 2, (400, 20))
+    y = rows @ np.arange(20) > 90
+    result = onefold.cross_validate(KNeighborsClassifier(5), rows, y, cv=20)
+    assert result.cost["fits"] == 20
+    assert not result.notes
+    refits = onefold.cross_validate(KNeighborsClassifier(5), rows, y, cv=20, engine="refit")
+    np.testing.assert_array_equal(result.predictions, refits.predictions)
+    np.testing.assert_array_equal(result.probabilities, refits.probabilities)
+
+
+def test_votes_that_are_counted_during_a_search_are_left_to_refits_where_ties_are_common():
+    rows = np.random.default_rng(0).integers(0, 2, (100, 20))
+    y = rows @ np.arange(20) > 90
+    machine = KNeighborsClassifier(5, metric="manhattan")
+    result = onefold.cross_validate(machine, rows, y)
+    assert result.engine == "refit"
+    assert "breaks ties of whole numbers in a search of its own" in result.notes[0]
+    numbers = np.random.default_rng(0).normal(size=rows.shape)
+    assert onefold.cross_validate(machine, numbers, y).engine == "neighbours"
 
 
 def test_ties_between_equal_targets_are_not_searched_again():

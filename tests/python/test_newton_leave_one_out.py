@@ -14,7 +14,8 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 import onefold
 from onefold import _core
-from onefold._folds import resolve_cv
+from onefold._engines.newton_problem import NewtonOptions
+from onefold._inputs.folds import resolve_cv
 
 CERTIFIED, RESOLVED, UNDETERMINED = range(3)
 
@@ -61,12 +62,36 @@ def balanced(y):
     return codes, (counts.sum(axis=1, keepdims=True) / (2 * counts))[:, None, :]
 
 
+def core(
+    name, X, y, weights, penalties, *, intercept=None, class_weights=None, n_jobs=1, **options
+):
+    """What the core finds for each row: row × candidate × output."""
+    models = _core.SmoothModel.family(
+        name,
+        penalties,
+        **LOSSES[name],
+        intercept=intercept,
+        class_weights=None if class_weights is None else class_weights[1],
+    )
+    examples = (X, y, 0, weights)
+    if class_weights is not None:
+        examples = (X, class_weights[0], 2, weights)
+    folds = _core.Folds.contiguous(len(y), len(y))
+    chosen = NewtonOptions(method="leave-one-out", **options)
+    keep = ["undetermined"]
+    found = _core.cross_validate(
+        "newton", models, examples, folds, chosen, keep=keep, n_jobs=n_jobs
+    )
+    names = ("bounds", "statuses", "fitted", "leverages", "influence")
+    each = ([own.leave_one_out[name] for own in found] for name in names)
+    outputs = np.stack([own.outputs for own in found], axis=1)
+    return (outputs, *(np.stack(own, axis=1) for own in each))
+
+
 def both(name, X, y, weights, penalties, **options):
     """By the core, and by a refit of every row."""
     exact_options = {key: options[key] for key in ("intercept", "class_weights") if key in options}
-    found = _core.newton_leave_one_out(
-        X, y, weights, _core.SmoothLoss(name, **LOSSES[name]), penalties, **options
-    )
+    found = core(name, X, y, weights, penalties, **options)
     loss = SmoothLoss(name, **LOSSES[name])
     folds = resolve_cv("loo", X)
     exact, _, gradients = newton_predict(
@@ -124,14 +149,8 @@ def test_balanced_weights_change_with_every_row(name):
 def test_bounds_are_those_of_the_reference(name):
     X, y, weights = problem(name, 40, 3, seed=5, scale=0.5)
     ridge, loss = 2.0, SmoothLoss(name, **LOSSES[name])
-    predictors, bounds, statuses, fitted, leverages, *_ = _core.newton_leave_one_out(
-        X,
-        y,
-        weights,
-        _core.SmoothLoss(name, **LOSSES[name]),
-        np.full((1, 41), ridge),
-        epsilon=1e9,
-        tol=1e-12,
+    predictors, bounds, statuses, fitted, leverages, _ = core(
+        name, X, y, weights, [ridge], epsilon=1e9, tol=1e-12
     )
     theta = newton_fit(X, y, weights, loss, np.full(1, ridge), tol=1e-12)[0][0, 0, :3]
     z = X @ theta
@@ -148,6 +167,50 @@ def test_bounds_are_those_of_the_reference(name):
             assert bound <= bounds[row, 0, 0] * (1 + 1e-6) + 1e-9
             assert bounds[row, 0, 0] <= 10 * bound + 1e-7
     assert (statuses == CERTIFIED).mean() > 0.5
+
+
+def rare_category(n=120):
+    """Rows of which three alone have a large third feature, all of class 0."""
+    rng = np.random.default_rng(7)
+    X = np.column_stack([rng.standard_normal((n, 2)), np.zeros(n)])
+    X[:3, 2] = 1e3
+    y = (X[:, 0] + rng.standard_normal(n) > 0).astype(float)
+    y[:3] = 0
+    return X, y[:, None]
+
+
+@pytest.mark.parametrize("changes", ["none", "penalties", "balanced"])
+@pytest.mark.parametrize("intercept", [None, "free"])
+def test_rows_of_a_rare_category_do_not_spoil_the_bounds_of_others(changes, intercept):
+    X, y = rare_category()
+    penalties = np.full((1, 121), 1.0)
+    options = {"intercept": intercept, "epsilon": 0.01}
+    if changes == "penalties":
+        penalties = 1.0 + np.append(0.0, np.full(120, -1 / 120))[None]
+    if changes == "balanced":
+        options["class_weights"] = balanced(y)
+    found, exact = both("logistic", X, y, None, penalties, **options)
+    assert_certified(found, exact, 0.01)
+    assert (found[2] == CERTIFIED)[3:].mean() > 0.7
+
+
+def test_bounds_with_far_rows_are_those_of_the_reference():
+    X, y = rare_category()
+    loss = SmoothLoss("logistic")
+    predictors, bounds, *_ = core("logistic", X, y, None, [1.0], epsilon=1e9, tol=1e-12)
+    theta = newton_fit(X, y, None, loss, np.full(1, 1.0), tol=1e-12)[0][0, 0, :3]
+    skewness = np.tanh(np.abs(X @ theta) / 2)
+    n_compared = 0
+    for row in range(3, 120):
+        arguments = (X, y[:, 0], np.ones(120), loss, np.ones(3), theta)
+        predictor, bound = newton_step_without(row, *arguments, skewness=skewness)
+        # Where the bound is large, the core computes the gradient at the end of the step.
+        if bound < min(1e-3, 0.1 * abs(predictor)):
+            assert abs(predictors[row, 0, 0] - predictor) < 1e-8
+            n_compared += 1
+            assert bound <= bounds[row, 0, 0] * (1 + 1e-6) + 1e-9
+            assert bounds[row, 0, 0] <= 10 * bound + 1e-7
+    assert n_compared > 90
 
 
 def hard_rows(kind):
@@ -179,15 +242,8 @@ def test_hard_rows(kind):
     hard, y, ridge, easy, easy_ridge = hard_rows(kind)
     penalties = np.full((1, 51), easy_ridge)
     _, exact = both("logistic", easy, y, None, penalties, intercept="free")
-    found = _core.newton_leave_one_out(
-        hard,
-        y,
-        None,
-        _core.SmoothLoss("logistic"),
-        np.full((1, 51), ridge),
-        intercept="free",
-        tol=1e-11,
-    )
+    options = {"intercept": "free", "tol": 1e-11, "epsilon": 1e-3}
+    found = core("logistic", hard, y, None, [ridge], **options)
     assert_certified(found, exact, 1e-3, 1e-4 * max(1.0, np.abs(exact).max()))
     # The predicted class is that of a refit, whatever the bound.
     clear = np.abs(exact) > 1e-4
@@ -208,23 +264,22 @@ def test_rows_without_influence_cost_nothing():
 def test_the_number_of_threads_has_no_influence():
     X, y, weights = problem("logistic", 2000, 5, seed=9)
     one, two = (
-        _core.newton_leave_one_out(
-            X, y, weights, _core.SmoothLoss("logistic"), np.full((1, 2001), 0.1), n_jobs=n_jobs
-        )
-        for n_jobs in (1, 2)
+        core("logistic", X, y, weights, [0.1], epsilon=1e-3, n_jobs=n_jobs) for n_jobs in (1, 2)
     )
-    for left, right in zip(one[:-1], two[:-1], strict=True):
+    for left, right in zip(one, two, strict=True):
         np.testing.assert_array_equal(left, right)
-    assert one[-1] == two[-1]
 
 
 def test_bad_arguments_are_named():
     X, y, _ = problem("logistic", 20, 2, seed=0)
-    loss = _core.SmoothLoss("logistic")
-    with pytest.raises(ValueError, match="epsilon must not be negative, got -1"):
-        _core.newton_leave_one_out(X, y, None, loss, np.ones((1, 21)), epsilon=-1.0)
+    with pytest.raises(ValueError, match="epsilon must be not negative, got -1"):
+        core("logistic", X, y, None, [1.0], epsilon=-1.0)
     with pytest.raises(ValueError, match="training sets of penalties: expected length 21, got 2"):
-        _core.newton_leave_one_out(X, y, None, loss, np.ones((1, 2)))
+        core("logistic", X, y, None, np.ones((1, 2)))
+    folds, models = _core.Folds.contiguous(20, 4), _core.SmoothModel.family("logistic", [1.0])
+    options = NewtonOptions(method="leave-one-out")
+    with pytest.raises(ValueError, match="leave-one-out with folds of more than one row"):
+        _core.cross_validate("newton", models, (X, y, 0, None), folds, options)
 
 
 # The engine
@@ -274,7 +329,7 @@ def test_the_result_says_what_is_certified():
     assert np.nanmax(certificates.bounds) <= 2e-3
     assert f"certified within 0.002       {n_certified}" in repr(result)
     strict = onefold.cross_validate(
-        LogisticRegression(), X, y, cv="loo", engine="newton", epsilon=1e-9
+        LogisticRegression(), X, y, cv="loo", engine="newton", engine_options={"epsilon": 1e-9}
     )
     assert strict.certificates.resolved.sum() > certificates.resolved.sum()
     assert (strict.predictions == result.predictions).all()
@@ -313,7 +368,7 @@ def test_some_folds_are_refitted_to_check(name, cv):
     X, y, _ = make(60)
     scoring = "accuracy" if name == "logistic" else "neg_mean_squared_error"
     result = onefold.cross_validate(
-        estimator, X, y, cv=cv, scoring=scoring, engine="newton", check=3
+        estimator, X, y, cv=cv, scoring=scoring, engine="newton", engine_options={"check": 3}
     )
     assert result.check.n_folds == 3
     assert max(map(abs, result.check.difference.values())) < 1e-3

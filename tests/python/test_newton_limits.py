@@ -1,5 +1,7 @@
 """What the engine ``newton`` solves, what it leaves to refits, and what the result says of it."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -76,25 +78,41 @@ def test_wide_sparse_machines_are_left_to_liblinear():
     rng = np.random.default_rng(0)
     rows = sp.random_array((60, 3000), density=0.01, format="csr", rng=rng)
     y = np.arange(60) % 3
-    with pytest.warns(onefold.RefitWarning, match="LIBLINEAR is faster for sparse rows of 3000"):
+    with warnings.catch_warnings():  # refits are the right choice: a note, and no warning
+        warnings.simplefilter("error", onefold.RefitWarning)
         result = onefold.cross_validate(LinearSVC(), rows, y, cv=3)
     assert result.engine == "refit"
+    assert result.notes == [
+        "LinearSVC is fitted 3 times: LIBLINEAR is faster on 60 x 3000 sparse values and 3 folds"
+    ]
     # On request the engine itself, without the columns that no row has.
     found = onefold.cross_validate(LogisticRegression(), rows, y, cv=3, engine="newton")
     dense = onefold.cross_validate(LogisticRegression(), rows.toarray(), y, cv=3, engine="newton")
     np.testing.assert_allclose(found.decision_values, dense.decision_values, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
 def test_last_steps_of_one_grid_have_one_tolerance():
     rows, y, _ = binary(150, 80)
     pipe = make_pipeline(PCA(10), LogisticRegression())
     for n in (10, 70):
-        result = onefold.cross_validate(pipe.set_params(pca__n_components=n), rows, y, cv=3)
+        pipe.set_params(pca__n_components=n)
+        result = onefold.cross_validate(pipe, rows, y, cv=3, engine="newton")
         assert result.engine == result.status.solved_by == "newton"
         assert result.status.refitted_folds == 0
         assert result.status.tol == 1e-8
         assert np.isfinite(result.pooled)
+
+
+def test_a_last_step_that_refits_solve_faster_is_refitted_and_named():
+    """A single fold shares nothing: ten classes are solved sooner by L-BFGS, to its tolerance."""
+    pipe = make_pipeline(PCA(20), LogisticRegression())
+    result = onefold.cross_validate(pipe, X, Y, cv=3)
+    assert result.engine == result.status.solved_by == "refit"
+    assert result.status.refitted_folds == 3
+    refits = onefold.cross_validate(pipe, X, Y, cv=3, engine="refit")
+    np.testing.assert_array_equal(result.decision_values, refits.decision_values)
+    # Two classes on as many columns: what counts is not the number of raw features.
+    assert onefold.cross_validate(pipe, np.tile(X, 13), Y < 5, cv=3).engine == "newton"
 
 
 def optimum(rows, t, C):

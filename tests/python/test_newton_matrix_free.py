@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 
 import onefold
 from onefold import _core
+from onefold._engines.newton_problem import NewtonOptions
 
 MULTINOMIAL = {
     "lbfgs": LogisticRegression(C=0.7, **TIGHT),
@@ -34,7 +35,9 @@ SCHEMES = {
 
 def assert_equal(estimator, X, y, cv=3, rtol=1e-5, tol=1e-11, **keywords):
     """Compare held-out probabilities, or decisions, with those of refits."""
-    found = onefold.cross_validate(estimator, X, y, cv=cv, engine="newton", tol=tol, **keywords)
+    found = onefold.cross_validate(
+        estimator, X, y, cv=cv, engine="newton", engine_options={"tol": tol}, **keywords
+    )
     expected = onefold.cross_validate(estimator, X, y, cv=cv, engine="refit", **keywords)
     for fold in range(len(found.folds)):
         ours, theirs = found.fold_answers(fold), expected.fold_answers(fold)
@@ -112,13 +115,17 @@ def test_the_slow_twin_finds_the_same():
     X, y, w = three_classes()
     folds = _core.Folds.contiguous(len(y), 4)
     penalties = np.outer([0.1, 5.0], np.linspace(1, 2, 5))
-    arguments = (X, y.astype(np.uint32), 3, w, folds, penalties)
-    found = _core.newton_multinomial_predict(*arguments, intercept="free", coefficients=True)
-    slow = newton_multinomial_predict(*arguments)
-    for ours, theirs in zip(found[:2], slow[:2], strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-6)
-    assert found[2].shape == (2, 4)
-    assert found[2].max() <= 1e-8
+    codes = y.astype(np.uint32)
+    models = _core.SmoothModel.family("multinomial", penalties, intercept="free")
+    keep, options = ["coefficients"], NewtonOptions()
+    found = _core.cross_validate("newton", models, (X, codes, 3, w), folds, options, keep=keep)
+    predictors, theta, *_ = newton_multinomial_predict(X, codes, 3, w, folds, penalties)
+    for candidate, own in enumerate(found):
+        np.testing.assert_allclose(own.outputs, predictors[:, candidate], atol=1e-6)
+        np.testing.assert_allclose(own.coefficients, theta[:, candidate], atol=1e-6)
+        assert own.relative_gradients.shape == (4, 1)
+        assert own.relative_gradients.max() <= 1e-8
+        assert own.method == "matrix-free"
 
 
 def wide_rows(n=80, p=1500, seed=0):
@@ -171,26 +178,29 @@ def test_hessians_or_none_have_the_same_optimum(name, intercept):
     pairs = [(np.r_[:80, 20:50], np.arange(80, 120)), (np.arange(40, 120), np.arange(30))]
     for cv in (_core.Folds.contiguous(120, 4), _core.Splits(120, pairs)):
         penalties = np.outer([10.0, 0.3], np.linspace(1, 2, len(cv) + 1))
-        arguments = (targets, w, cv, _core.SmoothLoss(name), penalties)
-        keywords = {"intercept": intercept, "coefficients": True, "tol": 1e-10}
-        expected = _core.newton_predict(X, *arguments, **keywords)
+        models = _core.SmoothModel.family(name, penalties, intercept=intercept)
+        options = NewtonOptions(1e-10, method="hessians")
+        examples, keep = (X, targets, 0, w), ["coefficients"]
+        expected = _core.cross_validate("newton", models, examples, cv, options, keep=keep)
+        options = NewtonOptions(1e-10, method="matrix-free")
         for rows in (X, sp.csr_matrix(X)):
-            found = _core.newton_matrix_free_predict(rows, *arguments, **keywords)
-            for ours, theirs in zip(found[:2], expected[:2], strict=True):
-                np.testing.assert_allclose(ours, theirs, atol=1e-6)
-            assert found[2].shape == (2, len(cv), 2)
-            assert found[2].max() <= 1e-10
+            examples = (rows, targets, 0, w)
+            found = _core.cross_validate("newton", models, examples, cv, options, keep=keep)
+            for ours, theirs in zip(found, expected, strict=True):
+                np.testing.assert_allclose(ours.outputs, theirs.outputs, atol=1e-6)
+                np.testing.assert_allclose(ours.coefficients, theirs.coefficients, atol=1e-6)
+                assert ours.relative_gradients.shape == (len(cv), 2)
+                assert ours.relative_gradients.max() <= 1e-10
 
 
 def test_the_number_of_threads_does_not_change_a_bit():
     X, z = wide_rows(1300)
     y = np.digitize(z, np.quantile(z, [0.3, 0.6])).astype(np.uint32)
     folds = _core.Folds.contiguous(1300, 3)
-    penalties = np.ones((1, 4))
+    models = _core.SmoothModel.family("multinomial", [1.0], intercept="free")
+    examples, options = (sp.csr_matrix(X), y, 3, None), NewtonOptions()
     one, two = (
-        _core.newton_multinomial_predict(
-            sp.csr_matrix(X), y, 3, None, folds, penalties, intercept="free", n_jobs=n_jobs
-        )[0]
+        _core.cross_validate("newton", models, examples, folds, options, n_jobs=n_jobs)[0].outputs
         for n_jobs in (1, 2)
     )
     np.testing.assert_array_equal(one, two)
@@ -198,24 +208,40 @@ def test_the_number_of_threads_does_not_change_a_bit():
 
 def test_bad_arguments_are_named():
     X, y, _ = three_classes(30)
-    folds = _core.Folds.contiguous(30, 3)
-    with pytest.raises(ValueError, match="codes"):
-        _core.newton_multinomial_predict(X, y.astype(np.uint32), 2, None, folds, np.ones((1, 4)))
+    folds, codes = _core.Folds.contiguous(30, 3), y.astype(np.uint32)
+
+    def run(penalties, y, n_classes, **options):
+        models = _core.SmoothModel.family("multinomial", penalties)
+        examples = (X, y, n_classes, None)
+        _core.cross_validate("newton", models, examples, folds, NewtonOptions(**options))
+
+    with pytest.raises(ValueError, match=r"y\[\d+\] is 2: "):
+        run([1.0], codes, 2)
+    with pytest.raises(ValueError, match="y must be two classes or more"):
+        run([1.0], y[:, None] * 1.0, 0)
     with pytest.raises(ValueError, match="penalties"):
-        _core.newton_multinomial_predict(X, y.astype(np.uint32), 3, None, folds, -np.ones((1, 4)))
+        run(-np.ones((1, 4)), codes, 3)
+    with pytest.raises(ValueError, match='there is no loss "hinge"; there are logistic,'):
+        _core.SmoothModel.family("hinge", [1.0])
+    with pytest.raises(ValueError, match='there is no method "lbfgs"; there are hessians,'):
+        run([1.0], codes, 3, method="lbfgs")
 
 
 @pytest.mark.parametrize("penalty", [10.0, 0.01])
 def test_dense_and_sparse_rows_of_many_features_have_the_same_optimum(penalty):
     X, z = wide_rows()
     folds = _core.Folds.contiguous(80, 3)
-    arguments = ((z > 0)[:, None].astype(float), None, folds, _core.SmoothLoss("logistic"))
     scaling = (None, np.linspace(0.5, 2, 4 * X.shape[1]).reshape(4, -1))
+    models = _core.SmoothModel.family("logistic", [penalty], intercept="free", scaling=scaling)
     dense, sparse = (
-        _core.newton_matrix_free_predict(
-            rows, *arguments, np.full((1, 4), penalty), intercept="free", scaling=scaling, tol=1e-11
-        )
+        _core.cross_validate(
+            "newton",
+            models,
+            (rows, (z > 0).astype(np.uint32), 2, None),
+            folds,
+            NewtonOptions(1e-11, method="matrix-free"),
+        )[0]
         for rows in (X.toarray(), sp.csr_matrix(X))
     )
-    np.testing.assert_allclose(dense[0], sparse[0], rtol=1e-5, atol=1e-6)
-    assert max(dense[2].max(), sparse[2].max()) <= 1e-11
+    np.testing.assert_allclose(dense.outputs, sparse.outputs, rtol=1e-5, atol=1e-6)
+    assert max(own.relative_gradients.max() for own in (dense, sparse)) <= 1e-11

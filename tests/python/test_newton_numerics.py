@@ -16,10 +16,10 @@ import onefold
 EXACT = LogisticRegression(solver="newton-cholesky", **TIGHT)
 
 
-def decisions(estimator, X, y, engine="newton", cv=4, **keywords):
+def decisions(estimator, X, y, engine="newton", cv=4, tol=1e-8, **keywords):
     method = "decision_function" if hasattr(estimator, "decision_function") else "predict"
     if engine == "newton":
-        keywords = {"epsilon": 1e-8} | keywords  # of leave-one-out
+        keywords["engine_options"] = {"epsilon": 1e-8, "tol": tol}  # of leave-one-out
     return onefold.cross_val_predict(
         estimator, X, y, cv=cv, method=method, engine=engine, **keywords
     )

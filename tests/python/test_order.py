@@ -55,21 +55,25 @@ def test_noise_in_class_order_is_not_predictable(estimator, cv):
 
 def test_the_given_order_flatters_and_says_so():
     X, y = noise_in_class_order()
-    result = onefold.cross_validate(LogisticSGD(), X, y, cv="loo", **GIVEN)
+    result = onefold.cross_validate(LogisticSGD(), X, y, cv="loo", engine_options=GIVEN)
     assert result.mean > 0.9
     [note] = result.notes
     assert note.startswith("100% of neighbouring rows share their label (50% by chance)")
     shuffled = np.random.default_rng(0).permutation(len(y))
-    result = onefold.cross_validate(LogisticSGD(), X[shuffled], y[shuffled], cv="loo", **GIVEN)
+    result = onefold.cross_validate(
+        LogisticSGD(), X[shuffled], y[shuffled], cv="loo", engine_options=GIVEN
+    )
     assert result.notes == []
 
 
 def test_sorted_targets_of_a_regression_are_noted():
     X, y = load_diabetes(return_X_y=True)
     order = np.argsort(y)
-    result = onefold.cross_validate(LeastSquaresSGD(), X[order], y[order], cv=10, **GIVEN)
+    result = onefold.cross_validate(
+        LeastSquaresSGD(), X[order], y[order], cv=10, engine_options=GIVEN
+    )
     assert result.notes[0].startswith("neighbouring rows have similar targets")
-    result = onefold.cross_validate(LeastSquaresSGD(), X, y, cv=10, **GIVEN)
+    result = onefold.cross_validate(LeastSquaresSGD(), X, y, cv=10, engine_options=GIVEN)
     assert result.notes == []
 
 
@@ -82,7 +86,13 @@ def test_the_tree_agrees_with_refits_in_random_order(estimator, cv):
         for seed in range(3):
             tree, refit = (
                 onefold.cross_validate(
-                    estimator, X, y, cv=cv, engine=engine, order="random", random_state=seed
+                    estimator,
+                    X,
+                    y,
+                    cv=cv,
+                    engine=engine,
+                    engine_options={"order": "random"},
+                    random_state=seed,
                 ).pooled
                 for engine in ("tree", "refit")
             )
@@ -106,7 +116,7 @@ def test_learners_that_do_not_depend_on_the_order_keep_the_given_one(learner):
     X, y = load_iris(return_X_y=True)
     results = [
         onefold.cross_validate(learner, X, y, cv=10, engine="tree", **options)
-        for options in ({}, GIVEN, {"random_state": 7})
+        for options in ({}, {"engine_options": GIVEN}, {"random_state": 7})
     ]
     for result in results:
         np.testing.assert_array_equal(result.predictions, results[0].predictions)
@@ -115,9 +125,10 @@ def test_learners_that_do_not_depend_on_the_order_keep_the_given_one(learner):
 
 def test_counting_estimators_in_python_keep_the_given_order():
     X, y = load_digits(return_X_y=True)
-    options = {"cv": 5, "engine": "tree", "batch_size": 100}
+    batches = {"batch_size": 100}
     results = [
-        onefold.cross_validate(MultinomialNB(), X, y, **options, **more) for more in ({}, GIVEN)
+        onefold.cross_validate(MultinomialNB(), X, y, cv=5, engine="tree", engine_options=options)
+        for options in (batches, batches | GIVEN)
     ]
     np.testing.assert_array_equal(results[0].predictions, results[1].predictions)
     assert not any("order" in note for note in results[0].notes)
@@ -135,7 +146,7 @@ def test_the_core_and_the_facade_agree_on_who_depends_on_the_order(name):
 def test_check_compares_with_refits_of_some_folds(estimator, cv):
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    result = onefold.cross_validate(estimator, X, y, cv=cv, check=5)
+    result = onefold.cross_validate(estimator, X, y, cv=cv, engine_options={"check": 5})
     plain = onefold.cross_validate(estimator, X, y, cv=cv)
     np.testing.assert_array_equal(result.predictions, plain.predictions)
     assert plain.check is None
@@ -148,16 +159,20 @@ def test_check_compares_with_refits_of_some_folds(estimator, cv):
 
 def test_check_finds_an_estimate_that_flatters():
     X, y = noise_in_class_order()
-    result = onefold.cross_validate(LogisticSGD(), X, y, cv="loo", check=60, **GIVEN)
+    result = onefold.cross_validate(
+        LogisticSGD(), X, y, cv="loo", engine_options=GIVEN | {"check": 60}
+    )
     assert result.check.difference["score"] > 0.3
-    honest = onefold.cross_validate(LogisticSGD(), X, y, cv="loo", check=60)
+    honest = onefold.cross_validate(LogisticSGD(), X, y, cv="loo", engine_options={"check": 60})
     assert abs(honest.check.difference["score"]) < 4 * honest.check.std_error["score"] + 0.05
 
 
 def test_check_compares_losses_where_a_metric_is_undefined():
     X, y = load_diabetes(return_X_y=True)
     with pytest.warns(UserWarning, match="not defined for a single sample"):
-        result = onefold.cross_validate(LeastSquaresSGD(), X, y, cv="loo", check=10)
+        result = onefold.cross_validate(
+            LeastSquaresSGD(), X, y, cv="loo", engine_options={"check": 10}
+        )
     assert list(result.check.difference) == ["squared error"]
     assert np.isfinite(result.check.std_error["squared error"])
 
@@ -166,7 +181,7 @@ def test_check_compares_losses_where_a_metric_is_undefined():
 def test_a_bad_check_is_refused(value):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="check must be a whole number from 0 on"):
-        onefold.cross_validate(Pegasos(), X, y, check=value)
+        onefold.cross_validate(Pegasos(), X, y, engine_options={"check": value})
 
 
 def test_a_search_fits_in_the_order_it_evaluates():
@@ -184,7 +199,8 @@ def test_regressors_in_python_are_placed_at_random():
     X, y = load_diabetes(return_X_y=True)
     regressor = SGDRegressor(max_iter=1, tol=None, random_state=0)
     default, given = (
-        onefold.cross_validate(regressor, X, y, cv=5, **options) for options in ({}, GIVEN)
+        onefold.cross_validate(regressor, X, y, cv=5, engine_options=options)
+        for options in ({}, GIVEN)
     )
     assert default.engine == given.engine == "tree"
     assert not np.array_equal(default.predictions, given.predictions)

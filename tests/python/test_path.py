@@ -23,8 +23,10 @@ from sklearn.preprocessing import (
 from virtual_cases import KINDS, distance, folds_of, problem
 
 from onefold import GridSearchCV, _core, cross_val_predict, cross_validate, learning_curve
-from onefold._folds import resolve_cv
-from onefold.linear_model import LassoCV
+from onefold._engines import path
+from onefold._engines.path import largest_gap
+from onefold._inputs.folds import resolve_cv
+from onefold.linear_model import LassoCV, _elastic_net_cv
 
 MSE = "neg_mean_squared_error"
 
@@ -161,10 +163,22 @@ def test_the_readable_twin(l1_ratio, positive):
     assert distance(found, twin) < 1e-6
 
 
-def run(X, y, folds, alphas, weights=None, l1_ratio=1.0, **wanted):
-    path = _core.ElasticNetPath([(alpha, l1_ratio) for alpha in alphas])
+def run(X, y, folds, alphas, weights=None, l1_ratio=1.0, n_jobs=1):
+    """Errors without predictions, and the results of each penalty side by side."""
+    models = _core.ElasticNet.family([(alpha, l1_ratio) for alpha in alphas])
     values = np.ascontiguousarray(y, dtype=np.float64).reshape(len(y), -1)
-    return _core.path_cv(X, values, weights, folds, path, **wanted)
+    found = _core.path_errors(X, values, weights, folds, models, n_jobs=n_jobs)
+    by_penalty = _core.cross_validate(
+        "path", models, (X, values, 0, weights), folds, keep=["coefficients"], n_jobs=n_jobs
+    )
+    names = {"predictions": "outputs", "coefficients": "coefficients", "gaps": "gaps"}
+    stacked = {
+        name: np.stack([getattr(one, attribute) for one in by_penalty], axis=1)
+        for name, attribute in names.items()
+    }
+    relative_gaps = np.stack([one.relative_gaps for one in by_penalty], axis=1)
+    np.testing.assert_array_equal(relative_gaps, found["relative_gaps"])
+    return found | stacked
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e7])
@@ -173,8 +187,7 @@ def test_errors_are_those_of_predictions(shape, offset):
     X, Y, w = problem(shape, 2, "weights")
     X, Y = X + offset, Y - 3 * offset
     folds = resolve_cv(5, X)
-    wanted = {"errors": True, "predictions": True, "coefficients": True, "all_rows": True}
-    found = run(X, Y, folds, [1.0, 0.1], w, **wanted)
+    found = run(X, Y, folds, [1.0, 0.1], w)
     start = 0
     for fold in range(len(folds)):
         rows = folds.test(fold)
@@ -186,14 +199,14 @@ def test_errors_are_those_of_predictions(shape, offset):
         by_hand = X[rows] @ found["coefficients"][fold, 0, 0, :-1]
         by_hand += found["coefficients"][fold, 0, 0, -1]
         assert_allclose(own[:, 0, 0], by_hand, rtol=1e-9, atol=1e-9 + 1e-12 * offset)
-    assert (found["gaps"] <= 1e-12 * found["spreads"][:, None]).all()
+    assert (found["relative_gaps"] <= 1e-12).all()
 
 
 def test_large_offsets_leave_the_coefficients():
     X, Y, _ = problem("tall")
     folds = resolve_cv(4, X)
-    plain = run(X, Y, folds, [0.1], coefficients=True)["coefficients"][..., :-1]
-    moved = run(X + 1e6, Y + 1e7, folds, [0.1], coefficients=True)["coefficients"][..., :-1]
+    plain = run(X, Y, folds, [0.1])["coefficients"][..., :-1]
+    moved = run(X + 1e6, Y + 1e7, folds, [0.1])["coefficients"][..., :-1]
     assert_allclose(moved, plain, atol=1e-7)
 
 
@@ -233,7 +246,7 @@ def test_few_rows(n):
 
 def test_nothing_to_explain():
     X, _, _ = problem("tall")
-    found = run(X, np.full(len(X), 7.0), resolve_cv(3, X), [1.0], errors=True, coefficients=True)
+    found = run(X, np.full(len(X), 7.0), resolve_cv(3, X), [1.0])
     assert (found["errors"] == 0).all()
     assert (found["gaps"] == 0).all()
     assert (found["coefficients"][..., :-1] == 0).all()
@@ -243,8 +256,7 @@ def test_nothing_to_explain():
 def test_threads_do_not_change_bits():
     X, Y, w = problem("very tall", 2, "weights")
     folds = resolve_cv("loo", X)
-    wanted = {"errors": True, "predictions": True, "coefficients": True, "all_rows": True}
-    one, two = (run(X, Y, folds, [0.3, 0.01], w, n_jobs=n, **wanted) for n in (1, 2))
+    one, two = (run(X, Y, folds, [0.3, 0.01], w, n_jobs=n) for n in (1, 2))
     assert one.keys() == two.keys()
     for name, values in one.items():
         np.testing.assert_array_equal(values, two[name])
@@ -282,12 +294,13 @@ def test_fitted_estimators_have_scikit_learns_attributes(n_outputs):
     assert "train_score" in result
 
 
-def test_the_tolerance_reached_is_in_the_notes():
+def test_the_tolerance_reached_is_in_the_status_and_not_in_the_notes():
     X, Y, _ = problem("tall")
-    result = cross_validate(Lasso(0.1), X, Y[:, 0], engine="path", tol=1e-3)
-    assert any("relative duality gap" in note for note in result.notes)
+    result = cross_validate(Lasso(0.1), X, Y[:, 0], engine="path", engine_options={"tol": 1e-3})
+    assert "relative duality gap" in result.status.solution
+    assert result.notes == []
     with pytest.raises(ValueError, match="tol must be a positive number, got -1"):
-        cross_validate(Lasso(0.1), X, Y[:, 0], engine="path", tol=-1)
+        cross_validate(Lasso(0.1), X, Y[:, 0], engine="path", engine_options={"tol": -1})
 
 
 @pytest.mark.parametrize(
@@ -312,7 +325,7 @@ def test_training_rows_without_weight():
     weights[: len(X) // 2] = 1.0
     for rows in (X, np.hstack([X] * 20)):
         with pytest.raises(ValueError, match=r"fold 0 cannot be predicted: .* no weight"):
-            run(rows, Y, resolve_cv(2, X), [0.1], weights, errors=True)
+            run(rows, Y, resolve_cv(2, X), [0.1], weights)
 
 
 @pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.0, 1.0), (np.nan, 1.0), (1.0, 1.5)])
@@ -356,9 +369,9 @@ def test_nearly_dependent_features_are_solved_to_their_gap(is_repeated):
         X = np.hstack([X, X[:, :40]])
     folds = resolve_cv(5, X, y)
     alphas = np.geomspace(45, 4.5e-3, 20)
-    found = run(X, y[:, None], folds, alphas, errors=True, coefficients=True, all_rows=True)
-    assert (found["gaps"] <= 1e-12 * found["spreads"][:, None]).all()
-    assert (found["all_gaps"] <= 1e-12 * found["all_spreads"]).all()
+    found = run(X, y[:, None], folds, alphas)
+    assert (found["relative_gaps"] <= 1e-12).all()
+    assert (found["all_relative_gaps"] <= 1e-12).all()
     for fold in range(5):
         train = folds.train(fold)
         for number in (10, 19):
@@ -369,18 +382,55 @@ def test_nearly_dependent_features_are_solved_to_their_gap(is_repeated):
 
 def test_what_is_not_solved_to_its_gap_warns(monkeypatch):
     X, Y, _ = problem("tall")
-    solve = _core.path_cv
 
-    def far_from_the_optimum(*arguments, **keywords):
-        found = solve(*arguments, **keywords)
-        for name in ("gaps", "all_gaps"):
-            if name in found:
-                found[name] = found[name] + 1e-8 * np.square(Y).mean()
-        return found
+    def far_from_the_optimum(relative_gaps):
+        return largest_gap(relative_gaps) + 1e-8
 
-    monkeypatch.setattr(_core, "path_cv", far_from_the_optimum)
+    for module in (path, _elastic_net_cv):
+        monkeypatch.setattr(module, "largest_gap", far_from_the_optimum)
     with pytest.warns(ConvergenceWarning, match=r"duality gap of .* only, not to tol=1e-12"):
         result = cross_validate(Lasso(0.1), X, Y[:, 0], engine="path")
     assert result.status.reached > 1e-10
     with pytest.warns(ConvergenceWarning, match=r"duality gap of .* only, not to tol=1e-12"):
         LassoCV(cv=3).fit(X, Y[:, 0])
+
+
+def all_polynomials():
+    """All features of the third degree of diabetes: 285, which are nearly dependent."""
+    X, y = load_diabetes(return_X_y=True)
+    cubes = PolynomialFeatures(3, include_bias=False).fit_transform(X)
+    return StandardScaler().fit_transform(cubes), y
+
+
+def test_a_path_of_wide_polynomials_reaches_its_gap():
+    X, y = all_polynomials()
+    path = LassoCV(alphas=40, eps=1e-4, cv=5).fit(X, y)
+    assert path.dual_gap_ <= 1e-12 * np.square(y - y.mean()).sum()
+    assert path.n_iter_ <= 100
+    for at in (5, 12, 20):
+        for fold, (train, test) in enumerate(KFold(5).split(X)):
+            peer = Lasso(alpha=path.alphas_[at], tol=1e-12, max_iter=100_000)
+            errors = y[test] - peer.fit(X[train], y[train]).predict(X[test])
+            assert path.mse_path_[at, fold] == pytest.approx(np.mean(errors**2), rel=1e-7)
+
+
+def test_fewer_rows_than_polynomials_reach_their_gap_or_say_so():
+    X, y = (values[:150] for values in all_polynomials())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = cross_validate(Lasso(alpha=1e-3), X, y, cv=5, engine="path")
+    said = found.status.reason or found.status.unsolved or caught
+    assert found.status.reached <= found.status.tol or said
+
+
+def test_one_far_target_leaves_the_errors_of_a_path():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 5)) + 0.5
+    y = X @ rng.standard_normal(5) + 0.3 * rng.standard_normal(120)
+    y[37] = 1e10
+    train, test = np.r_[:24, 48:120], np.r_[24:37, 38:48]
+    path = LassoCV(alphas=[0.02, 0.2], cv=[(train, test), (np.r_[24:120], np.r_[:24])]).fit(X, y)
+    for alpha, errors in zip(path.alphas_, path.mse_path_, strict=True):
+        peer = Lasso(alpha=alpha, tol=1e-13).fit(X[train], y[train])
+        predicted = peer.predict(X[test])
+        assert errors[0] == pytest.approx(np.mean((y[test] - predicted) ** 2), rel=1e-9)

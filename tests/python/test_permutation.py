@@ -26,8 +26,8 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
-from onefold import _permutation
-from onefold.engines import RefitWarning
+from onefold._engines import RefitWarning
+from onefold.model_selection import _permutation
 
 X, Y = make_regression(60, 5, n_informative=2, noise=80.0, bias=30.0, random_state=0)
 LABELS = np.array(["a", "b", "c"])[np.digitize(Y, np.quantile(Y, [0.4, 0.7]))]
@@ -221,13 +221,6 @@ def test_blocks_do_not_change_the_result(monkeypatch):
         np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12, atol=1e-14)
 
 
-def test_least_squares_is_done_in_columns(monkeypatch):
-    calls = []
-    monkeypatch.setattr(_permutation, "mean_score", lambda *arguments: calls.append(arguments))
-    onefold.permutation_test_score(Ridge(), X, Y, n_permutations=5)
-    assert not calls
-
-
 def test_engines_and_warnings():
     with pytest.warns(RefitWarning) as caught:
         onefold.permutation_test_score(Ridge(positive=True), X, Y, n_permutations=3)
@@ -243,6 +236,8 @@ def test_bad_arguments():
     with pytest.raises(ValueError, match="scoring must be one metric"):
         onefold.permutation_test_score(Ridge(), X, Y, scoring=["r2"])
     with pytest.raises(ValueError, match="no option 'depth'"):
+        onefold.permutation_test_score(Ridge(), X, Y, engine_options={"depth": 3})
+    with pytest.raises(TypeError, match="depth"):
         onefold.permutation_test_score(Ridge(), X, Y, depth=3)
 
 

@@ -70,7 +70,7 @@ def test_the_default_depends_on_the_number_of_parameters(ridge, svc):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("svc__C", "svc__gamma")
     kernels = onefold.GridSearchCV(SVC(), {"kernel": ["linear", "rbf"]}, cv=3)
     ax = kernels.fit(*load_iris(return_X_y=True)).result_.plot()
-    assert ax.get_xlabel().startswith("difference of score from kernel=")
+    assert ax.get_xlabel().startswith("difference of score\nfrom kernel=")
 
 
 # Validation curves
@@ -289,11 +289,11 @@ def test_the_best_candidates_are_shown(svc):
     shown = len(ax.get_yticklabels())
     assert f"{12 - shown} of 12 candidates are not shown" in labels_of(ax)
     assert shown in (5, 6), "the one that is compared with is always shown"
-    assert ax.get_xlabel() == "difference of score from C=0.1, gamma=0.001"
+    assert ax.get_xlabel() == "difference of score\nfrom C=0.1, gamma=0.001"
 
 
 def test_one_test_set_cannot_be_compared():
-    search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=onefold.Holdout(0.3))
+    search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=onefold.holdout(0.3))
     result = search.fit(*DIABETES).result_
     assert result.plot().get_xlabel() == "alpha"
     with pytest.raises(

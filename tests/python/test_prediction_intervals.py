@@ -1,13 +1,18 @@
 """Jackknife+ and CV+: definitions, coverage, and MAPIE on the same folds."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.linear_model import LinearRegression, Ridge, SGDRegressor
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge, SGDRegressor
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, RepeatedKFold
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVR
 from sklearn.tree import DecisionTreeRegressor
 
 import onefold
@@ -16,6 +21,7 @@ from onefold.learners import RecursiveLeastSquares, RidgeStatistics
 X, y = load_diabetes(return_X_y=True)
 X, y, X_NEW, Y_NEW = X[:199], y[:199], X[300:330], y[300:330]
 KFOLD = KFold(9, shuffle=True, random_state=0)
+SQUARED = "squared_epsilon_insensitive"
 
 
 def slow_interval(estimator, cv, alpha):
@@ -151,7 +157,7 @@ def test_intervals_are_refused_where_they_do_not_hold():
     )
     with pytest.raises(ValueError, match="regression with one output"):
         classes.predict_interval(X_NEW)
-    forgotten = onefold.cross_validate(Ridge(), X, y)
+    forgotten = onefold.cross_validate(Ridge(), X, y, engine="refit")
     with pytest.raises(ValueError, match=r"return_estimator=True\) keeps them"):
         forgotten.predict_interval(X_NEW)
     kept = onefold.cross_validate(Ridge(), X, y, **keywords)
@@ -209,3 +215,64 @@ def test_intervals_equal_those_of_mapie(estimator, cv):
     )
     found = np.stack(result.predict_interval(X_NEW, level=1 - alpha), axis=1)
     np.testing.assert_allclose(found, expected[:, :, 0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("cv", ["loo", KFOLD])
+@pytest.mark.parametrize(
+    ("estimator", "engine"),
+    [(Ridge(0.1), "virtual"), (Lasso(0.1), "path"), (LinearSVR(loss=SQUARED), "newton")],
+)
+def test_linear_models_need_not_be_kept(estimator, engine, cv):
+    keywords = {"cv": cv, "scoring": "neg_mean_squared_error"}
+    weights = np.arange(1.0, len(y) + 1)
+    lean = onefold.cross_validate(estimator, X, y, sample_weight=weights, **keywords)
+    keywords["return_estimator"] = True
+    kept = onefold.cross_validate(estimator, X, y, sample_weight=weights, **keywords)
+    assert lean.engine == kept.engine == engine
+    assert "estimator" not in lean
+    np.testing.assert_allclose(
+        lean.predict_with_folds(X_NEW), kept.predict_with_folds(X_NEW), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        lean.predict_interval(X_NEW), kept.predict_interval(X_NEW), rtol=1e-2
+    )
+    if engine != "newton":  # whose certified predictions are not those of the models
+        np.testing.assert_allclose(
+            lean.predict_interval(X_NEW), kept.predict_interval(X_NEW), rtol=1e-9
+        )
+
+
+def test_classes_are_predicted_without_models_that_were_kept():
+    rows, labels = load_iris(return_X_y=True)
+    result = onefold.cross_validate(LogisticRegression(), rows, labels, cv=4)
+    assert result.engine == "newton"
+    votes = result.predict_with_folds(rows)
+    for fold in range(4):
+        test = result.folds.test(fold)
+        np.testing.assert_array_equal(votes[fold, test], result.predictions[test])
+
+
+@pytest.mark.parametrize("change", ["rows", "targets", "estimator"])
+def test_models_of_changed_data_are_an_error(change):
+    rows, targets, estimator = X.copy(), y.copy(), Ridge(0.1)
+    result = onefold.cross_validate(estimator, rows, targets, cv=5)
+    if change == "estimator":
+        estimator.alpha = 0.2
+    else:
+        (rows if change == "rows" else targets)[3] += 0.5
+    with pytest.raises(ValueError, match="X, y or the estimator were changed since"):
+        result.predict_with_folds(X_NEW)
+
+
+def test_models_that_were_not_kept_are_an_error():
+    keywords = {"cv": 5, "scoring": "neg_mean_squared_error"}
+    plain = onefold.cross_validate(Ridge(0.1), X, y, **keywords)
+    plain.predict_with_folds(X_NEW)
+    saved = pickle.loads(pickle.dumps(plain)), onefold.CVResult.from_json(plain.to_json())
+    assert all(result.notes == [] for result in saved)
+    tree = onefold.cross_validate(DecisionTreeRegressor(), X, y, engine="refit", **keywords)
+    scaled = make_pipeline(StandardScaler(), Ridge(0.1))
+    behind_scaler = onefold.cross_validate(scaled, X, y, **keywords)
+    for result in (*saved, tree, behind_scaler):
+        with pytest.raises(ValueError, match=r"cross_validate\(\.\.\., return_estimator=True"):
+            result.predict_with_folds(X_NEW)

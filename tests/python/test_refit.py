@@ -1,6 +1,7 @@
 """`engine="refit"` is scikit-learn's cross-validation: same folds, same scores."""
 
 import inspect
+import logging
 import warnings
 
 import numpy as np
@@ -391,10 +392,10 @@ def test_auto_says_when_it_refits():
         warnings.simplefilter("error")
         result = onefold.cross_validate(DummyClassifier(), X, y, cv=3)
     assert result.engine == "refit"
-    assert result.notes == ["no engine is made for DummyClassifier, so it was fitted 3 times"]
+    assert result.notes == ["no engine supports DummyClassifier, so it was fitted 3 times"]
     message = (
         r"^RidgeClassifier is fitted 3 times: class_weight='balanced' depends on the training set "
-        r"\(engine='refit' avoids this warning\)$"
+        r"\(engine='refit' silences this warning\)$"
     )
     with pytest.warns(onefold.RefitWarning, match=message):
         onefold.cross_validate(RidgeClassifier(class_weight="balanced"), X, y, cv=3)
@@ -413,8 +414,31 @@ def test_verbose_says_what_is_done(capsys):
     onefold.cross_val_score(GaussianNB(), X, y, cv=3)
     assert capsys.readouterr().out == ""
     onefold.cross_val_score(GaussianNB(), X, y, cv=3, verbose=1)
-    said = "Cross-validating GaussianNB on 3 folds, engine='merge'\n"
-    assert capsys.readouterr().out == said
+    said = "Cross-validating GaussianNB on 3 folds, engine='merge'\ncost: fits 3, rows_fed 240, "
+    assert capsys.readouterr().out.startswith(said)
+
+
+def test_the_logger_gets_what_verbose_prints(capsys, caplog):
+    X, y = classification()
+    grid = {"var_smoothing": [1e-9, 1e-3]}
+    with caplog.at_level(logging.INFO, logger="onefold"):
+        onefold.cross_validate(GaussianNB(), X, y, cv=3)
+        onefold.GridSearchCV(GaussianNB(), grid, cv=3).fit(X, y)
+    assert capsys.readouterr().out == ""
+    starts = [message.split(":")[0].split(",")[0] for message in caplog.messages]
+    assert starts == [
+        "Cross-validating GaussianNB on 3 folds",
+        "cost",
+        "Fitting 3 folds for each of 2 candidates",
+    ]
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, logger="onefold"):
+        onefold.cross_validate(GaussianNB(), X, y, cv=3)
+    assert sum(message.startswith("[CV ") for message in caplog.messages) == 3
+    onefold.cross_validate(GaussianNB(), X, y, cv=3, verbose=3)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == [m for m in caplog.messages if m[0] != "["][:2]
+    assert len(printed) == 5
 
 
 @pytest.mark.parametrize("name", ["cross_validate", "cross_val_score", "cross_val_predict"])
@@ -440,7 +464,7 @@ def test_the_number_of_dispatched_fits_does_not_matter(pre_dispatch):
     ("keywords", "message"),
     [
         ({"engine": "magic"}, "engine must be 'auto' or one of"),
-        ({"engine": "refit", "speed": 3}, "there is no option 'speed'"),
+        ({"engine_options": {"speed": 3}}, "there is no option 'speed'"),
         ({"scoring": ["accuracy", "accuracy"]}, "Duplicate elements were found"),
         ({"scoring": []}, "Empty list was given"),
         ({"n_jobs": "2"}, "n_jobs must be a whole number or None, got '2'"),

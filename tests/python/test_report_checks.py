@@ -1,10 +1,13 @@
 """The numbered checks: what they find, what they leave alone, and how often they are wrong."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.stats import binom, chi2_contingency, f_oneway, kstest
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -19,18 +22,22 @@ from sklearn.model_selection import (
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import onefold
-from onefold import _refit_check
+from onefold._engines.status import Status
 from onefold.learners import Pegasos
 from onefold.report import ABOUT, Check, checks
 from onefold.report._dummy import dummy_losses
 from onefold.report._search_checks import _bootstrap_optimism
 from onefold.report._statistics import MAX_PERMUTED, between_sets, neighbour_correlation
+from onefold.result import _refit_check
 
 X, y = load_diabetes(return_X_y=True)
 IRIS = load_iris(return_X_y=True)
-NUMBERS = [f"OF{number}" for number in range(1, 10)]
+NUMBERS = [f"OF{number}" for number in range(1, 12)]
 
 
 def found(result, number):
@@ -181,7 +188,9 @@ def test_of3_finds_sorted_rows():
 
 
 def test_of3_reads_the_comparison_with_refits():
-    result = onefold.cross_validate(Pegasos(), *IRIS, cv=10, engine="tree", check=10)
+    result = onefold.cross_validate(
+        Pegasos(), *IRIS, cv=10, engine="tree", engine_options={"check": 10}
+    )
     assert result.check is not None
     assert found(result, "OF3").verdict == "ok"
     flattered = result.copy()
@@ -197,12 +206,16 @@ def test_of3_reads_the_comparison_with_refits():
 
 def test_of3_warns_of_the_paper_order_on_sorted_rows():
     result = onefold.cross_validate(
-        Pegasos(), *IRIS, cv="loo", engine="tree", placement="given", order="fixed"
+        Pegasos(),
+        *IRIS,
+        cv="loo",
+        engine="tree",
+        engine_options={"placement": "given", "order": "fixed"},
     )
     assert found(result, "OF3").verdict == "problem"
 
 
-def test_of4_asks_kept_models_and_reads_notes():
+def test_of4_asks_kept_models_and_reads_the_status():
     rows, targets = load_breast_cancer(return_X_y=True)
     few = LogisticRegression(max_iter=3)
     with pytest.warns(UserWarning, match="converge"):
@@ -216,9 +229,11 @@ def test_of4_asks_kept_models_and_reads_notes():
     assert "3 of 3 fold models stopped at max_iter=3" in found(saved, "OF4").sentence
     unknown = result.copy()
     del unknown["estimator"]
-    unknown.notes = []
+    unknown.notes = ["not converged: notes are for people"]
+    assert found(unknown, "OF4").verdict == "problem"  # the status says so
+    unknown.status = Status("refit", refitted_folds=3)
     assert found(unknown, "OF4").verdict == "not applicable"
-    unknown.notes = ["not converged: the gap is 1, above tol=0.001"]
+    unknown.status = Status("seeded", 1e-3, 1.0, unsolved="the gap is 1, above tol=0.001")
     assert found(unknown, "OF4").verdict == "problem"
     solved = onefold.cross_validate(LogisticRegression(), rows, targets, cv=3)
     assert solved.engine == "newton"
@@ -391,6 +406,81 @@ def test_the_address_of_a_check_is_that_of_the_documentation(monkeypatch):
 def test_the_address_of_the_documentation_may_be_given(monkeypatch):
     monkeypatch.setenv("ONEFOLD_DOCS", ".")
     assert Check("OF2", "ok", "").url == "./checks.html#of2"
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_of10_finds_features_of_other_scales(is_sparse):
+    X = noise(60)
+    y = (X[:, 0] > 0).astype(int)
+    wide = X * [1.0, 1.0, 5000.0]
+    if is_sparse:
+        X, wide = sp.csr_array(X), sp.csr_array(wide)
+    for estimator in (SVC(), KNeighborsClassifier(), Pegasos()):
+        check = found(onefold.cross_validate(estimator, wide, y, cv=3), "OF10")
+        assert check.verdict == "look"
+        assert check.values["ratio"] == pytest.approx(5000, rel=0.4)
+        assert "put a scaler before it" in check.sentence
+        assert found(onefold.cross_validate(estimator, X, y, cv=3), "OF10").verdict == "ok"
+    scaler = StandardScaler(with_mean=False)
+    for estimator in (make_pipeline(scaler, SVC()), LogisticRegression()):
+        result = onefold.cross_validate(estimator, wide, y, cv=3)
+        assert found(result, "OF10").verdict == "not applicable"
+    search = onefold.GridSearchCV(SVC(), {"C": [1, 2]}, cv=3).fit(wide, y)
+    assert found(search.result_, "OF10").verdict == "look"
+    again = onefold.CVResult.from_json(search.result_.chosen.to_json())
+    assert found(again, "OF10").verdict == "look"
+
+
+class Boosting(RegressorMixin, BaseEstimator):
+    """Takes an ``eval_set``, as boosted trees do."""
+
+    def __init__(self, rate=0.1):
+        self.rate = rate
+
+    def fit(self, X, y, eval_set=None):
+        self.value_ = np.mean(y) if eval_set is None else np.mean(eval_set[0][1])
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.rate * self.value_)
+
+
+@pytest.mark.filterwarnings("ignore:eval_set has:UserWarning")
+@pytest.mark.parametrize("is_search", [False, True])
+@pytest.mark.parametrize(
+    ("eval_set", "verdict", "n_rows"),
+    [
+        ([(X[:20], y[:20])], "look", 20),
+        ([(X[:20] + 9, y[:20]), (X[:1], y[:1])], "look", 1),
+        ([(X[:20] + 9, y[:20])], "ok", 0),
+        ([(X[:20].astype(str), y[:20])], "not applicable", None),
+        (None, "not applicable", None),
+    ],
+    ids=range(5),
+)
+def test_of11_finds_rows_of_x_that_stop_the_training(eval_set, verdict, n_rows, is_search):
+    params = {} if eval_set is None else {"eval_set": eval_set}
+    options = {"cv": 3, "engine": "refit"}
+    if is_search:
+        search = onefold.GridSearchCV(Boosting(), {"rate": [0.5, 1]}, **options)
+        result = search.fit(X, y, **params).result_
+    else:
+        result = onefold.cross_validate(Boosting(), X, y, params=params, **options)
+    check = found(result, "OF11")
+    assert (check.verdict, check.values.get("n_rows")) == (verdict, n_rows)
+    if verdict == "look":
+        assert re.match(f"eval_set has {n_rows} rows? of X: .*'eval_split': 0.1", check.sentence)
+    single = result.chosen if is_search else result
+    assert found(onefold.CVResult.from_json(single.to_json()), "OF11") == check
+
+
+def test_of11_is_content_with_rows_of_the_training_set():
+    options = {"cv": 3, "engine": "refit", "engine_options": {"eval_split": 0.2}}
+    result = onefold.cross_validate(Boosting(), X, y, **options)
+    search = onefold.GridSearchCV(Boosting(), {"rate": [0.5, 1]}, **options).fit(X, y)
+    again = onefold.CVResult.from_json(result.to_json())
+    for check in (found(one, "OF11") for one in (result, search.result_, again)):
+        assert (check.verdict, "eval_split=0.2" in check.sentence) == ("ok", True)
 
 
 def test_the_documentation_has_one_section_per_check():

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_diabetes, load_iris, make_multilabel_classification
 from sklearn.decomposition import PCA
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Lasso, Ridge
 from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import onefold
-from onefold._certificates import Certificates
+from onefold._engines.certificates import Certificates
 from onefold.learners import GaussianDensity, HistogramDensity, OnlineKMeans
 from onefold.virtual import diagnostics, ridge_path, virtual_cv
 
@@ -42,19 +42,57 @@ def test_it_is_the_dictionary_of_scikit_learn(classified):
 
 
 def test_several_metrics_come_as_dictionaries(classified):
-    assert set(classified.mean) == set(classified.std_error) == {"accuracy", "f1_macro"}
-    assert classified.mean["accuracy"] == classified["test_accuracy"].mean()
-    assert classified.pooled["accuracy"] == 1 - classified.losses.mean()
-    assert classified.std["f1_macro"] == classified["test_f1_macro"].std(ddof=1)
+    assert set(classified.means) == set(classified.std_errors) == {"accuracy", "f1_macro"}
+    assert classified.means["accuracy"] == classified["test_accuracy"].mean()
+    assert classified.pooled_scores["accuracy"] == 1 - classified.losses.mean()
+    assert classified.stds["f1_macro"] == classified["test_f1_macro"].std(ddof=1)
+    assert classified.metric is None
+    plural = {"mean": "means", "std": "stds", "std_error": "std_errors", "pooled": "pooled_scores"}
+    plural |= dict.fromkeys(("partition_means", "between_partitions"), "partition_scores")
+    for one, of_all in plural.items():
+        with pytest.raises(ValueError, match=rf"2: result\.{of_all} has accuracy, f1_macro"):
+            getattr(classified, one)
+
+
+def test_one_number_is_of_the_only_metric_or_of_the_one_that_a_search_refits_by():
+    X, y = load_iris(return_X_y=True)
+    single = onefold.cross_validate(GaussianNB(), X, y, cv=5, scoring=["f1_macro"])
+    assert single.metric == "f1_macro"
+    assert single.mean == single.means["f1_macro"]
+    grid = {"var_smoothing": [1e-9, 1e-1]}
+    keywords = {"scoring": ["accuracy", "f1_macro"], "refit": "f1_macro", "keep": "all"}
+    search = onefold.GridSearchCV(GaussianNB(), grid, **keywords).fit(X, y)
+    for at, kept in search.result_.results.items():
+        assert kept.metric == "f1_macro"
+        assert kept.mean == search.cv_results_["mean_test_f1_macro"][at]
+    again = onefold.SearchResult.from_json(search.result_.to_json())
+    assert again.chosen.mean == search.best_score_
 
 
 def test_reprs_for_terminal_and_notebook(classified):
     text = repr(classified)
     assert text.splitlines()[0] == "CVResult: GaussianNB, 5 folds of 150 samples, engine='refit'"
     assert "accuracy  0.9533 ± 0.0133" in text
+    assert re.search(r"^  loss +zero-one 0.04667, 95 % interval 0.0\d+ to 0.1\d+$", text, re.M)
+    assert re.search(r"^  time +\d+\.\d+ s, 5 fits$", text, re.M)
+    assert "rows_fed" not in text + classified._repr_html_()
     page = classified._repr_html_()
     assert page.count("<tr>") == 3
     assert "GaussianNB, 5 folds" in page
+
+
+def test_reprs_say_how_many_fits_were_avoided():
+    X, y = load_diabetes(return_X_y=True)
+    loo = onefold.cross_validate(Ridge(), X, y, cv="loo", scoring="neg_mean_squared_error")
+    assert re.search(r"^  time   \S+ s, 1 fit instead of 442$", repr(loo), re.M)
+    assert "1 fit instead of 442" in loo._repr_html_()
+    lasso = onefold.cross_validate(Lasso(), X, y)
+    assert re.search(r"^  time   \S+ s, no fold refitted$", repr(lasso), re.M)
+    search = onefold.GridSearchCV(Ridge(), {"alpha": [0.1, 1]}, cv=10).fit(X, y).result_
+    assert re.search(r"^  time   \S+ s, 1 fit instead of 20$", repr(search), re.M)
+    assert "1 fit instead of 20" in search._repr_html_()
+    one_by_one = onefold.GridSearchCV(Ridge(), {"alpha": [0.1, 1]}, engine="refit").fit(X, y)
+    assert " s, 10 fits" in repr(one_by_one.result_)
 
 
 def test_certificates_are_shown_and_saved(classified):
@@ -126,19 +164,19 @@ def test_a_metric_that_folds_leave_undefined_is_noted(engine):
     keywords = {"cv": 30, "engine": engine, "scoring": ["r2", "neg_mean_squared_error"]}
     result = onefold.cross_validate(Ridge(), X[:30], y[:30], **keywords)
     assert result.notes == ["r2 is not defined on every test set: see the pooled one"]
-    assert not np.isnan(result.pooled["r2"])
-    assert result.mean == {
-        "r2": result.pooled["r2"],
+    assert not np.isnan(result.pooled_scores["r2"])
+    assert result.means == {
+        "r2": result.pooled_scores["r2"],
         "neg_mean_squared_error": result["test_neg_mean_squared_error"].mean(),
     }
-    assert np.isnan(result.std_error["r2"])
+    assert np.isnan(result.std_errors["r2"])
     shown = (result._repr_html_(), result.to_html(), result.to_markdown())
     assert not any(re.search(r"\bnan\b", text, re.IGNORECASE) for text in shown)
 
 
 def test_one_test_set_has_no_standard_error():
     X, y = load_diabetes(return_X_y=True)
-    result = onefold.cross_validate(Ridge(), X, y, cv=onefold.Holdout(random_state=0))
+    result = onefold.cross_validate(Ridge(), X, y, cv=onefold.holdout(random_state=0))
     assert "±" not in repr(result)
     assert np.isnan(result.std_error)
 
@@ -158,7 +196,7 @@ def test_a_copy_is_a_result(classified, copied):
     assert isinstance(again, onefold.CVResult)
     assert repr(again) == repr(classified)
     again["test_accuracy"] = np.zeros(5)
-    assert classified.mean["accuracy"] > 0.9
+    assert classified.means["accuracy"] > 0.9
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
@@ -173,7 +211,7 @@ def test_multilabel_metrics_are_pooled():
         np.testing.assert_array_equal(result.predictions, held_out)
         for name in metrics:
             expected = get_scorer(name)._score_func(Y, held_out, **get_scorer(name)._kwargs)
-            assert result.pooled[name] == pytest.approx(expected)
+            assert result.pooled_scores[name] == pytest.approx(expected)
         assert result.notes == []
 
 

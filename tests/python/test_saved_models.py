@@ -58,7 +58,7 @@ OTHERS = {
         "max_iter": 2,
         "class_weight": "balanced",
         "random_state": 0,
-        "memory_mb": 1.0,
+        "kernel_mb": 1.0,
         "n_jobs": 2,
     },
     "SVR": {
@@ -71,7 +71,7 @@ OTHERS = {
         "epsilon": 0.5,
         "shrinking": False,
         "max_iter": 2,
-        "memory_mb": 1.0,
+        "kernel_mb": 1.0,
         "n_jobs": 2,
     },
 }

@@ -19,9 +19,10 @@ from sklearn.naive_bayes import MultinomialNB
 
 import onefold
 from onefold import _core
-from onefold.engines._native import TreeOptions
+from onefold._engines.native import TreeOptions
 from onefold.learners import GaussianNB, Pegasos
-from onefold.svm import SVC, SvmParams
+from onefold.svm import SVC
+from onefold.svm._params import SvmParams
 
 X, y = make_classification(2000, 10, random_state=0)
 
@@ -91,7 +92,7 @@ def test_progress_counts_up_to_the_total():
     folds = onefold.Folds.contiguous(2000, 2000)
     options = TreeOptions("auto", None, None, shuffles_once=False, n_jobs=1)
     progress = lambda *report: reports.append(report)  # noqa: E731
-    _core.incremental_cv("tree", [learner], examples, folds, options, progress)
+    _core.cross_validate("tree", [learner], examples, folds, options, progress=progress)
     done, total = zip(*reports, strict=True)
     assert list(done) == sorted(done)
     assert done[-1] == total[-1] > 2000 * 11
@@ -106,7 +107,7 @@ def test_what_a_progress_callback_raises_stops_the_work():
     options = TreeOptions("auto", None, None, shuffles_once=False, n_jobs=1)
     folds = onefold.Folds.contiguous(2000, 2000)
     with pytest.raises(RuntimeError, match="no more"):
-        _core.incremental_cv("refit", [learner], examples, folds, options, refuse)
+        _core.cross_validate("refit", [learner], examples, folds, options, progress=refuse)
 
 
 class Broken(MultinomialNB):

@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.tree import DecisionTreeRegressor
 
 import onefold
-from onefold.search._table import MAX_SPLITS_SHOWN
+from onefold.model_selection._search.table import MAX_SPLITS_SHOWN
 
 X, y = load_diabetes(return_X_y=True)
 REFIT = {"engine": "refit"}

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import onefold
 from onefold.learners import OnlineKMeans
-from onefold.search import _keeper
+from onefold.model_selection._search import keeper
 
 pytestmark = pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
 
@@ -183,8 +183,8 @@ def test_memory_is_bounded_and_the_worst_are_dropped_first(monkeypatch):
     whole = search_of("virtual", cv=4, keep="all", scoring=LOSS)
     size = 8 * (2 * len(X) + 4 * 3)
     # Answers of two candidates, losses of none.
-    monkeypatch.setattr(_keeper, "MAX_KEPT_BYTES", int(2.5 * size / 0.75))
-    monkeypatch.setattr(_keeper, "LOSS_FRACTION", 0.25)
+    monkeypatch.setattr(keeper, "MAX_KEPT_BYTES", int(2.5 * size / 0.75))
+    monkeypatch.setattr(keeper, "LOSS_FRACTION", 0.25)
     search = search_of("virtual", cv=4, keep="all", scoring=LOSS)
     best_two = np.argsort(whole.cv_results_["rank_test_score"])[:2]
     assert sorted(search.result_.results) == sorted(best_two)
@@ -194,13 +194,13 @@ def test_memory_is_bounded_and_the_worst_are_dropped_first(monkeypatch):
     np.testing.assert_array_equal(chosen.result_.predictions, whole.result_.predictions)
     assert chosen.result_.notes == []
     # Not even one.
-    monkeypatch.setattr(_keeper, "MAX_KEPT_BYTES", size)
+    monkeypatch.setattr(keeper, "MAX_KEPT_BYTES", size)
     search = search_of("virtual", cv=4, scoring=LOSS)
     assert search.result_.results == {}
     assert "those of 3 candidates were dropped" in search.result_.notes[-1]
     assert search.best_score_ == whole.best_score_
     # A candidate that is chosen for its simplicity may be one that was dropped.
-    monkeypatch.setattr(_keeper, "MAX_KEPT_BYTES", int(1.5 * size / 0.75))
+    monkeypatch.setattr(keeper, "MAX_KEPT_BYTES", int(1.5 * size / 0.75))
     search = search_of("virtual", cv=4, scoring=LOSS, refit=lambda table: 2)
     with pytest.raises(ValueError, match="were not kept"):
         search.result_.predictions  # noqa: B018
@@ -208,7 +208,7 @@ def test_memory_is_bounded_and_the_worst_are_dropped_first(monkeypatch):
 
 def test_ties_are_broken_as_the_choice_is(monkeypatch):
     size = 8 * (2 * len(X) + 4 * 3)
-    monkeypatch.setattr(_keeper, "MAX_KEPT_BYTES", int(1.5 * size / 0.75))
+    monkeypatch.setattr(keeper, "MAX_KEPT_BYTES", int(1.5 * size / 0.75))
     search = onefold.GridSearchCV(Ridge(), {"copy_X": [True, False, True]}, cv=4).fit(X, y)
     assert search.best_index_ == 0
     assert list(search.result_.results) == [0]

@@ -16,13 +16,14 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import RepeatedKFold
 
 import onefold
-from onefold._folds import resolve_cv
-from onefold._scoring import resolve_scoring
-from onefold.engines import Candidate, Data, Problem, Task, choose
-from onefold.engines._seeded import Seeded
+from onefold._engines import Candidate, Data, Problem, Task, choose
+from onefold._engines.registry import SEEDED
+from onefold._engines.run import run
+from onefold._inputs.folds import resolve_cv
+from onefold._scoring.scorers import resolve_scoring
 from onefold.learners import Pegasos
-from onefold.search._deadline import Deadline, OutOfTime
-from onefold.search._evaluate import evaluate
+from onefold.model_selection._search.deadline import Deadline, OutOfTime
+from onefold.model_selection._search.evaluate import evaluate
 from onefold.svm import SVC
 
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -90,7 +91,7 @@ def test_learners_that_walk_together_are_finished_together_in_repeated_k_fold():
         Problem(Data(X, labels), folds), resolve_scoring(Pegasos(), None), progress=After(0.75)
     )
     choices = choose("tree", [Pegasos(alpha) for alpha in np.logspace(-3, 0, 20)], task)
-    running = choices[0].engine.run_many([choice.plan for choice in choices], task)
+    running = run(choices[0].engine, [choice.spec for choice in choices], task)
     assert [place for place, _ in islice(running, 10)] == list(range(10))
     with pytest.raises(OutOfTime):
         next(running)
@@ -162,13 +163,13 @@ def test_machines_that_were_finished_before_the_end_are_kept():
     easy, hard = SVC(C=0.1, gamma=0.1), SVC(C=1e7, gamma=0.2, tol=1e-9)
     problem = Problem(Data(rows, labels), folds)
     task = Task(problem, resolve_scoring(easy, None), progress=After(0.5))
-    plans = [Seeded().plan(Candidate(estimator), task) for estimator in (easy, hard)]
-    running = Seeded().run_many(plans, task)
+    plans = [SEEDED.spec_of(Candidate(estimator), task) for estimator in (easy, hard)]
+    running = run(SEEDED, plans, task)
     place, outcome = next(running)
     assert place == 0
     with pytest.raises(OutOfTime):
         next(running)
-    [(_, alone)] = Seeded().run_many(plans[:1], replace(task, progress=False))
+    [(_, alone)] = run(SEEDED, plans[:1], replace(task, progress=False))
     np.testing.assert_array_equal(outcome.answers["predict"], alone.answers["predict"])
 
 

@@ -15,9 +15,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 import onefold
-from onefold._folds import resolve_cv
+from onefold._inputs.folds import resolve_cv
 from onefold.learners import Pegasos
-from onefold.search._rules import one_standard_error, order_of
+from onefold.model_selection._search.rules import one_standard_error, order_of
 
 X, y = load_diabetes(return_X_y=True)
 X, y = X[:60], y[:60]
@@ -46,7 +46,7 @@ def assert_same_choice(found, f, R):
 
 
 def test_algorithm_1_is_one_call():
-    cv = onefold.Holdout(0.2, random_state=0)
+    cv = onefold.holdout(0.2, random_state=0)
     [(T, V)] = cv.split(X, y)
     assert_same_choice(one_call(cv), *selection.holdout(ridge, squared, ALPHAS, T, V))
 
@@ -56,7 +56,7 @@ def test_algorithm_2_is_one_call():
 
 
 def test_algorithm_3_is_one_call():
-    cv = onefold.MonteCarlo(8, test_size=12, random_state=0)
+    cv = onefold.monte_carlo(8, test_size=12, random_state=0)
     V = [test for _, test in cv.split(X, y)]
     assert {len(test) for test in V} == {12}
     found = selection.monte_carlo(ridge, squared, ALPHAS, len(y), 8, V.__getitem__)
@@ -73,30 +73,24 @@ def test_splitters_draw_what_scikit_learn_draws(stratify, test_size):
     labels = np.repeat([0, 1], [45, 15])
     kind = sk.StratifiedShuffleSplit if stratify else sk.ShuffleSplit
     theirs = kind(3, test_size=test_size, random_state=4).split(X, labels)
-    ours = onefold.MonteCarlo(3, test_size, stratify=stratify, random_state=4).split(X, labels)
+    ours = onefold.monte_carlo(3, test_size, stratify=stratify, random_state=4).split(X, labels)
     for (train, test), (own_train, own_test) in zip(theirs, ours, strict=True):
         np.testing.assert_array_equal(own_train, train)
         np.testing.assert_array_equal(own_test, test)
-    [(train, test)] = onefold.Holdout(test_size, stratify=stratify).split(X, labels)
+    [(train, test)] = onefold.holdout(test_size, stratify=stratify).split(X, labels)
     assert sorted([*train, *test]) == list(range(60))
     if stratify:
         assert 0.2 <= labels[test].mean() < 0.35
 
 
-def test_splitters_say_what_they_are_and_what_is_wrong():
-    assert onefold.Holdout(0.3).get_n_splits() == 1
-    assert onefold.MonteCarlo(4).get_n_splits() == 4
-    assert repr(onefold.MonteCarlo(4)).startswith("MonteCarlo(n_splits=4, test_size=0.2")
-    with pytest.raises(ValueError, match="stratify=True needs y"):
-        next(onefold.MonteCarlo(stratify=True).split(X))
-    with pytest.raises(ValueError, match="needs shuffle=True"):
-        next(onefold.Holdout(stratify=True, shuffle=False).split(X, y))
+def test_splitters_are_those_of_scikit_learn():
+    assert type(onefold.holdout(0.3)) is sk.ShuffleSplit
+    assert type(onefold.monte_carlo(4, stratify=True)) is sk.StratifiedShuffleSplit
+    assert onefold.holdout(0.3).get_n_splits() == 1
+    assert onefold.monte_carlo(4).get_n_splits() == 4
     with pytest.raises(ValueError, match="test_size=90"):
-        onefold.GridSearchCV(Ridge(), {}, cv=onefold.Holdout(90)).fit(X, y)
-    for n_splits in (0, -1, 2.5, "many", None):
-        with pytest.raises(ValueError, match=f"n_splits must be .* got {n_splits!r}"):
-            onefold.MonteCarlo(n_splits)
-    in_scikit_learn = sk.GridSearchCV(Ridge(), {"alpha": [1]}, cv=onefold.MonteCarlo(3))
+        onefold.GridSearchCV(Ridge(), {}, cv=onefold.holdout(90)).fit(X, y)
+    in_scikit_learn = sk.GridSearchCV(Ridge(), {"alpha": [1]}, cv=onefold.monte_carlo(3))
     assert in_scikit_learn.fit(X, y).n_splits_ == 3
 
 
@@ -191,7 +185,7 @@ def test_comparisons_are_paired_and_corrected():
 
 
 def test_comparisons_of_one_test_set_have_no_errors():
-    search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=onefold.Holdout()).fit(X, y)
+    search = onefold.GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=onefold.holdout()).fit(X, y)
     assert np.isnan(search.compare().std_error).all()
     assert "on 1 test set\n" in repr(search.compare())
     assert "1 split of" in repr(search.result_)
@@ -269,8 +263,8 @@ def test_repeated_k_fold_tells_the_variance_between_partitions():
     assert single.partition_means.shape == (1,)
     assert np.isnan(single.between_partitions)
     both = onefold.cross_validate(Ridge(), X, y, cv=cv, scoring=["r2", "neg_mean_squared_error"])
-    assert both.between_partitions["r2"] == pytest.approx(result.between_partitions)
-    overlapping = onefold.cross_validate(Ridge(), X, y, cv=onefold.MonteCarlo(3, random_state=0))
+    assert both.partition_scores["r2"] == pytest.approx(result.partition_means)
+    overlapping = onefold.cross_validate(Ridge(), X, y, cv=onefold.monte_carlo(3, random_state=0))
     assert overlapping.partition_means.shape == (1,)
 
 
@@ -278,7 +272,7 @@ def test_repeated_k_fold_tells_the_variance_between_partitions():
 def test_repeated_k_fold_is_done_partition_by_partition(order):
     labels = y > 140
     cv = sk.RepeatedStratifiedKFold(n_splits=4, n_repeats=3, random_state=0)
-    keywords = {"order": order, "random_state": 0}
+    keywords = {"engine_options": {"order": order}, "random_state": 0}
     result = onefold.cross_validate(Pegasos(0.1), X, labels, cv=cv, **keywords)
     assert result.engine == "tree"
     splits = list(cv.split(X, labels))
@@ -292,7 +286,9 @@ def test_repeated_k_fold_is_done_partition_by_partition(order):
     merged = onefold.cross_validate(GaussianNB(), X, labels, cv=cv)
     assert merged.engine == "merge"
     np.testing.assert_allclose(merged["test_score"], refits["test_score"])
-    walked = onefold.cross_validate(GaussianNB(), X, labels, cv=cv, engine="tree", batch_size=9)
+    walked = onefold.cross_validate(
+        GaussianNB(), X, labels, cv=cv, engine="tree", engine_options={"batch_size": 9}
+    )
     np.testing.assert_allclose(walked["test_score"], refits["test_score"])
 
 
@@ -346,11 +342,13 @@ def test_native_learners_walk_together_and_get_what_they_get_alone(order, n_jobs
     alphas = np.logspace(-3, 0, 20)
     options = {"order": order, "strategy": strategy}
     search = onefold.GridSearchCV(
-        Pegasos(), {"alpha": alphas}, cv=8, options=options, random_state=3, n_jobs=n_jobs
+        Pegasos(), {"alpha": alphas}, cv=8, engine_options=options, random_state=3, n_jobs=n_jobs
     ).fit(X, labels)
     scores = search.result_.scores()
     for alpha, own in zip(alphas, scores, strict=True):
-        alone = onefold.cross_validate(Pegasos(alpha), X, labels, cv=8, random_state=3, **options)
+        alone = onefold.cross_validate(
+            Pegasos(alpha), X, labels, cv=8, random_state=3, engine_options=options
+        )
         np.testing.assert_array_equal(own, alone["test_score"])
     cost = search.result_.cost
     assert cost["rows_fed"] == 20 * alone.cost["rows_fed"]
@@ -362,9 +360,38 @@ def test_candidates_see_the_same_folds_and_random_keys():
     labels = y > 140
     grid = {"alpha": [0.1, 0.1, 0.1]}
     cv = StratifiedKFold(4, shuffle=True)  # without a seed: other folds in every split
-    keywords = {"cv": cv, "options": {"order": "random"}}
+    keywords = {"cv": cv, "engine_options": {"order": "random"}}
     scores = onefold.GridSearchCV(Pegasos(), grid, **keywords).fit(X, labels).result_.scores()
     assert (scores == scores[0]).all()
+
+
+def test_a_seed_of_none_draws_one_and_an_integer_does_not():
+    labels = y > 140
+
+    def scores(random_state):
+        keywords = {"cv": 3, "engine_options": {"order": "random"}, "random_state": random_state}
+        grid = onefold.GridSearchCV(Pegasos(), {"alpha": [1e-3]}, **keywords).fit(X, labels)
+        alone = onefold.cross_validate(Pegasos(1e-3), X, labels, **keywords)
+        return grid.result_.scores()[0], alone["test_score"]
+
+    np.testing.assert_array_equal(*scores(0))
+    searched, alone = zip(*[scores(None) for _ in range(4)], strict=True)
+    assert len(np.unique(searched, axis=0)) > 1
+    assert len(np.unique(alone, axis=0)) > 1
+    np.random.seed(5)  # noqa: NPY002 (what scripts do)
+    again = scores(None)[0]
+    np.random.seed(5)  # noqa: NPY002 (what scripts do)
+    np.testing.assert_array_equal(scores(None)[0], again)
+
+
+def test_a_search_leaves_numpy_s_generator_where_scikit_learn_leaves_it():
+    distributions = {"alpha": list(np.logspace(-3, 3, 20))}
+    states = []
+    for search in (onefold.RandomizedSearchCV, sk.RandomizedSearchCV):
+        np.random.seed(7)  # noqa: NPY002 (what scripts do)
+        search(Ridge(), distributions, n_iter=4, cv=3).fit(X, y)
+        states.append(np.random.random())  # noqa: NPY002
+    assert states[0] == states[1]
 
 
 def test_learners_of_different_sizes_walk_together():

@@ -7,7 +7,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
 
 import onefold
-from onefold._folds import resolve_cv
+from onefold._inputs.folds import resolve_cv
 from onefold.stats import StandardError
 from onefold.virtual import ridge_path
 
@@ -43,7 +43,7 @@ CASES = {
     "part of the samples": (sk.PredefinedSplit(np.arange(100) % 4 - 1), "disjoint"),
     "repeated": (sk.RepeatedKFold(n_splits=5, n_repeats=7, random_state=0), "repeated"),
     "repeated, odd sizes": (sk.RepeatedKFold(n_splits=7, n_repeats=3, random_state=0), "repeated"),
-    "Monte-Carlo": (onefold.MonteCarlo(30, random_state=0), "overlapping"),
+    "Monte-Carlo": (onefold.monte_carlo(30, random_state=0), "overlapping"),
     "small training sets": (
         sk.ShuffleSplit(30, train_size=0.3, test_size=0.2, random_state=0),
         "overlapping",
@@ -67,7 +67,7 @@ def test_more_repetitions_do_not_make_it_smaller():
     folds = onefold.cross_validate(Ridge(), X, y, cv=sk.KFold(5, shuffle=True, random_state=1))
     repeats = sk.RepeatedKFold(n_splits=5, n_repeats=100, random_state=1)
     repeated = onefold.cross_validate(Ridge(), X, y, cv=repeats)
-    drawn = onefold.cross_validate(Ridge(), X, y, cv=onefold.MonteCarlo(1000, random_state=1))
+    drawn = onefold.cross_validate(Ridge(), X, y, cv=onefold.monte_carlo(1000, random_state=1))
     for other in (repeated, drawn):
         assert 0.5 * folds.std_error < other.std_error < 2 * folds.std_error
 
@@ -128,7 +128,7 @@ def test_one_standard_error_is_that_of_the_test_sets():
 
 
 def test_one_test_set_has_no_error():
-    assert np.isnan(StandardError.of(resolve_cv(onefold.Holdout(0.2), X))([0.5]))
+    assert np.isnan(StandardError.of(resolve_cv(onefold.holdout(0.2), X))([0.5]))
 
 
 def test_the_press_of_a_path_counts_every_sample_once():

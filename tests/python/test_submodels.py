@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn import ensemble
 from sklearn.base import is_classifier
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.exceptions import FitFailedWarning
@@ -13,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
-from onefold.engines import _submodels
+from onefold._engines import submodels
 
 X, Y = make_classification(120, 6, n_informative=4, random_state=0)
 VALUES = X[:, 0] + np.sin(X[:, 1])
@@ -36,7 +37,36 @@ ENSEMBLES = {
 
 
 def test_every_ensemble_of_the_table_is_tested():
-    assert {type(estimator) for estimator in ENSEMBLES.values()} == set(_submodels.ENSEMBLES)
+    tested = {type(estimator) for estimator in ENSEMBLES.values()}
+    assert tested | {PLSRegression} == set(submodels.ENSEMBLES)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("scale", [True, False])
+def test_components_are_the_first_of_the_largest(outputs, scale):
+    rng = np.random.default_rng(0)
+    targets = X @ rng.normal(size=(6, outputs)) + rng.normal(size=(len(X), outputs))
+    largest = PLSRegression(6, scale=scale).fit(X, targets)
+    for size in (6, 1, 4):
+        theirs = PLSRegression(size, scale=scale).fit(X, targets)
+        ours = submodels.truncated(largest, size)
+        assert set(vars(ours)) == set(vars(theirs))
+        for name, value in vars(theirs).items():
+            np.testing.assert_array_equal(getattr(ours, name), value, err_msg=name)
+        np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+        np.testing.assert_array_equal(ours.transform(X), theirs.transform(X))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_grid_over_components_fits_the_largest(n_jobs):
+    grid = {"n_components": [1, 2, 3, 4, 5, 6]}
+    options = {"cv": 4, "return_train_score": True}
+    ours = onefold.GridSearchCV(PLSRegression(), grid, n_jobs=n_jobs, **options).fit(X, VALUES)
+    theirs = GridSearchCV(PLSRegression(), grid, **options).fit(X, VALUES)
+    for key in ("mean_test_score", "mean_train_score", "rank_test_score"):
+        np.testing.assert_array_equal(ours.cv_results_[key], theirs.cv_results_[key])
+    assert ours.result_.cost["fits"] == 4
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -91,11 +121,11 @@ def test_early_stopping_of_histograms():
     boosting = ensemble.HistGradientBoostingClassifier(random_state=0, early_stopping=True)
     assert fits_of(boosting, {"max_iter": [2, 4]}) == 2 * 3
     assert fits_of(boosting.set_params(early_stopping="auto"), {"max_iter": [2, 4]}) == 3
-    assert len(_submodels.families_of_sizes([boosting, boosting], 10_001)) == 2
+    assert len(submodels.families_of_sizes([boosting, boosting], 10_001)) == 2
 
 
 def test_behind_the_steps_of_a_pipeline_and_along_a_curve():
-    forest = ensemble.ExtraTreesClassifier(random_state=0)
+    forest = ensemble.ExtraTreesClassifier(random_state=0, class_weight="balanced")
     pipeline = make_pipeline(PCA(3), forest)
     grid = {"extratreesclassifier__n_estimators": [2, 4]}
     ours = onefold.GridSearchCV(pipeline, grid, cv=3, refit=False).fit(X, Y)
@@ -115,7 +145,7 @@ def test_a_fit_that_fails_is_tried_alone(monkeypatch):
     original = ensemble.ExtraTreesClassifier.fit
     monkeypatch.setattr(ensemble.ExtraTreesClassifier, "fit", fit)
     forest = ensemble.ExtraTreesClassifier(random_state=0)
-    options = {"cv": 3, "refit": False, "error_score": -1.0}
+    options = {"cv": 3, "refit": False, "error_score": -1.0, "engine": "refit"}
     search = onefold.GridSearchCV(forest, {"n_estimators": [2, 4]}, **options)
     with pytest.warns(FitFailedWarning, match="3 fits failed"):
         scores = search.fit(X, Y).cv_results_["mean_test_score"]

@@ -51,11 +51,11 @@ def test_candidates_that_share_inner_products_have_the_scores_they_have_alone():
     X, y = far_from_zero(load_breast_cancer)
     grid = {"degree": [2, 3], "coef0": [0.0, 1.0], "C": [0.1, 1.0]}
     scores = []
-    for memory_mb in [None, 0.3]:  # inner products fit, or kernels are computed from the rows
+    for kernel_mb in [None, 0.3]:  # inner products fit, or kernels are computed from the rows
         search = onefold.GridSearchCV(
             svm.SVC(kernel="poly"), grid, cv=StratifiedKFold(3), engine="seeded"
         )
-        search.set_params(estimator__memory_mb=memory_mb)
+        search.set_params(estimator__kernel_mb=kernel_mb)
         scores.append(search.fit(X, y).cv_results_["mean_test_score"])
     alone = [
         onefold.cross_validate(svm.SVC(kernel="poly", **params), X, y, cv=StratifiedKFold(3)).mean

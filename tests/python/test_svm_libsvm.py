@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sklearn.svm
 from libsvm.svmutil import svm_parameter, svm_predict, svm_problem, svm_train
+from pairwise import pairwise
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -108,10 +109,10 @@ def assert_same_predictions(ours, theirs, decisions, tolerance):
     np.testing.assert_array_equal(ours[clear], theirs[clear])
 
 
-@pytest.mark.parametrize("shrinking", [True, False])
-@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", CLASSIFICATION)
+@pytest.mark.parametrize(
+    ("name", "kernel", "C", "shrinking"),
+    pairwise(CLASSIFICATION, KERNELS, [0.1, 1.0, 100.0], [True, False]),
+)
 def test_classification_equals_scikit_learn(name, kernel, C, shrinking):
     X, y = data(name)
     keywords = KERNELS[kernel] | {"C": C, "shrinking": shrinking, "decision_function_shape": "ovo"}
@@ -125,10 +126,10 @@ def test_classification_equals_scikit_learn(name, kernel, C, shrinking):
     assert abs(len(ours.support_) - len(theirs.support_)) <= max(1, 0.01 * len(theirs.support_))
 
 
-@pytest.mark.parametrize("shrinking", [True, False])
-@pytest.mark.parametrize("C", [0.1, 1.0, 10.0, 100.0])
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", CLASSIFICATION)
+@pytest.mark.parametrize(
+    ("name", "kernel", "C", "shrinking"),
+    pairwise(CLASSIFICATION, KERNELS, [0.1, 1.0, 10.0, 100.0], [True, False]),
+)
 def test_objective_equals_scikit_learn(name, kernel, C, shrinking):
     X, y = data(name)
     y = np.where(y == y.max(), 1, 0)  # the last class against the rest
@@ -138,9 +139,10 @@ def test_objective_equals_scikit_learn(name, kernel, C, shrinking):
     assert_same_objective(ours, theirs, X, y)
 
 
-@pytest.mark.parametrize("shrinking", [True, False])
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
-@pytest.mark.parametrize("name", CLASSIFICATION)
+@pytest.mark.parametrize(
+    ("name", "kernel", "shrinking"),
+    pairwise(CLASSIFICATION, ["linear", "poly", "rbf"], [True, False]),
+)
 def test_tight_tolerance_gives_the_same_decisions(name, kernel, shrinking):
     X, y = data(name)
     keywords = KERNELS[kernel] | {"tol": 1e-8, "shrinking": shrinking}
@@ -152,11 +154,10 @@ def test_tight_tolerance_gives_the_same_decisions(name, kernel, shrinking):
         assert objective(ours, X, y) == pytest.approx(objective(theirs, X, y), rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.5])
-@pytest.mark.parametrize("shrinking", [True, False])
-@pytest.mark.parametrize("C", [0.1, 10.0])
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
-@pytest.mark.parametrize("name", REGRESSION)
+@pytest.mark.parametrize(
+    ("name", "kernel", "C", "shrinking", "epsilon"),
+    pairwise(REGRESSION, ["linear", "poly", "rbf"], [0.1, 10.0], [True, False], [0.0, 0.5]),
+)
 def test_regression_equals_scikit_learn(name, kernel, C, shrinking, epsilon):
     X, y = data(name)
     y = (y - y.mean()) / y.std()
@@ -173,19 +174,24 @@ def test_regression_equals_scikit_learn(name, kernel, C, shrinking, epsilon):
         assert abs(len(ours.support_) - len(theirs.support_)) <= max(2, 0.01 * len(y))
 
 
+LIBSVM_OPTIONS = {
+    "linear": ("-t 0", {"kernel": "linear"}),
+    "poly": (
+        "-t 1 -g 0.1 -r 1 -d 2",
+        {"kernel": "poly", "gamma": 0.1, "coef0": 1.0, "degree": 2},
+    ),
+    "rbf": ("-t 2 -g 0.1", {"kernel": "rbf", "gamma": 0.1}),
+    "sigmoid": ("-t 3 -g 0.02 -r -0.1", {"kernel": "sigmoid", "gamma": 0.02, "coef0": -0.1}),
+}
+
+
 @pytest.mark.parametrize(
-    ("kernel", "options"),
-    [
-        ({"kernel": "linear"}, "-t 0"),
-        ({"kernel": "poly", "gamma": 0.1, "coef0": 1.0, "degree": 2}, "-t 1 -g 0.1 -r 1 -d 2"),
-        ({"kernel": "rbf", "gamma": 0.1}, "-t 2 -g 0.1"),
-        ({"kernel": "sigmoid", "gamma": 0.02, "coef0": -0.1}, "-t 3 -g 0.02 -r -0.1"),
-    ],
+    ("name", "kernel", "shrinking"),
+    pairwise(["breast cancer", "wine", "noisy"], LIBSVM_OPTIONS, [True, False]),
 )
-@pytest.mark.parametrize("shrinking", [True, False])
-@pytest.mark.parametrize("name", ["breast cancer", "wine", "noisy"])
-def test_libsvm_itself_agrees(name, kernel, options, shrinking):
+def test_libsvm_itself_agrees(name, kernel, shrinking):
     X, y = data(name)
+    options, kernel = LIBSVM_OPTIONS[kernel]
     order = np.argsort(y, kind="stable")  # LIBSVM takes the classes in the order they appear
     X, y = X[order], y[order]
     parameter = svm_parameter(f"-q -c 2 -h {int(shrinking)} {options}")

@@ -15,7 +15,7 @@ from svm_cases import noisy, regression
 
 import onefold
 from onefold import _core
-from onefold.engines._sklearn_svm_fit import native_solver
+from onefold._engines.sklearn_svm_fit import native_solver
 
 SVC, SVR = sklearn.svm.SVC, sklearn.svm.SVR
 
@@ -48,9 +48,9 @@ def solved(monkeypatch):
     return calls
 
 
-def fit(estimator, X, y, weights=None, *, memory_mb=None, n_jobs=1):
+def fit(estimator, X, y, weights=None, *, kernel_mb=None, n_jobs=1):
     estimator = clone(estimator)
-    with native_solver(estimator, memory_mb=memory_mb, n_jobs=n_jobs):
+    with native_solver(estimator, kernel_mb=kernel_mb, n_jobs=n_jobs):
         return estimator.fit(X, y, sample_weight=weights)
 
 
@@ -202,13 +202,13 @@ def test_a_machine_can_be_copied_and_fitted_again(layout):
 def test_neither_jobs_nor_memory_change_a_bit(solved):
     X, y = problem("3 classes")
     first, *others = (
-        fit(SVC(), X, y, memory_mb=memory_mb, n_jobs=n_jobs)
-        for memory_mb, n_jobs in [(None, 1), (None, 3), (0.1, 2)]
+        fit(SVC(), X, y, kernel_mb=kernel_mb, n_jobs=n_jobs)
+        for kernel_mb, n_jobs in [(None, 1), (None, 3), (0.1, 2)]
     )
     for other in others:
         for name, value in vars(first).items():
             np.testing.assert_array_equal(getattr(other, name), value)
-    assert [(one.memory_mb, one.n_jobs) for one in solved] == [(None, 1), (None, 3), (0.1, 2)]
+    assert [(one.kernel_mb, one.n_jobs) for one in solved] == [(None, 1), (None, 3), (0.1, 2)]
 
 
 @pytest.mark.parametrize("estimator", [SVC(max_iter=3), SVR(max_iter=3)])
@@ -281,7 +281,7 @@ def test_what_is_left_to_libsvm(estimator, solved):
 def test_a_fitted_machine_is_left_alone(solved):
     X, y = problem("2 classes")
     model = SVC().fit(X, y)
-    with native_solver(model, memory_mb=None, n_jobs=1):
+    with native_solver(model, kernel_mb=None, n_jobs=1):
         model.fit(X, y)
     assert_left_alone(model, SVC().fit(X, y), solved)
 
@@ -301,11 +301,19 @@ def takes_more(solve):
     return other
 
 
-@pytest.mark.parametrize("change", [leaves_more, takes_more])
-def test_another_scikit_learn_does_its_own_fits(change, solved, monkeypatch):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (leaves_more, r"SVC\.fit sets other attributes: _rows_seen"),
+        (takes_more, r"SVC\._dense_fit is not the known one"),
+    ],
+)
+def test_another_scikit_learn_is_an_error(change, message, solved, monkeypatch):
     X, y = problem("3 classes")
     monkeypatch.setattr(SVC, "_dense_fit", change(SVC._dense_fit))
-    assert_left_alone(fit(SVC(), X, y), SVC().fit(X, y), solved)
+    with pytest.raises(ImportError, match=message):
+        fit(SVC(), X, y)
+    assert not solved
 
 
 # In a search
@@ -318,12 +326,12 @@ def search(engine="auto", **keywords):
 
 def test_a_search_fits_by_its_engine(solved):
     X, y = problem("3 classes")
-    found = search(cv=3, n_jobs=2, options={"memory_mb": 50}).fit(X, y)
+    found = search(cv=3, n_jobs=2, engine_options={"kernel_mb": 50}).fit(X, y)
     theirs = SVC(tol=1e-8, **found.best_params_).fit(X, y)
     assert found.result_.engines == ["seeded"] * 3
     assert type(found.best_estimator_) is SVC
     np.testing.assert_allclose(found.decision_function(X), theirs.decision_function(X), atol=1e-5)
-    assert [(one.memory_mb, one.n_jobs) for one in solved] == [(50.0, 2)]
+    assert [(one.kernel_mb, one.n_jobs) for one in solved] == [(50.0, 2)]
 
 
 def test_a_search_passes_weights_on(solved):

@@ -19,9 +19,10 @@ from sklearn.svm import SVC, SVR
 from svm_cases import noisy
 
 import onefold
-from onefold._folds import resolve_cv
-from onefold.engines import Candidate, Data, Problem, Task
-from onefold.engines._seeded import Seeded
+from onefold._engines import Candidate, Data, Problem, Task
+from onefold._engines.registry import SEEDED
+from onefold._engines.run import run
+from onefold._inputs.folds import resolve_cv
 
 SCALERS = {
     "standard": StandardScaler(),
@@ -77,8 +78,8 @@ def seeded(pipelines, X, y, cv, weights=None, **keywords):
     """Held-out answers of the engine, in test order."""
     folds = resolve_cv(list(cv.split(X, y)), X)
     task = Task(Problem(Data(X, y, weights), folds), {}, **keywords)
-    plans = [Seeded().plan(Candidate(pipeline), task) for pipeline in pipelines]
-    found = dict(Seeded().run_many(plans, task))
+    plans = [SEEDED.spec_of(Candidate(pipeline), task) for pipeline in pipelines]
+    found = dict(run(SEEDED, plans, task))
     return [found[at].answers[answer_of(own)] for at, own in enumerate(pipelines)]
 
 
@@ -136,11 +137,11 @@ def test_neither_memory_nor_jobs_change_what_scaled_machines_answer():
     grid += [make_pipeline(MinMaxScaler(), SVC()), SVC()]
     # Room for the bases of all folds (150 · 150 · 4 bytes each), for some matrices, for some rows.
     runs = [
-        seeded(grid, X, y, KFold(4), n_jobs=n_jobs, options={"memory_mb": memory})
+        seeded(grid, X, y, KFold(4), n_jobs=n_jobs, options={"kernel_mb": memory})
         for n_jobs, memory in [(1, 64), (3, 64), (3, 0.5), (1, 0.1)]
     ]
-    for run in runs[1:]:
-        for found, first in zip(run, runs[0], strict=True):
+    for others in runs[1:]:
+        for found, first in zip(others, runs[0], strict=True):
             np.testing.assert_allclose(found, first, atol=1e-3)
     np.testing.assert_array_equal(runs[1], runs[0])
 
@@ -166,10 +167,10 @@ def test_what_is_not_scaled_per_fold_is_left_to_others():
     X, y = skewed()
     task = Task(Problem(Data(X @ X.T, y), resolve_cv(4, X)), {})
     kernel = make_pipeline(StandardScaler(), SVC(kernel="precomputed"))
-    assert "scales the kernel itself" in Seeded().plan(Candidate(kernel), task)
+    assert "scales the kernel itself" in SEEDED.spec_of(Candidate(kernel), task)
     sparse = Task(Problem(Data(sp.csr_matrix(X), y), resolve_cv(4, X)), {})
     centred = make_pipeline(StandardScaler(), SVC())
-    assert "cannot be fitted" in Seeded().plan(Candidate(centred), sparse)
+    assert "takes no sparse rows" in SEEDED.spec_of(Candidate(centred), sparse)
 
 
 @pytest.mark.parametrize("far", [1e10, 1e15, 1e30, 1e100])
@@ -188,3 +189,14 @@ def test_a_far_row_changes_only_the_folds_that_train_on_it(far, scaler, is_spars
     ]:
         estimator = last if scaler is None else make_pipeline(SCALERS[scaler], last)
         check(estimator, rows, targets, KFold(4))
+
+
+def test_weights_of_the_scaler_reach_it():
+    X, y = skewed()
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
+    pipeline = make_pipeline(StandardScaler(), SVC(tol=1e-8))
+    keywords = {"cv": 4, "params": {"standardscaler__sample_weight": weights}}
+    found = onefold.cross_validate(pipeline, X, y, **keywords)
+    refits = onefold.cross_validate(pipeline, X, y, engine="refit", **keywords)
+    assert found.engine == "seeded"
+    np.testing.assert_allclose(found.decision_values, refits.decision_values, atol=1e-5)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -27,6 +27,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    MaxAbsScaler,
     OneHotEncoder,
     OrdinalEncoder,
     StandardScaler,
@@ -34,8 +35,17 @@ from sklearn.preprocessing import (
 )
 
 import onefold
+from onefold._engines import fold_steps
+from onefold._engines.task import Data
 from onefold._transforms import share
-from onefold.engines._task import Data
+from onefold._transforms.imputed_codes import share_imputed_codes
+
+
+@pytest.fixture(autouse=True)
+def few_rows_share(monkeypatch):
+    """Let single candidates on few rows share what many rows share."""
+    monkeypatch.setattr(fold_steps, "MIN_TABLE_ROWS", 0)
+
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::onefold.RefitWarning"),
@@ -78,6 +88,7 @@ SPLITTERS = {
 ENCODERS = [
     OneHotEncoder(handle_unknown="ignore"),
     OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32),
+    OneHotEncoder(handle_unknown="infrequent_if_exist", dtype=np.float32),
     OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=8),
     OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=3, drop="first"),
     OneHotEncoder(handle_unknown="ignore", drop="if_binary"),
@@ -120,6 +131,8 @@ def assert_same_rows(ours, theirs):
     else:
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs)
+        for name in ("C_CONTIGUOUS", "F_CONTIGUOUS"):  # sums are rounded as the order says
+            assert ours.flags[name] == theirs.flags[name]
 
 
 def assert_same_attributes(ours, theirs):
@@ -161,7 +174,7 @@ def test_encoders_of_every_table(step, X):
 
 
 @pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS)
-@pytest.mark.parametrize("step", [ENCODERS[0], ENCODERS[7], IMPUTERS[0], IMPUTERS[1]], ids=str)
+@pytest.mark.parametrize("step", [ENCODERS[0], ENCODERS[8], IMPUTERS[0], IMPUTERS[1]], ids=str)
 def test_every_kind_of_folds(step, cv):
     X = NUMBERS if isinstance(step, SimpleImputer) else TABLES["frame"]
     assert_same_folds(step, X, splits_of(cv, X))
@@ -188,6 +201,16 @@ def test_rows_are_in_the_container_that_is_asked_for():
         transform="pandas"
     )
     assert_same_folds(step, TABLES["missing"], KFold(3).split(WORDS))
+    step = make_column_transformer(
+        (clone(HOT).set_params(sparse_output=False), ["a"]), (FunctionTransformer(), ["k"])
+    )
+    step.set_output(transform="pandas")  # names of columns are those that the function returns
+    for train, test in KFold(3).split(FRAME):
+        theirs = clone(step)
+        rows = theirs.fit_transform(FRAME.iloc[train])
+        fold = share(step, Data(FRAME)).fold(train, test)
+        assert_same_rows(fold.train, rows)
+        assert_same_rows(fold.test, theirs.transform(FRAME.iloc[test]))
     step = SimpleImputer(strategy="median", add_indicator=True).set_output(transform="pandas")
     frame = pd.DataFrame(NUMBERS, columns=list("wxyz"), index=np.arange(N) + 100)
     assert_same_folds(step, frame, KFold(3).split(WORDS))
@@ -232,23 +255,134 @@ COMPOSITES = {
 }
 
 
-@pytest.mark.parametrize("step", COMPOSITES.values(), ids=COMPOSITES)
-def test_composites(step):
-    shared = share(step, Data(FRAME, y))
+def assert_same_composites(step, X):
+    shared = share(step, Data(X, y))
     assert shared is not None
-    for train, test in KFold(4, shuffle=True, random_state=2).split(FRAME):
+    for train, test in KFold(4, shuffle=True, random_state=2).split(X):
         theirs = clone(step)
-        rows = theirs.fit_transform(FRAME.iloc[train], y[train])
+        rows = theirs.fit_transform(rows_of(X, train), y[train])
         fold = shared.fold(train, test)
         assert_same_rows(fold.train, rows)
-        assert_same_rows(fold.test, theirs.transform(FRAME.iloc[test]))
+        assert_same_rows(fold.test, theirs.transform(rows_of(X, test)))
         fitted = fold.fitted()
         assert set(vars(fitted)) == set(vars(theirs))
         assert described(fitted) == described(theirs)
-        assert described(fitted.transformers_) == described(theirs.transformers_)
-        assert_same_rows(fitted.transform(FRAME), theirs.transform(FRAME))
-        names = theirs.get_feature_names_out()
-        assert fitted.get_feature_names_out().tolist() == names.tolist()
+        if isinstance(step, ColumnTransformer):
+            assert described(fitted.transformers_) == described(theirs.transformers_)
+        assert_same_rows(fitted.transform(X), theirs.transform(X))
+        if hasattr(X, "columns"):
+            names = theirs.get_feature_names_out()
+            assert fitted.get_feature_names_out().tolist() == names.tolist()
+
+
+@pytest.mark.parametrize("step", COMPOSITES.values(), ids=COMPOSITES)
+def test_composites(step):
+    assert_same_composites(step, FRAME)
+
+
+class Doubled(BaseEstimator):
+    """A transformer without `fit_transform`."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return 2 * X.to_numpy(dtype=float)
+
+    def get_feature_names_out(self, input_features):
+        return input_features
+
+
+@pytest.mark.parametrize("sparse_threshold", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("numbers", [SCALED, StandardScaler(), MaxAbsScaler()], ids=repr)
+def test_blocks_are_sparse_where_scikit_learn_makes_them_sparse(numbers, sparse_threshold):
+    step = ColumnTransformer(
+        [("n", numbers, ["p", "k"]), ("c", HOT, ["a", "b", "c"]), ("none", numbers, [])],
+        sparse_threshold=sparse_threshold,
+    )
+    assert_same_composites(step, FRAME)
+    assert_same_composites(
+        step.set_params(n=StandardScaler().set_output(transform="pandas")), FRAME
+    )
+    assert_same_composites(step.set_params(n=Doubled(), none="drop"), FRAME)
+
+
+def test_functions_that_choose_columns_read_the_training_rows_only():
+    frame = pd.DataFrame({"a": np.arange(12.0), "b": np.arange(12.0) ** 2, "c": list("xyz" * 4)})
+    frame.loc[1, "b"] = frame.loc[10, "a"] = np.nan  # in the first and in the last test set
+
+    def with_missing(X):
+        return [name for name in ("a", "b") if X[name].isna().any()]
+
+    step = make_column_transformer((SimpleImputer(strategy="median"), with_missing), (HOT, ["c"]))
+    shared = share(step, Data(frame))
+    widths = []
+    for train, test in KFold(6).split(frame):
+        theirs = clone(step)
+        rows = theirs.fit_transform(frame.iloc[train])
+        fold = shared.fold(train, test)
+        assert_same_rows(fold.train, rows)
+        assert_same_rows(fold.test, theirs.transform(frame.iloc[test]))
+        widths.append(rows.shape[1])
+    assert widths == [4, 5, 5, 5, 5, 4]
+
+
+GAPS = WORDS.copy()
+GAPS[::4, 0] = GAPS[3::9, 2] = np.nan
+TEXT_IMPUTERS = [
+    SimpleImputer(strategy="most_frequent"),
+    SimpleImputer(strategy="constant"),
+    SimpleImputer(strategy="constant", fill_value="green", keep_empty_features=True),
+]
+
+
+@pytest.mark.parametrize("encoder", [*ENCODERS[:5], ENCODERS[6], ENCODERS[8]], ids=str)
+@pytest.mark.parametrize("imputer", TEXT_IMPUTERS, ids=str)
+@pytest.mark.parametrize("kind", ["objects", "frame", "text frame", "categories", "no gaps"])
+def test_imputed_texts(kind, imputer, encoder):
+    X = WORDS if kind == "no gaps" else GAPS
+    if kind not in ("objects", "no gaps"):
+        X = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(N)[::-1])
+        X = X.astype({"text frame": "str", "categories": "category"}.get(kind, object))
+    step = make_pipeline("passthrough", imputer, encoder)
+    assert share_imputed_codes(step, Data(X, y))
+    assert_same_composites(step, X)
+    shared = share(step, Data(X, y))
+    for train, test in SPLITTERS["time series"].split(X):
+        theirs = clone(step).fit(rows_of(X, train), y[train])
+        fitted = shared.fold(train, test).fitted()
+        for mine, other in zip(fitted[1:], theirs[1:], strict=True):
+            assert_same_attributes(mine, other)
+
+
+def test_a_text_column_without_values_in_a_training_set():
+    X = GAPS.copy()
+    X[12:, 1] = np.nan
+    step = make_pipeline(SimpleImputer(strategy="most_frequent"), HOT)
+    with pytest.raises(ValueError, match="column without values"):
+        share(step, Data(X, y)).fold(np.arange(12, N), np.arange(12))
+    pipeline = make_pipeline(make_column_transformer((step, [0, 1, 2])), Ridge())
+    ours = onefold.cross_validate(pipeline, X, y, cv=KFold(6))
+    theirs = cross_validate(pipeline, X, y, cv=KFold(6))
+    np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-6)
+
+
+def test_which_imputed_texts_are_not_shared():
+    def is_shared(imputer, X=GAPS, encoder=HOT, **settings):
+        step = make_pipeline(imputer, encoder, **settings)
+        return bool(share_imputed_codes(step, Data(X, y)))
+
+    imputer = SimpleImputer(strategy="most_frequent")
+    assert is_shared(imputer)
+    assert not is_shared(imputer, MISSING)  # None is another sign
+    assert not is_shared(imputer, WORDS.astype(str))
+    assert not is_shared(imputer, encoder=StandardScaler())
+    assert not is_shared(imputer, encoder=OneHotEncoder(categories=[["red"]] * 3))
+    assert not is_shared(imputer, memory="somewhere")
+    assert not is_shared(SimpleImputer(strategy="most_frequent", missing_values="red"))
+    assert not is_shared(SimpleImputer(strategy="most_frequent", add_indicator=True))
+    assert not is_shared(SimpleImputer(strategy="constant", fill_value=1))
+    assert not is_shared(clone(imputer).set_output(transform="pandas"))
 
 
 def test_composites_of_frames():
@@ -267,6 +401,30 @@ def test_composites_of_frames():
         assert_same_rows(fold.train, rows)
         assert_same_rows(fold.test, theirs.transform(FRAME.iloc[test]))
         assert_same_rows(fold.fitted().transform(FRAME), theirs.transform(FRAME))
+
+
+@pytest.mark.parametrize("last", [Ridge(), RandomForestClassifier(5, random_state=0)], ids=str)
+def test_frames_of_polars(last):
+    polars = pytest.importorskip("polars")
+    frame = polars.from_pandas(FRAME)
+    columns = ColumnTransformer([("n", SCALED, ["p", "q", "r"]), ("c", HOT, ["a", "c"])])
+    pipeline = make_pipeline(columns, last)
+    ours = onefold.cross_validate(pipeline, frame, y, cv=4)
+    theirs = cross_validate(pipeline, frame, y, cv=4)
+    np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("last", [Ridge(), RandomForestClassifier(5, random_state=0)], ids=str)
+def test_weights_go_to_the_last_step_behind_shared_steps(last):
+    weights = np.random.default_rng(3).integers(0, 4, N).astype(float)
+    pipeline = make_pipeline(COMPOSITES["names"], last)
+    params = {f"{pipeline.steps[-1][0]}__sample_weight": weights}
+    ours = onefold.cross_validate(pipeline, FRAME, y, cv=4, sample_weight=weights)
+    assert ours.cost["step_fits_shared"] == 4
+    theirs = cross_validate(pipeline, FRAME, y, cv=4, params=params)
+    np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-6)
+    unweighted = cross_validate(pipeline, FRAME, y, cv=4)
+    assert np.abs(ours["test_score"] - unweighted["test_score"]).max() > 1e-3
 
 
 LAST = [
@@ -326,6 +484,17 @@ def test_an_unknown_category_is_an_error_of_its_fold():
         onefold.cross_validate(pipeline, TABLES["objects"], y, cv=KFold(6), error_score="raise")
 
 
+@pytest.mark.parametrize(
+    "step", [HOT, SimpleImputer(strategy="median"), make_column_transformer((HOT, [0]))], ids=str
+)
+def test_names_of_columns_that_scikit_learn_does_not_take(step):
+    X = pd.DataFrame(WORDS if "Hot" in repr(step) else NUMBERS).rename(columns={0: "first"})
+    assert share(step, Data(X, y)) is None
+    pipeline = make_pipeline(step, RandomForestClassifier(2, random_state=0))
+    with pytest.raises(TypeError, match="Feature names are only supported"):
+        onefold.cross_validate(pipeline, X, y, cv=3, error_score="raise")
+
+
 def test_what_is_not_shared():
     numbers = np.arange(12.0).reshape(6, 2)
     assert share(OneHotEncoder(), Data(numbers)) is None
@@ -338,3 +507,18 @@ def test_what_is_not_shared():
     assert share(make_pipeline(FunctionTransformer(), HOT), Data(WORDS)) is None
     mixed = np.array([["a"], [1], ["b"]], dtype=object)
     assert share(HOT, Data(mixed)) is None
+
+
+def test_few_rows_of_one_candidate_share_nothing(monkeypatch):
+    monkeypatch.undo()
+    rng = np.random.default_rng(0)
+    for n, shared in ((300, 0), (3000, 3)):
+        frame = pd.DataFrame({"x": rng.normal(size=n), "c": rng.integers(0, 3, n).astype(str)})
+        encoder = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+        pipeline = make_pipeline(encoder, LogisticRegression())
+        result = onefold.cross_validate(pipeline, frame, frame["x"] > 0, cv=3)
+        assert result.cost.get("step_fits_shared", 0) == shared
+    small = frame[:300]
+    search = onefold.GridSearchCV(pipeline, {"logisticregression__C": [0.1, 1]}, cv=3)
+    found = search.fit(small, small["x"] > 0).result_
+    assert found.cost["step_fits_shared"] == 3

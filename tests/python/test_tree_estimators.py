@@ -21,7 +21,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import onefold
-from onefold.engines._copy import copy_estimator
+from onefold._engines.copy import copy_estimator
 
 X, y = load_digits(return_X_y=True)
 N = 60
@@ -60,7 +60,13 @@ def test_the_walk_is_algorithm_1(estimator, n_folds, n_jobs):
     cv = KFold(n_folds, shuffle=True, random_state=0)
     # With a batch size, even estimators that have a native twin walk as they are.
     result = onefold.cross_validate(
-        estimator, X, y, cv=cv, engine="tree", n_jobs=n_jobs, batch_size=N, **GIVEN
+        estimator,
+        X,
+        y,
+        cv=cv,
+        engine="tree",
+        n_jobs=n_jobs,
+        engine_options=GIVEN | {"batch_size": N},
     )
     expected = textbook(estimator, X, y, result.folds, classes=np.unique(y))
     np.testing.assert_array_equal(result.predictions[result.folds.rows], expected)
@@ -71,7 +77,7 @@ def test_the_walk_is_algorithm_1(estimator, n_folds, n_jobs):
 
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_walk_too(estimator):
-    result = onefold.cross_validate(estimator, XR, yr, cv=5, engine="tree", **GIVEN)
+    result = onefold.cross_validate(estimator, XR, yr, cv=5, engine="tree", engine_options=GIVEN)
     expected = textbook(estimator, XR, yr, result.folds)
     np.testing.assert_array_equal(result.predictions, expected)
     np.testing.assert_array_equal(result.losses, (expected - yr) ** 2)
@@ -95,7 +101,11 @@ def test_counting_estimators_equal_their_refits(estimator, cv, kind, weighted):
 
 def test_clusterings_walk_too():
     result = onefold.cross_validate(
-        MiniBatchKMeans(3, random_state=0), X, cv=4, engine="tree", batch_size=50
+        MiniBatchKMeans(3, random_state=0),
+        X,
+        cv=4,
+        engine="tree",
+        engine_options={"batch_size": 50},
     )
     assert result.distances.shape == (N, 3)
     np.testing.assert_array_equal(result.predictions, result.distances.argmin(axis=1))
@@ -133,10 +143,8 @@ def test_users_classes_get_every_other_row_in_batches(order, batch_size):
         np.tile([0, 1], 6),
         cv=4,
         engine="tree",
-        placement="given",
-        order=order,
+        engine_options={"placement": "given", "order": order} | options,
         random_state=0,
-        **options,
     )
     assert len(SEEN) == 4
     for held_out, batches in SEEN:
@@ -189,7 +197,7 @@ def test_a_copy_knows_itself_and_not_the_original():
 )
 def test_several_labels_a_sample(estimator, classes):
     labels = (X[:, 10:13] > 5).astype(int)
-    result = onefold.cross_validate(estimator, X, labels, cv=3, engine="tree", **GIVEN)
+    result = onefold.cross_validate(estimator, X, labels, cv=3, engine="tree", engine_options=GIVEN)
     expected = textbook(estimator, X, labels, result.folds, classes=classes)
     np.testing.assert_array_equal(result.predictions, expected)
 
@@ -211,7 +219,7 @@ def test_a_random_order_is_keyed_by_the_random_state():
             y,
             cv=3,
             engine="tree",
-            order="random",
+            engine_options={"order": "random"},
             random_state=random_state,
         ).decision_values
 
@@ -229,7 +237,7 @@ def test_auto_never_changes_what_is_estimated():
         (SGDClassifier(random_state=0), "SGDClassifier.fit makes up to 1000 passes"),
         (Diary(), "Diary.fit may do more than one pass"),
     ]:
-        with pytest.warns(onefold.RefitWarning, match=f"{reason}.*engine='tree' does it"):
+        with pytest.warns(onefold.RefitWarning, match=f"{reason}.*engine='tree' uses it"):
             assert engine(estimator) == "refit"
     assert engine(ExtraTreeClassifier()) == "refit"
 
@@ -243,13 +251,14 @@ def test_processes_change_nothing(n_folds, order):
         "sample_weight": WEIGHTS,
         "weighted_scores": True,
         "engine": "tree",
-        "order": order,
         "random_state": 5,
-        "batch_size": 4,
     }
+    options = {"order": order, "batch_size": 4}
     estimator = SGDClassifier(random_state=0)
     threads, processes = (
-        onefold.cross_validate(estimator, X, y, n_jobs=2, backend=backend, **keywords)
+        onefold.cross_validate(
+            estimator, X, y, n_jobs=2, engine_options=options | {"backend": backend}, **keywords
+        )
         for backend in ("threads", "processes")
     )
     np.testing.assert_array_equal(threads.decision_values, processes.decision_values)
@@ -276,23 +285,39 @@ def test_the_result_says_when_another_training_was_evaluated():
         (
             DecisionTreeClassifier(),
             {},
-            "Classifier has no partial_fit. What does: refit",
+            "Classifier has no partial_fit. Engines that apply: refit",
         ),
         (MultinomialNB(), {"cv": ShuffleSplit(2)}, "the test sets are not a partition"),
-        (CategoricalNB(), {"strategy": "copy"}, "is in Python, so there is no strategy"),
+        (
+            CategoricalNB(),
+            {"engine_options": {"strategy": "copy"}},
+            "is in Python, so there is no strategy",
+        ),
         (
             MultinomialNB(),
-            {"order": "sorted"},
+            {"engine_options": {"order": "sorted"}},
             "order must be 'fixed', 'random' or 'once', got 'sorted'",
         ),
         (
             MultinomialNB(),
-            {"backend": "gpu"},
+            {"engine_options": {"backend": "gpu"}},
             "backend must be 'threads' or",
         ),
-        (MultinomialNB(), {"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        (MultinomialNB(), {"batch_size": 2.5}, "batch_size must be a whole number, got 2.5"),
-        (MultinomialNB(), {"batch_size": "all"}, "batch_size must be a whole number, got 'all'"),
+        (
+            MultinomialNB(),
+            {"engine_options": {"batch_size": 0}},
+            "batch_size must be at least 1, got 0",
+        ),
+        (
+            MultinomialNB(),
+            {"engine_options": {"batch_size": 2.5}},
+            "batch_size must be a whole number, got 2.5",
+        ),
+        (
+            MultinomialNB(),
+            {"engine_options": {"batch_size": "all"}},
+            "batch_size must be a whole number, got 'all'",
+        ),
         (MultinomialNB(), {"params": {"a": 1}}, "MultinomialNB.partial_fit takes no a"),
         (Diary(), {"sample_weight": WEIGHTS}, "Diary.partial_fit takes no sample_weight"),
         (MultinomialNB(), {"cv": N + 1}, f"cv={N + 1}"),
@@ -327,7 +352,8 @@ def test_training_a_copy_leaves_the_original_alone(estimator):
 def test_random_placement_is_algorithm_1_on_renumbered_folds(n_folds, n_jobs):
     estimator = SGDClassifier(random_state=0)
     cv = KFold(n_folds, shuffle=True, random_state=0)
-    keywords = {"engine": "tree", "order": "fixed", "n_jobs": n_jobs, "random_state": 3}
+    keywords = {"engine": "tree", "n_jobs": n_jobs, "random_state": 3}
+    keywords["engine_options"] = {"order": "fixed"}
     result = onefold.cross_validate(estimator, X, y, cv=cv, **keywords)
     seed = np.random.RandomState(3).randint(2**31 - 1, size=2)[0]
     leaves = result.folds.random_placement(seed)

@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
-from onefold.engines import Data, Problem, Task, choose
+from onefold._engines import Data, Problem, Task, choose
 from onefold.learners import Perceptron
 
 X, VALUES = make_regression(80, 6, noise=50.0, random_state=0)
@@ -126,7 +126,7 @@ def test_cross_validate_and_searches_have_the_same_train_scores():
 
 
 def test_native_learners_by_the_tree():
-    keywords = {"engine": "tree", "order": "fixed", "cv": 4}
+    keywords = {"engine": "tree", "engine_options": {"order": "fixed"}, "cv": 4}
     result = onefold.cross_validate(
         Perceptron(), X, LABELS, return_train_score=True, return_estimator=True, **keywords
     )

@@ -68,6 +68,33 @@ def test_equal_their_definitions(shape, weights, intercept, alpha):
                 )
 
 
+@pytest.mark.parametrize("weights", [None, "weights"])
+def test_studentised_residuals_are_those_of_a_model_with_an_indicator_of_the_row(weights):
+    X, Y, w = problem("tall", 2, weights)
+    found = diagnostics(LinearRegression(), X, Y, sample_weight=w)
+    root = np.ones(60) if w is None else np.sqrt(w)
+    for i in (0, 7, 59):
+        A = root[:, None] * np.c_[X, np.ones(60), np.arange(60) == i]
+        for j in range(2):
+            coef, rss, *_ = np.linalg.lstsq(A, root * Y[:, j], rcond=None)
+            noise = rss[0] / (60 - A.shape[1])
+            t = coef[-1] / np.sqrt(noise * np.linalg.inv(A.T @ A)[-1, -1])
+            assert found.studentized_residuals[i, j] == pytest.approx(t, rel=1e-7)
+
+
+def test_the_frame_has_a_row_per_sample():
+    X, Y, _ = problem("tall", 2)
+    found = diagnostics(Ridge(), X, Y)
+    frame = found.to_frame()
+    assert frame.index.name == "sample"
+    assert list(frame.columns)[:3] == ["leverage", "residual_0", "residual_1"]
+    names = {"cooks_distance": "cooks_distance", "dffits": "dffits"}
+    names |= {"studentized_residual": "studentized_residuals"}
+    for column, name in names.items():
+        np.testing.assert_array_equal(frame[[f"{column}_0", f"{column}_1"]], getattr(found, name))
+    assert "studentized_residuals" in repr(found)
+
+
 def test_a_row_without_weight_and_one_with_all_leverage():
     X, Y, w = problem("tall", 1, "weights")
     X = np.c_[X, np.zeros(60)]

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pairwise import pairwise
 from reference.virtual import (
     Withdrawal,
     ridge_out_of_fold,
@@ -18,11 +19,11 @@ from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
-from virtual_cases import KINDS, SHAPES, distance, folds_of, problem
+from virtual_cases import KINDS, SHAPES, distance, folds_of, problem, virtual_predict
 
 import onefold
 from onefold import _core
-from onefold._folds import resolve_cv
+from onefold._inputs.folds import resolve_cv
 from onefold.virtual import ridge_path
 
 MSE = "neg_mean_squared_error"
@@ -35,10 +36,10 @@ def twin(X, Y, folds, **options):
     return np.concatenate(parts)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("weights", [None, "weights", "zeros"])
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "intercept", "weights", "kind"),
+    pairwise(SHAPES, [True, False], [None, "weights", "zeros"], KINDS),
+)
 def test_all_options_equal_the_twin(shape, intercept, weights, kind):
     for n_outputs, is_sparse in [(1, False), (3, True), (3, False), (1, True)]:
         X, Y, w = problem(shape, n_outputs, weights, density=0.1 if is_sparse else 1.0)
@@ -46,127 +47,139 @@ def test_all_options_equal_the_twin(shape, intercept, weights, kind):
         rows = sp.csr_array(X) if is_sparse else X
         alphas = [0.0, 1e-2, 10.0]
         for chosen in [alphas, alphas[1:], [0.0]]:
-            model = _core.LeastSquares(chosen, intercept=intercept)
-            found, _ = _core.virtual_predict(rows, Y, w, folds, model)
+            model = _core.LeastSquares.family(chosen, intercept=intercept)
+            found, _ = virtual_predict(rows, Y, w, folds, model)
             for i, alpha in enumerate(chosen):
                 expected = twin(X, Y, folds, alpha=alpha, intercept=intercept, weights=w)
                 assert distance(found[:, i], expected) < 1e-8, (n_outputs, is_sparse, chosen, alpha)
 
 
-ESTIMATORS = {
-    "ols": LinearRegression(),
-    "ols without intercept": LinearRegression(fit_intercept=False),
-    "ridge": Ridge(0.5),
-    "ridge without intercept": Ridge(0.5, fit_intercept=False),
-    "scaled ridge": make_pipeline(StandardScaler(), Ridge(0.5)),
-    "scaled ridge without intercept": make_pipeline(
-        StandardScaler(), Ridge(2, fit_intercept=False)
-    ),
-    "centred ridge": make_pipeline(StandardScaler(with_std=False), Ridge(0.5)),
-    "centred ridge without intercept": make_pipeline(
-        StandardScaler(with_std=False), Ridge(0.5, fit_intercept=False)
-    ),
-    "divided ridge": make_pipeline(StandardScaler(with_mean=False), Ridge(0.5)),
-    "divided ridge without intercept": make_pipeline(
-        StandardScaler(with_mean=False), Ridge(0.5, fit_intercept=False)
-    ),
-    "scaled ols": make_pipeline(StandardScaler(), LinearRegression()),
-    "scaled ols without intercept": make_pipeline(
-        StandardScaler(), LinearRegression(fit_intercept=False)
-    ),
-    "min-max ridge": make_pipeline(MinMaxScaler((-1, 2)), Ridge(0.5)),
-    "min-max ridge without intercept": make_pipeline(
-        MinMaxScaler(), Ridge(0.5, fit_intercept=False)
-    ),
-    "max-abs ridge": make_pipeline(MaxAbsScaler(), Ridge(0.5)),
-    "max-abs ridge without intercept": make_pipeline(
-        MaxAbsScaler(), Ridge(0.5, fit_intercept=False)
-    ),
-    "robust ridge": make_pipeline(RobustScaler(), Ridge(0.5)),
-    "robust ridge without intercept": make_pipeline(
-        RobustScaler(unit_variance=True), Ridge(0.5, fit_intercept=False)
-    ),
-    "min-max ols": make_pipeline(MinMaxScaler(), LinearRegression()),
-    "robust ols without intercept": make_pipeline(
-        RobustScaler(with_centering=False), LinearRegression(fit_intercept=False)
-    ),
-    "linear kernel": KernelRidge(alpha=0.5),
+SCALERS = {
+    "none": None,
+    "scaled": StandardScaler(),
+    "centred": StandardScaler(with_std=False),
+    "divided": StandardScaler(with_mean=False),
+    "min-max": MinMaxScaler((-1, 2)),
+    "max-abs": MaxAbsScaler(),
+    "robust": RobustScaler(unit_variance=True),
+    "robust, uncentred": RobustScaler(with_centering=False),
+}
+LINEAR = {"ols": LinearRegression(), "ridge": Ridge(0.5)}
+KERNELS = {
+    "linear": KernelRidge(alpha=0.5),
     "rbf": KernelRidge(alpha=0.5, kernel="rbf", gamma=0.05),
     "poly": KernelRidge(alpha=2.0, kernel="poly", degree=2, gamma=0.1, coef0=1),
     "sigmoid": KernelRidge(alpha=1.0, kernel="sigmoid", gamma=0.01, coef0=0.1),
     "callable": KernelRidge(alpha=1.0, kernel=lambda a, b: float(a @ b) + 1.0),
 }
+PROBLEMS = [
+    ("tall", 1, "weights"),
+    ("tall", 2, None),
+    ("wide", 1, None),
+    ("wide", 2, "weights"),
+    ("very tall", 1, "zeros"),
+]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_estimators_equal_refits(name, kind):
-    estimator = ESTIMATORS[name]
-    for shape, n_outputs, weights in [
-        ("tall", 1, "weights"),
-        ("tall", 2, None),
-        ("wide", 1, None),
-        ("wide", 2, "weights"),
-        ("very tall", 1, "zeros"),
-    ]:
-        if kind == "loo" and (shape == "very tall" or name == "callable"):
-            continue  # hundreds of refits, or kernels in Python: the others cover it
-        X, Y, w = problem(shape, n_outputs, weights)
-        y = Y[:, 0] if n_outputs == 1 else Y
-        cv = folds_of(len(X))[kind]
-        call = {"cv": cv, "sample_weight": w, "scoring": MSE}
-        fast = onefold.cross_validate(estimator, X, y, **call)
-        slow = onefold.cross_validate(estimator, X, y, engine="refit", **call)
-        assert fast.engine == "virtual"
-        assert distance(fast["test_score"], slow["test_score"]) < 1e-8, (shape, weights)
-        assert fast.pooled == pytest.approx(slow.pooled, rel=1e-8)
+def assert_equals_refits(estimator, kind, data):
+    shape, n_outputs, weights = data
+    X, Y, w = problem(shape, n_outputs, weights)
+    y = Y[:, 0] if n_outputs == 1 else Y
+    call = {"cv": folds_of(len(X))[kind], "sample_weight": w, "scoring": MSE}
+    fast = onefold.cross_validate(estimator, X, y, **call)
+    slow = onefold.cross_validate(estimator, X, y, engine="refit", **call)
+    assert fast.engine == "virtual"
+    assert distance(fast["test_score"], slow["test_score"]) < 1e-8
+    assert fast.pooled == pytest.approx(slow.pooled, rel=1e-8)
+
+
+def is_quick(*values):
+    """Leave-one-out of many rows is hundreds of refits; the other data cover it."""
+    return "loo" not in values or ("very tall", 1, "zeros") not in values
 
 
 @pytest.mark.parametrize(
-    "name", ["ridge", "divided ridge", "max-abs ridge", "ols", "linear kernel", "rbf"]
+    ("scaler", "model", "intercept", "kind", "data"),
+    pairwise(SCALERS, LINEAR, [True, False], KINDS, PROBLEMS, allowed=is_quick),
+)
+def test_linear_models_equal_refits(scaler, model, intercept, kind, data):
+    estimator = clone(LINEAR[model]).set_params(fit_intercept=intercept)
+    if SCALERS[scaler] is not None:
+        estimator = make_pipeline(SCALERS[scaler], estimator)
+    assert_equals_refits(estimator, kind, data)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "data"),
+    pairwise(
+        KERNELS,
+        KINDS,
+        PROBLEMS,
+        allowed=lambda kernel, *more: is_quick(*more) and (kernel, more[0]) != ("callable", "loo"),
+    ),
+)
+def test_kernel_ridge_equals_refits(kernel, kind, data):
+    assert_equals_refits(KERNELS[kernel], kind, data)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        Ridge(0.5),
+        make_pipeline(StandardScaler(with_mean=False), Ridge(0.5)),
+        make_pipeline(MaxAbsScaler(), Ridge(0.5)),
+        LinearRegression(),
+        KERNELS["linear"],
+        KERNELS["rbf"],
+    ],
+    ids=["ridge", "divided ridge", "max-abs ridge", "ols", "linear kernel", "rbf"],
 )
 @pytest.mark.parametrize("shape", ["tall", "wide"])
-def test_sparse_rows_equal_dense_ones(name, shape):
+def test_sparse_rows_equal_dense_ones(estimator, shape):
     X, Y, w = problem(shape, 2, "weights", density=0.1)
     for kind in ["number", "loo", "Monte-Carlo"]:
         cv = folds_of(len(X))[kind]
         call = {"cv": cv, "sample_weight": w, "scoring": MSE}
-        dense = onefold.cross_validate(ESTIMATORS[name], X, Y, **call)
+        dense = onefold.cross_validate(estimator, X, Y, **call)
         for layout in [sp.csr_array, sp.csc_matrix]:
-            sparse = onefold.cross_validate(ESTIMATORS[name], layout(X), Y, **call)
+            sparse = onefold.cross_validate(estimator, layout(X), Y, **call)
             assert sparse.engine == "virtual"
             assert distance(sparse["test_score"], dense["test_score"]) < 1e-9
 
 
-KERNELS = {
-    "rbf": KernelRidge(alpha=0.5, kernel="rbf", gamma=0.05),
-    "indefinite": KernelRidge(alpha=1.0, kernel="sigmoid", gamma=0.01, coef0=0.1),
-}
+# Few penalties are factored one by one, many share a band form.
+PENALTIES = [(1.0,), (0.01, 0.1, 1.0, 5.0, 10.0, 100.0)]
+KERNELS_WITH_WEIGHTS = [("rbf", "weights"), ("rbf", "zeros"), ("sigmoid", None)]
+
+
+def has_scores(scaler, kind, kernel_and_weights, alphas):
+    """Leave-one-out has scores without weight where weights are 0, and many refits."""
+    return kind != "loo" or (len(alphas) == 1 and kernel_and_weights == ("rbf", "weights"))
 
 
 @pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "scaler", [StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler()]
+    ("scaler", "kind", "kernel_and_weights", "alphas"),
+    pairwise(
+        ["scaled", "min-max", "max-abs", "robust"],
+        KINDS,
+        KERNELS_WITH_WEIGHTS,
+        PENALTIES,
+        allowed=has_scores,
+    ),
 )
-def test_kernel_ridge_behind_a_scaler_equals_refits(scaler, kind):
-    for kernel, weights in [("rbf", "weights"), ("rbf", "zeros"), ("indefinite", None)]:
-        X, Y, w = problem("tall", 2, weights)
-        steps = make_pipeline(scaler, KERNELS[kernel])
-        # Few penalties are factored one by one, many share a band form.
-        for alphas in [[1.0], [0.01, 0.1, 1.0, 5.0, 10.0, 100.0]]:
-            if kind == "loo" and (len(alphas) > 1 or weights != "weights"):
-                continue  # many refits, or scores without weight: the others cover it
-            grid = {"kernelridge__alpha": alphas}
-            call = {"cv": folds_of(len(X))[kind], "scoring": MSE, "refit": False}
-            fast = onefold.GridSearchCV(steps, grid, **call).fit(X, Y, sample_weight=w)
-            slow = onefold.GridSearchCV(steps, grid, engine="refit", **call)
-            slow.fit(X, Y, sample_weight=w)
-            assert set(fast.result_.engines) == {"virtual"}
-            names = [f"split{i}_test_score" for i in range(fast.n_splits_)]
-            for name in names:
-                found, expected = fast.cv_results_[name], slow.cv_results_[name]
-                np.testing.assert_allclose(found, expected, rtol=1e-7)
+def test_kernel_ridge_behind_a_scaler_equals_refits(scaler, kind, kernel_and_weights, alphas):
+    kernel, weights = kernel_and_weights
+    X, Y, w = problem("tall", 2, weights)
+    steps = make_pipeline(SCALERS[scaler], KERNELS[kernel])
+    grid = {"kernelridge__alpha": alphas}
+    call = {"cv": folds_of(len(X))[kind], "scoring": MSE, "refit": False}
+    fast = onefold.GridSearchCV(steps, grid, **call).fit(X, Y, sample_weight=w)
+    slow = onefold.GridSearchCV(steps, grid, engine="refit", **call).fit(X, Y, sample_weight=w)
+    assert set(fast.result_.engines) == {"virtual"}
+    for name in (f"split{split}_test_score" for split in range(fast.n_splits_)):
+        expected = slow.cv_results_[name]
+        np.testing.assert_allclose(fast.cv_results_[name], expected, rtol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore::onefold.RefitWarning")
@@ -183,6 +196,7 @@ def test_sparse_rows_of_high_order_are_fitted_iteratively():
 @pytest.mark.parametrize("cv", [5, "loo", KFold(3, shuffle=True, random_state=1)])
 def test_classifiers_equal_refits(cv, intercept):
     X, y = load_iris(return_X_y=True)
+    X, y = (X[::4], y[::4]) if cv == "loo" else (X, y)  # leave-one-out is many refits
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     w = np.random.default_rng(0).random(len(y))
     for labels in [names, names == "virginica"]:
@@ -322,9 +336,9 @@ def test_a_solution_that_is_known(shape):
     X = np.vstack([(U * s) @ V.T, new])
     for alpha in [0.0, 0.7]:
         theta = V[:, 0] * 2 * s[0] / (s[0] ** 2 + alpha) + V[:, 1] * s[1] / (s[1] ** 2 + alpha)
-        model = _core.LeastSquares([alpha], intercept=False)
+        model = _core.LeastSquares.family([alpha], intercept=False)
         split = _core.Splits(n, [(np.arange(n - 1), np.array([n - 1]))])
-        found, _ = _core.virtual_predict(X, np.append(y, 9.0)[:, None], None, split, model)
+        found, _ = virtual_predict(X, np.append(y, 9.0)[:, None], None, split, model)
         assert found[0, 0, 0] == pytest.approx(new @ theta, rel=1e-9)
 
 
@@ -334,8 +348,8 @@ def test_the_recursion_of_the_paper():
     folds = resolve_cv(6, X)
     subsets = [folds.test(i).tolist() for i in range(6)]
     residuals, thetas = virtual_kfold(X, y, subsets)
-    predicted, coefficients = _core.virtual_predict(
-        X, Y, None, folds, _core.LeastSquares([0.0], intercept=False), coefficients=True
+    predicted, coefficients = virtual_predict(
+        X, Y, None, folds, _core.LeastSquares.family([0.0], intercept=False), coefficients=True
     )
     np.testing.assert_allclose(y - predicted[:, 0, 0], residuals, rtol=1e-8)
     np.testing.assert_allclose(coefficients[:, 0, 0, :-1], thetas, rtol=1e-8)
@@ -352,8 +366,8 @@ def test_coefficients_are_those_of_refits():
     folds = resolve_cv(folds_of(len(X))["Monte-Carlo"], X)
     for intercept in [True, False]:
         for cv in [folds, resolve_cv("loo", X), resolve_cv(2, X)]:
-            model = _core.LeastSquares([0.5], intercept=intercept)
-            _, found = _core.virtual_predict(X, Y, w, cv, model, coefficients=True)
+            model = _core.LeastSquares.family([0.5], intercept=intercept)
+            _, found = virtual_predict(X, Y, w, cv, model, coefficients=True)
             for fold in range(len(cv)):
                 train = cv.train(fold)
                 fit = Ridge(0.5, fit_intercept=intercept, solver="svd")
@@ -363,26 +377,31 @@ def test_coefficients_are_those_of_refits():
                     np.testing.assert_allclose(found[fold, 0, :, -1], fit.intercept_, rtol=1e-8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["ridge", "scaled ridge", "rbf"])
-def test_a_path_is_its_penalties_one_by_one(name, kind):
-    for shape in ["tall", "wide"]:
-        X, Y, w = problem(shape, 2, "weights")
-        alphas = np.array([1e-2, 1.0, 100.0])
-        cv = folds_of(len(X))[kind]
-        path = ridge_path(ESTIMATORS[name], X, Y, alphas=alphas, cv=cv, sample_weight=w)
-        folds = resolve_cv(cv, X)
-        for i, alpha in enumerate(alphas):
-            estimator = clone(ESTIMATORS[name])
-            last = estimator[-1] if name == "scaled ridge" else estimator
-            last.set_params(alpha=alpha)
-            result = onefold.cross_validate(estimator, X, Y, cv=cv, sample_weight=w, scoring=MSE)
-            answers = [result.fold_answers(fold)["predict"] for fold in range(len(folds))]
-            squares = (Y[folds.rows] - np.concatenate(answers)) ** 2
-            times_held_out = np.bincount(folds.rows)[folds.rows]
-            press = np.sum(squares / times_held_out[:, None], axis=0)
-            np.testing.assert_allclose(path.press[i], press, rtol=1e-9)
-            assert path.mse[i].mean() == pytest.approx(-result.mean, rel=1e-9)
+PATHS = {
+    "ridge": Ridge(0.5),
+    "scaled ridge": make_pipeline(StandardScaler(), Ridge(0.5)),
+    "rbf": KERNELS["rbf"],
+}
+
+
+@pytest.mark.parametrize(("name", "kind", "shape"), pairwise(PATHS, KINDS, ["tall", "wide"]))
+def test_a_path_is_its_penalties_one_by_one(name, kind, shape):
+    X, Y, w = problem(shape, 2, "weights")
+    alphas = np.array([1e-2, 1.0, 100.0])
+    cv = folds_of(len(X))[kind]
+    path = ridge_path(PATHS[name], X, Y, alphas=alphas, cv=cv, sample_weight=w)
+    folds = resolve_cv(cv, X)
+    for i, alpha in enumerate(alphas):
+        estimator = clone(PATHS[name])
+        last = estimator[-1] if name == "scaled ridge" else estimator
+        last.set_params(alpha=alpha)
+        result = onefold.cross_validate(estimator, X, Y, cv=cv, sample_weight=w, scoring=MSE)
+        answers = [result.fold_answers(fold)["predict"] for fold in range(len(folds))]
+        squares = (Y[folds.rows] - np.concatenate(answers)) ** 2
+        times_held_out = np.bincount(folds.rows)[folds.rows]
+        press = np.sum(squares / times_held_out[:, None], axis=0)
+        np.testing.assert_allclose(path.press[i], press, rtol=1e-9)
+        assert path.mse[i].mean() == pytest.approx(-result.mean, rel=1e-9)
 
 
 def test_best_penalties_equal_those_of_scikit_learn():
@@ -429,9 +448,9 @@ def test_threads_do_not_change_a_bit():
     for cv in [resolve_cv(7, X), resolve_cv("loo", X), resolve_cv(10_000, X)]:
         scale = np.random.default_rng(0).random((1 + len(cv), X.shape[1])) + 0.5
         for scaling in [None, (None, scale)] if len(cv) < 10 else [None]:
-            model = _core.LeastSquares([0.1, 1.0], scaling=scaling)
-            one = _core.virtual_predict(X, Y, None, cv, model, n_jobs=1)[0]
-            three = _core.virtual_predict(X, Y, None, cv, model, n_jobs=3)[0]
+            model = _core.LeastSquares.family([0.1, 1.0], scaling=scaling)
+            one = virtual_predict(X, Y, None, cv, model, n_jobs=1)[0]
+            three = virtual_predict(X, Y, None, cv, model, n_jobs=3)[0]
             np.testing.assert_array_equal(one, three)
             sums = [_core.virtual_errors(X, Y, None, cv, model, n_jobs=j) for j in (1, 3)]
             np.testing.assert_array_equal(sums[0], sums[1])
@@ -441,6 +460,6 @@ def test_progress_is_reported():
     X, Y, _ = problem("tall")
     calls = []
     folds = resolve_cv("loo", X)
-    model = _core.LeastSquares([1.0])
-    _core.virtual_predict(X, Y, None, folds, model, progress=lambda *done: calls.append(done))
+    model = _core.LeastSquares.family([1.0])
+    virtual_predict(X, Y, None, folds, model, progress=lambda *done: calls.append(done))
     assert calls[-1] == (60, 60)

@@ -9,7 +9,7 @@ from scipy.optimize import OptimizeResult, curve_fit, least_squares
 from sklearn.model_selection import KFold, ShuffleSplit
 from virtual_cases import distance
 
-from onefold._folds import resolve_cv
+from onefold._inputs.folds import resolve_cv
 from onefold.virtual import LinearizationWarning, virtual_cv
 
 X = np.linspace(0.2, 6, 60)

@@ -13,11 +13,11 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from virtual_cases import distance
+from virtual_cases import distance, virtual_predict
 
 import onefold
 from onefold import _core
-from onefold._folds import resolve_cv
+from onefold._inputs.folds import resolve_cv
 
 
 def rows(n=50, p=5, seed=0):
@@ -28,7 +28,7 @@ def rows(n=50, p=5, seed=0):
 
 def check(X, y, cv, alpha=0.0, intercept=True, tolerance=1e-6):
     folds = resolve_cv(cv, X)
-    model = _core.LeastSquares([alpha], intercept=intercept)
+    model = _core.LeastSquares.family([alpha], intercept=intercept)
     Y = y[:, None]
     expected = np.concatenate(
         [
@@ -37,7 +37,7 @@ def check(X, y, cv, alpha=0.0, intercept=True, tolerance=1e-6):
         ]
     )
     for data in [X, sp.csr_array(X)]:
-        found = _core.virtual_predict(data, Y, None, folds, model)[0][:, 0]
+        found = virtual_predict(data, Y, None, folds, model)[0][:, 0]
         assert np.isfinite(found).all()
         assert distance(found, expected) < tolerance
 
@@ -147,16 +147,18 @@ def test_leverages_near_one(leverage, cv):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_all_columns_huge_or_tiny(scale, intercept, cv):
     X, y = rows()
-    plain = _core.LeastSquares([0.0], intercept=intercept)
+    plain = _core.LeastSquares.family([0.0], intercept=intercept)
     folds = resolve_cv(cv, X)
-    expected, _ = _core.virtual_predict(X, y[:, None], None, folds, plain)
-    found, _ = _core.virtual_predict(X * scale, y[:, None], None, folds, plain)
+    expected, _ = virtual_predict(X, y[:, None], None, folds, plain)
+    found, _ = virtual_predict(X * scale, y[:, None], None, folds, plain)
     assert distance(found, expected) < 1e-9
     # A penalty in the same units.
-    one, other = (_core.LeastSquares([0.5 * unit**2], intercept=intercept) for unit in (1.0, scale))
-    expected, _ = _core.virtual_predict(X, y[:, None], None, folds, one)
+    one, other = (
+        _core.LeastSquares.family([0.5 * unit**2], intercept=intercept) for unit in (1.0, scale)
+    )
+    expected, _ = virtual_predict(X, y[:, None], None, folds, one)
     if 0 < 0.5 * scale**2 < np.inf:
-        found, _ = _core.virtual_predict(X * scale, y[:, None], None, folds, other)
+        found, _ = virtual_predict(X * scale, y[:, None], None, folds, other)
         assert distance(found, expected) < 1e-9
 
 
@@ -167,10 +169,10 @@ def test_columns_of_very_different_scales(alpha, cv):
     # The twin for λ > 0 works in the same units, so its own rounding bounds what can be compared.
     spread = np.array([1e-9, 1e-4, 1.0, 1e4, 1e9]) if alpha == 0 else np.array([1e-3, 1, 1, 1, 1e3])
     check(X * spread, y, cv, alpha)
-    plain = _core.LeastSquares([0.0])
+    plain = _core.LeastSquares.family([0.0])
     folds = resolve_cv(cv, X)
-    expected, _ = _core.virtual_predict(X, y[:, None], None, folds, plain)
-    found, _ = _core.virtual_predict(X * spread, y[:, None], None, folds, plain)
+    expected, _ = virtual_predict(X, y[:, None], None, folds, plain)
+    found, _ = virtual_predict(X * spread, y[:, None], None, folds, plain)
     assert distance(found, expected) < 1e-7
 
 
@@ -178,14 +180,14 @@ def test_columns_of_very_different_scales(alpha, cv):
 def test_means_far_from_zero(cv):
     X, y = rows()
     for alpha in [0.0, 1.0]:
-        model = _core.LeastSquares([alpha])
+        model = _core.LeastSquares.family([alpha])
         folds = resolve_cv(cv, X)
-        expected, _ = _core.virtual_predict(X, y[:, None], None, folds, model)
+        expected, _ = virtual_predict(X, y[:, None], None, folds, model)
         # Powers of two are added without rounding where X has few enough bits.
         few = np.round(X * 2**20) / 2**20
-        expected, _ = _core.virtual_predict(few, y[:, None], None, folds, model)
+        expected, _ = virtual_predict(few, y[:, None], None, folds, model)
         for data in [few + 2**25, sp.csr_array(few + 2**25)]:
-            found, _ = _core.virtual_predict(data, y[:, None], None, folds, model)
+            found, _ = virtual_predict(data, y[:, None], None, folds, model)
             assert distance(found, expected) < 1e-7
 
 
@@ -199,20 +201,19 @@ def test_ill_conditioned_columns(cv):
 @pytest.mark.parametrize("cv", CVS)
 def test_what_cannot_be_told_is_an_error_of_the_core_and_refitted(cv):
     X, y = rows()
-    folds, model = resolve_cv(cv, X), _core.LeastSquares([0.0])
+    folds, model = resolve_cv(cv, X), _core.LeastSquares.family([0.0])
     nearly = np.c_[X, X[:, 0] + 3e-12 * np.random.default_rng(1).standard_normal(50)]
     apart = X * np.array([1e200, 1.0, 1.0, 1.0, 1e-200])
     kernel = KernelRidge(alpha=1e-14, kernel="rbf", gamma=1e-4)
     for data, reason in [(nearly, "collinear"), (apart, "differ in scale")]:
         with pytest.raises(ValueError, match=rf"fold \d+ cannot be predicted: .*{reason}"):
-            _core.virtual_predict(data, y[:, None], None, folds, model)
-        undetermined = []
-        found, _ = _core.virtual_predict(
-            data, y[:, None], None, folds, model, undetermined=undetermined
+            virtual_predict(data, y[:, None], None, folds, model)
+        (found,) = _core.cross_validate(
+            "virtual", model, (data, y[:, None], 0, None), folds, keep=["undetermined"]
         )
-        assert sorted(fold for fold, _ in undetermined) == list(range(len(folds)))
-        assert all(reason in why for _, why in undetermined)
-        assert np.isnan(found).all()
+        assert sorted(fold for fold, _ in found.undetermined) == list(range(len(folds)))
+        assert all(reason in why for _, why in found.undetermined)
+        assert np.isnan(found.outputs).all()
     keywords = {"cv": cv, "scoring": "neg_mean_squared_error"}
     for estimator, data in [
         (Ridge(0, solver="svd"), nearly),
@@ -232,7 +233,7 @@ def test_a_fold_without_weight_fails_as_its_refit_does():
     w = np.zeros(50)
     w[:10] = 1
     with pytest.raises(ValueError, match=r"fold 0 cannot be predicted: .* no weight"):
-        _core.virtual_predict(X, y[:, None], w, resolve_cv(5, X), _core.LeastSquares([1.0]))
+        virtual_predict(X, y[:, None], w, resolve_cv(5, X), _core.LeastSquares.family([1.0]))
     with pytest.warns(FitFailedWarning, match="1 fits failed out of a total of 5"):
         found = onefold.cross_validate(Ridge(), X, y, cv=5, sample_weight=w, engine="virtual")
     assert np.isnan(found["test_score"]).tolist() == [True, False, False, False, False]
@@ -253,25 +254,26 @@ def test_rows_without_weight_that_the_others_do_not_reach(scaler):
 
 def test_shapes_and_values_are_checked_by_the_core():
     X, y = rows()
-    folds, model = resolve_cv(5, X), _core.LeastSquares([1.0])
+    folds, model = resolve_cv(5, X), _core.LeastSquares.family([1.0])
     with pytest.raises(ValueError, match="y: expected length 50, got 49"):
-        _core.virtual_predict(X, y[1:, None].copy(), None, folds, model)
+        virtual_predict(X, y[1:, None].copy(), None, folds, model)
     with pytest.raises(ValueError, match=r"y\[3\] is NaN"):
-        _core.virtual_predict(
-            X, np.where(np.arange(50) == 3, np.nan, y)[:, None], None, folds, model
-        )
+        virtual_predict(X, np.where(np.arange(50) == 3, np.nan, y)[:, None], None, folds, model)
     with pytest.raises(ValueError, match="sample_weight: expected length 50, got 2"):
-        _core.virtual_predict(X, y[:, None], np.ones(2), folds, model)
+        virtual_predict(X, y[:, None], np.ones(2), folds, model)
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1"):
-        _core.virtual_predict(X, y[:, None], -np.ones(50), folds, model)
+        virtual_predict(X, y[:, None], -np.ones(50), folds, model)
     with pytest.raises(ValueError, match="samples of cv: expected length 50, got 40"):
-        _core.virtual_predict(X, y[:, None], None, resolve_cv(5, X[:40]), model)
+        virtual_predict(X, y[:, None], None, resolve_cv(5, X[:40]), model)
     K = X @ X.T
     with pytest.raises(ValueError, match="K: expected length 2500, got 250"):
-        _core.virtual_kernel_predict(X, y[:, None], None, folds, [1.0])
+        virtual_predict(X, y[:, None], None, folds, [_core.KernelRidge(1.0)])
     K[2, 1] = np.inf
     with pytest.raises(ValueError, match=r"K\[2, 1\] is inf"):
-        _core.virtual_kernel_predict(K, y[:, None], None, folds, [1.0])
+        onefold.cross_val_predict(KernelRidge(kernel="precomputed"), K, y, cv=5)
+    infinite = KernelRidge(kernel=lambda a, b: np.inf)
+    with pytest.raises(ValueError, match=r"K\[0, 0\] is inf"):
+        onefold.cross_val_predict(infinite, X, y, cv=5, engine="virtual")
 
 
 def test_a_singular_kernel_near_the_largest_number_is_refused_at_once():
@@ -293,7 +295,8 @@ def test_kernel_ridge_is_that_of_refits_whichever_way_is_faster(n_folds, n_alpha
     gram = model._get_kernel(X)
     alphas = [0.1, 1.0, 10.0][:n_alphas]
     folds = resolve_cv(n_folds, X, Y)
-    found = _core.virtual_kernel_predict(gram, Y, weights, folds, alphas)
+    models = [_core.KernelRidge(alpha) for alpha in alphas]
+    found, _ = virtual_predict(gram, Y, weights, folds, models)
     for number, alpha in enumerate(alphas):
         for fold, start in enumerate(folds.starts[:-1]):
             train, test = folds.train(fold), folds.test(fold)

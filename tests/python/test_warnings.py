@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import onefold
-from onefold._warnings import warn
+from onefold._utils.warnings import warn
 from onefold.svm import SVC
 
 rng = np.random.default_rng(0)

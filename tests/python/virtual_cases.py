@@ -9,6 +9,8 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
+from onefold import _core
+
 SHAPES = {"tall": (60, 7), "square": (30, 30), "wide": (25, 40), "very tall": (200, 4)}
 
 
@@ -52,3 +54,11 @@ def problem(shape, n_outputs=1, weights=None, density=1.0, seed=0):
 def distance(found, expected):
     """The largest difference, relative to the largest value."""
     return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+def virtual_predict(X, Y, weights, folds, models, *, coefficients=False, **jobs):
+    """Predictions, test row × model × output, and coefficients, fold × model × output × feature."""
+    keep = ["coefficients"] if coefficients else []
+    found = _core.cross_validate("virtual", models, (X, Y, 0, weights), folds, keep=keep, **jobs)
+    outputs = np.stack([one.outputs for one in found], axis=1)
+    return outputs, np.stack([one.coefficients for one in found], axis=1)

@@ -133,8 +133,8 @@ fn learners_of_users_run_on_the_same_recursion() {
             }
             assert_eq!(
                 message(run(&toy(None, 100), 8, Strategy::Revert)),
-                "strategy must be 'auto', 'share' or 'copy' for a learner that keeps no undo log, \
-                 got 'revert'"
+                "strategy must be auto, share or copy for a learner that keeps no undo log, \
+                 got revert"
             );
             // The candidate, the root of the tree, and then each of its nodes.
             assert_eq!(
@@ -173,7 +173,7 @@ fn folds_of_other_samples_are_refused() {
     let set = Set::new(13, 20, 4, 2);
     let [dense, _] = set.classified();
     let folds = Folds::contiguous(21, 3).expect("valid");
-    let expected = "samples of cv: expected length 20, got 21";
+    let expected = "samples of the folds: expected length 20, got 21";
     let learner = pegasos(4, 2);
     let tree = Tree::in_given_order().cross_validate(&learner, &dense, &folds);
     assert_eq!(message(tree), expected);
@@ -181,7 +181,7 @@ fn folds_of_other_samples_are_refused() {
     assert_eq!(message(refit), expected);
     let splits = Splits::new(20, vec![(vec![0, 1], vec![2])]).expect("valid");
     let tree = Tree::in_given_order().cross_validate(&learner, &dense, &splits);
-    assert!(message(tree).contains("engine 'tree' needs test sets that are a partition"));
+    assert!(message(tree).contains("the engine tree needs test sets that are a partition"));
 }
 
 #[test]

@@ -5,7 +5,9 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 use ndarray::{Array1, Array2};
-use onefold::forest::{Forest, Forests, Impurity, SampleCount, Stop, TreeOptions};
+use onefold::forest::{
+    Bootstrap, Forest, Forests, Impurity, Pruning, SampleCount, Splitter, Stop, TreeOptions,
+};
 use onefold::{Dataset, Engine as _, Folds, Job, Monitor, Splits};
 
 /// `numpy.random.RandomState(seed)`.
@@ -81,9 +83,46 @@ struct Textbook<'a> {
 /// A row of the training set and its weight.
 type Sample = (usize, f64);
 
-enum Node {
-    Leaf(Vec<f64>),
-    Split(usize, f64, Box<[Node; 2]>),
+/// A node, what it predicts as a leaf, its weighted impurity, and its split.
+struct Node {
+    prediction: Vec<f64>,
+    cost: f64,
+    split: Option<(usize, f64, Box<[Node; 2]>)>,
+}
+
+impl Node {
+    /// Σ of the weighted impurities of its leaves, and how many there are.
+    fn leaves(&self) -> (f64, usize) {
+        match &self.split {
+            None => (self.cost, 1),
+            Some((_, _, children)) => {
+                let [(left, m), (right, n)] = [children[0].leaves(), children[1].leaves()];
+                (left + right, m + n)
+            }
+        }
+    }
+
+    /// The cost of a leaf saved by making this node or one below it a leaf, at its least.
+    fn weakest_link(&self) -> Option<f64> {
+        let (_, _, children) = self.split.as_ref()?;
+        let (cost, n_leaves) = self.leaves();
+        let mut least = (self.cost - cost) / (n_leaves - 1) as f64;
+        for below in children.iter().filter_map(Node::weakest_link) {
+            least = least.min(below);
+        }
+        Some(least)
+    }
+
+    /// Makes the weakest links leaves, given their cost.
+    fn cut(&mut self, alpha: f64) {
+        let (cost, n_leaves) = self.leaves();
+        if (self.cost - cost) / (n_leaves.max(2) - 1) as f64 <= alpha {
+            self.split = None;
+        }
+        if let Some((_, _, children)) = &mut self.split {
+            children.iter_mut().for_each(|child| child.cut(alpha));
+        }
+    }
 }
 
 impl Textbook<'_> {
@@ -137,18 +176,29 @@ impl Textbook<'_> {
         (self.state % (1 << 31)) as usize
     }
 
+    /// The threshold that an extremely randomised tree draws.
+    fn threshold(&mut self, low: f32, high: f32) -> Option<f64> {
+        let [low, high] = [low, high].map(f64::from);
+        (self.table.options.splitter == Splitter::Random).then(|| {
+            let drawn = (high - low) * self.random() as f64 / f64::from(i32::MAX) + low;
+            if drawn == high { low } else { drawn }
+        })
+    }
+
     fn grow(&mut self, samples: Vec<Sample>, depth: usize, impurity: f64, known: usize) -> Node {
         let (n, stop) = (samples.len(), self.table.options.stop);
         let mut prediction = self.sums(&samples);
         if self.table.options.impurity == Impurity::SquaredError {
             prediction.truncate(1);
         }
-        let leaf = Node::Leaf(
-            prediction
+        let leaf = Node {
+            prediction: prediction
                 .iter()
                 .map(|sum| sum / weight(&samples))
                 .collect(),
-        );
+            cost: weight(&samples) * impurity / self.total,
+            split: None,
+        };
         if depth >= stop.max_depth
             || n < self.min_samples_split
             || n < 2 * self.min_samples_leaf
@@ -189,9 +239,16 @@ impl Textbook<'_> {
             }
             end -= 1;
             self.features.swap(end, j);
+            let drawn = self.threshold(at(0), at(n - 1));
             for p in 1..n {
                 let (left, right) = sorted.split_at(p);
-                let is_allowed = at(p) > at(p - 1) + 1e-7_f32
+                let threshold =
+                    drawn.unwrap_or(f64::from(at(p - 1)) / 2.0 + f64::from(at(p)) / 2.0);
+                let is_boundary = match drawn {
+                    None => at(p) > at(p - 1) + 1e-7_f32,
+                    Some(drawn) => f64::from(at(p - 1)) <= drawn && f64::from(at(p)) > drawn,
+                };
+                let is_allowed = is_boundary
                     && left.len() >= self.min_samples_leaf
                     && right.len() >= self.min_samples_leaf
                     && weight(left) >= self.min_weight_leaf
@@ -199,7 +256,6 @@ impl Textbook<'_> {
                 if is_allowed {
                     let score = self.score(left, right);
                     if best.is_none_or(|(known, ..)| score > known) {
-                        let threshold = f64::from(at(p - 1)) / 2.0 + f64::from(at(p)) / 2.0;
                         best = Some((score, feature, threshold));
                     }
                 }
@@ -224,7 +280,10 @@ impl Textbook<'_> {
         }
         let left = self.grow(sides.0, depth + 1, impurities.0, all);
         let right = self.grow(sides.1, depth + 1, impurities.1, all);
-        Node::Split(feature, threshold, Box::new([left, right]))
+        Node {
+            split: Some((feature, threshold, Box::new([left, right]))),
+            ..leaf
+        }
     }
 }
 
@@ -268,17 +327,20 @@ fn textbook(
         total,
     };
     let impurity = tree.impurity(&samples);
-    let root = tree.grow(samples, 0, impurity, 0);
+    let mut root = tree.grow(samples, 0, impurity, 0);
+    if let Pruning::CostComplexity(alpha) = options.pruning {
+        while let Some(weakest) = root.weakest_link().filter(|weakest| *weakest <= alpha) {
+            root.cut(weakest);
+        }
+    }
     let predict = |&row: &usize| {
         let mut node = &root;
         loop {
-            match node {
-                Node::Leaf(shares) => return shares.clone(),
-                Node::Split(feature, threshold, children) => {
-                    let value = f64::from(table.x[[row, *feature]] as f32);
-                    node = &children[usize::from(value > *threshold)];
-                }
-            }
+            let Some((feature, threshold, children)) = &node.split else {
+                return node.prediction.clone();
+            };
+            let value = f64::from(table.x[[row, *feature]] as f32);
+            node = &children[usize::from(value > *threshold)];
         }
     };
     test.iter().map(predict).collect()
@@ -342,6 +404,25 @@ fn every_options(n_features: usize) -> Vec<TreeOptions> {
             ..tree
         },
         TreeOptions {
+            splitter: Splitter::Random,
+            ..tree
+        },
+        TreeOptions {
+            splitter: Splitter::Random,
+            min_samples_leaf: SampleCount::Number(3),
+            max_features: 2,
+            ..tree
+        },
+        TreeOptions {
+            pruning: Pruning::CostComplexity(0.013),
+            ..tree
+        },
+        TreeOptions {
+            pruning: Pruning::CostComplexity(0.031),
+            stop: stop(7, two, 0.0),
+            ..tree
+        },
+        TreeOptions {
             max_features: 4,
             stop: stop(4, two, 0.0),
             ..tree
@@ -402,6 +483,25 @@ fn outputs_are_those_of_textbook_trees() {
     }
 }
 
+/// Trees that follow that of all rows, and some that leave it.
+#[test]
+fn leave_one_out_is_that_of_textbook_trees() {
+    let (n, p) = (40, 7);
+    let x = rows(n, p);
+    let codes = Array1::from_shape_fn(n, |i| u32::from(x[[i, 0]] > 0.1) + u32::from(i % 7 == 0));
+    let y: Vec<f64> = codes.iter().map(|&code| code.into()).collect();
+    let values = codes
+        .mapv(|code| f64::from(3 * code))
+        .insert_axis(ndarray::Axis(1));
+    let data = Dataset::dense(x.view()).expect("valid");
+    let folds = Folds::shuffled(n, n, 3).expect("valid");
+    let classes = data.with_classes(codes.view(), 3).expect("valid");
+    check(&x, &y, 3, classes, None, &folds);
+    let integers = data.with_values(values.view()).expect("valid");
+    let y: Vec<f64> = values.iter().copied().collect();
+    check(&x, &y, 0, integers, None, &folds);
+}
+
 fn check(
     x: &Array2<f64>,
     y: &[f64],
@@ -434,14 +534,18 @@ fn check(
             candidates.push(Forest {
                 tree,
                 seeds: vec![5],
-                n_draws: None,
+                bootstrap: None,
             });
-            if weights.is_none() {
+            if weights.is_none() && folds.n_splits() < 10 {
                 for seeds in [vec![3, 8], vec![3, 8, 1]] {
+                    let bootstrap = Some(Bootstrap {
+                        seeds: seeds.iter().map(|seed| seed + 1).collect(),
+                        n_draws: n_draws.clone(),
+                    });
                     candidates.push(Forest {
                         tree,
                         seeds,
-                        n_draws: Some(n_draws.clone()),
+                        bootstrap,
                     });
                 }
             }
@@ -449,7 +553,7 @@ fn check(
     }
     let monitor = Monitor::new();
     let candidates: Vec<&Forest> = candidates.iter().collect();
-    let found = Forests
+    let found = Forests::default()
         .out_of_fold(&candidates, &Job::new(&data, folds, &monitor))
         .expect("valid");
     for (candidate, found) in candidates.iter().zip(found) {
@@ -468,10 +572,10 @@ fn check(
                     .iter()
                     .map(|&row| weights.map_or(1.0, |w| w[row]))
                     .collect();
-                if let Some(n_draws) = &candidate.n_draws {
+                if let Some(bootstrap) = &candidate.bootstrap {
                     own.fill(0.0);
-                    let mut random = RandomState::new(seed);
-                    for _ in 0..n_draws[split] {
+                    let mut random = RandomState::new(seed + 1);
+                    for _ in 0..bootstrap.n_draws[split] {
                         own[random.below(train.len() as u32) as usize] += 1.0;
                     }
                 }
@@ -516,14 +620,17 @@ fn more_than_65536_rows_and_any_number_of_threads() {
     let forest = Forest {
         tree,
         seeds: vec![1, 2, 3],
-        n_draws: Some(vec![800]),
+        bootstrap: Some(Bootstrap {
+            seeds: vec![1, 2, 3],
+            n_draws: vec![800],
+        }),
     };
     let outputs = |n_threads| {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(n_threads)
             .build()
             .expect("started");
-        pool.install(|| Forests.cross_validate(&forest, &data, &folds))
+        pool.install(|| Forests::default().cross_validate(&forest, &data, &folds))
             .expect("valid")
             .outputs
     };
@@ -563,17 +670,17 @@ fn what_is_not_exact_is_refused() {
             ..TreeOptions::default()
         },
         seeds: vec![0],
-        n_draws: None,
+        bootstrap: None,
     };
     let message = |forest: &Forest, data: &Dataset<'_>| {
-        Forests
+        Forests::default()
             .cross_validate(forest, data, &folds)
             .expect_err("refused")
             .to_string()
     };
     let halves = Array1::from_elem(20, 0.5);
     let weighted = classes.with_weights(halves.view()).expect("valid");
-    assert!(message(&tree(Impurity::Gini), &weighted).starts_with("sample_weight must be whole"));
+    assert!(message(&tree(Impurity::Gini), &weighted).starts_with("weights must be whole"));
     let real = data.with_values(values.view()).expect("valid");
     assert!(message(&tree(Impurity::SquaredError), &real).starts_with("y must be integers"));
     assert!(message(&tree(Impurity::SquaredError), &classes).starts_with("criterion must be"));
@@ -586,7 +693,10 @@ fn what_is_not_exact_is_refused() {
         "n_estimators must be at least 1, got 0"
     );
     let few = Forest {
-        n_draws: Some(vec![5; 3]),
+        bootstrap: Some(Bootstrap {
+            seeds: vec![0],
+            n_draws: vec![5; 3],
+        }),
         ..tree(Impurity::Gini)
     };
     assert!(message(&few, &classes).contains("expected length 4, got 3"));

@@ -160,5 +160,5 @@ fn a_random_order_is_refused() {
     };
     let found = tree.cross_validate(&pegasos(4, 2), &data, &window());
     let message = found.expect_err("refused").to_string();
-    assert!(message.starts_with("order must be 'fixed' where training sets grow"));
+    assert!(message.starts_with("order must be fixed where training sets grow"));
 }

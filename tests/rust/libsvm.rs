@@ -10,8 +10,8 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::LazyLock;
 
 use onefold::libsvm::{
-    Base, Buffers, Column, IndexArray, Input, Loaded, Matrix, Options, Precision, RowReader,
-    StreamError, Values, load, load_into,
+    Buffers, GrowableColumn, IndexArray, IndexBase, Input, Loaded, Matrix, ReadOptions, RowReader,
+    StreamError, ValueType, Values, load, load_into,
 };
 use onefold::{Error, Monitor, Result};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ static POOLS: LazyLock<[ThreadPool; 2]> = LazyLock::new(|| {
     })
 });
 
-fn load_text(text: &[u8], options: &Options) -> Result<Loaded<'static>> {
+fn load_text(text: &[u8], options: &ReadOptions) -> Result<Loaded<'static>> {
     let input = Input::stream("text", Cursor::new(text.to_vec()));
     load(vec![input], options, &Monitor::new())
 }
@@ -48,7 +48,7 @@ fn ints(ints: &IndexArray<'_>) -> Vec<i64> {
 }
 
 /// A matrix in the twin's form.
-fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Contents {
+fn rows(matrix: &Matrix<'_>, n_features: u64, options: &ReadOptions) -> Contents {
     let (indptr, indices) = (ints(&matrix.indptr), ints(&matrix.indices));
     let values: Vec<f64> = match &matrix.values {
         Values::Single(values) => values.iter().map(|&value| value.into()).collect(),
@@ -77,7 +77,10 @@ fn rows(matrix: &Matrix<'_>, n_features: u64, options: &Options) -> Contents {
     }
 }
 
-fn outcome(loaded: Result<Loaded<'_>>, options: &Options) -> std::result::Result<Contents, Wrong> {
+fn outcome(
+    loaded: Result<Loaded<'_>>,
+    options: &ReadOptions,
+) -> std::result::Result<Contents, Wrong> {
     match loaded {
         Ok(loaded) => Ok(rows(&loaded.matrices[0], loaded.n_features, options)),
         Err(Error::Parse { line, .. }) => Err(Wrong::Line(line)),
@@ -99,22 +102,22 @@ fn cases(cases: u32) -> ProptestConfig {
 }
 
 /// Options of every kind, mostly such that a plausible file with these features can be read.
-fn options(multilabel: bool, query_id: bool) -> impl Strategy<Value = Options> {
+fn options(multilabel: bool, query_id: bool) -> impl Strategy<Value = ReadOptions> {
     let n_features = prop_oneof![1 => 1..12_u64, 2 => Just(1 << 40)];
     let limits = (
         prop_oneof![1 => Just(None), 1 => n_features.prop_map(Some)],
         prop_oneof![4 => Just(0), 1 => 0..80_u64],
         prop_oneof![4 => Just(None), 1 => (0..80_u64).prop_map(Some)],
-        prop_oneof![3 => 1..40_usize, 1 => Just(Options::default().block_size)],
+        prop_oneof![3 => 1..40_usize, 1 => Just(ReadOptions::default().block_size)],
     );
-    let base = prop_oneof![2 => Just(Base::Auto), 1 => Just(Base::Zero), 1 => Just(Base::One)];
-    let precision = prop_oneof![Just(Precision::Double), Just(Precision::Single)];
+    let base = prop_oneof![2 => Just(IndexBase::Auto), 1 => Just(IndexBase::Zero), 1 => Just(IndexBase::One)];
+    let precision = prop_oneof![Just(ValueType::Double), Just(ValueType::Single)];
     let flips = (
         prop::bool::weighted(0.1),
         prop::bool::weighted(0.1),
         any::<bool>(),
     );
-    (limits, base, precision, flips).prop_map(move |(limits, base, precision, flips)| Options {
+    (limits, base, precision, flips).prop_map(move |(limits, base, precision, flips)| ReadOptions {
         n_features: limits.0,
         offset: limits.1,
         length: limits.2,
@@ -194,7 +197,7 @@ fn bytes(multilabel: bool, query_id: bool) -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn files() -> impl Strategy<Value = (Vec<u8>, Options)> {
+fn files() -> impl Strategy<Value = (Vec<u8>, ReadOptions)> {
     let kinds = (prop::bool::weighted(0.3), prop::bool::weighted(0.3));
     kinds.prop_flat_map(|(multilabel, query_id)| {
         (bytes(multilabel, query_id), options(multilabel, query_id))
@@ -226,12 +229,12 @@ proptest! {
         n_rows in 1..5_usize,
         block_size in 1..40_usize,
     ) {
-        let options = Options {
+        let options = ReadOptions {
             n_features: Some(1 << 40),
-            base: Base::Zero,
+            base: IndexBase::Zero,
             allow_nonfinite: true,
             block_size,
-            ..Options::default()
+            ..ReadOptions::default()
         };
         let inputs = || texts.iter().map(|text| Input::stream("text", Cursor::new(text.clone())));
         let whole = load(inputs().collect(), &options, &Monitor::new());
@@ -249,7 +252,11 @@ proptest! {
     }
 }
 
-fn chunks(inputs: Vec<Input>, n_rows: usize, options: &Options) -> Result<Vec<Matrix<'static>>> {
+fn chunks(
+    inputs: Vec<Input>,
+    n_rows: usize,
+    options: &ReadOptions,
+) -> Result<Vec<Matrix<'static>>> {
     let monitor = Monitor::new();
     let mut reader = RowReader::new(inputs, n_rows, options, &monitor)?;
     let mut chunks = Vec::new();
@@ -262,7 +269,7 @@ fn chunks(inputs: Vec<Input>, n_rows: usize, options: &Options) -> Result<Vec<Ma
 fn together(matrices: &[Matrix<'_>]) -> Contents {
     let mut all = Contents::default();
     for matrix in matrices {
-        let part = rows(matrix, 0, &Options::default());
+        let part = rows(matrix, 0, &ReadOptions::default());
         all.entries.extend(part.entries);
         all.labels.extend(part.labels);
     }
@@ -272,16 +279,16 @@ fn together(matrices: &[Matrix<'_>]) -> Contents {
 #[test]
 fn ranges_that_follow_one_another_share_no_line_and_miss_none() {
     let text = b"1 1:1\n# a comment that is long\n\n2 2:2\r\n3 3:3\n\n4 4:4";
-    let whole = Options {
+    let whole = ReadOptions {
         n_features: Some(10),
-        base: Base::Zero,
-        ..Options::default()
+        base: IndexBase::Zero,
+        ..ReadOptions::default()
     };
     let expected = twin::read(text, &whole).expect("valid").labels;
     for length in 1..60_usize {
         let mut found = Vec::new();
         for offset in (0..60_u64).step_by(length) {
-            let options = Options {
+            let options = ReadOptions {
                 offset,
                 length: Some(length as u64),
                 ..whole.clone()
@@ -305,9 +312,9 @@ fn the_first_bad_line_is_named_whatever_the_threads() {
     let text = lines.concat();
     for block_size in [100, 1000, 1 << 17] {
         for pool in POOLS.iter() {
-            let options = Options {
+            let options = ReadOptions {
                 block_size,
-                ..Options::default()
+                ..ReadOptions::default()
             };
             let error = pool
                 .install(|| load_text(text.as_bytes(), &options))
@@ -317,10 +324,10 @@ fn the_first_bad_line_is_named_whatever_the_threads() {
         }
     }
     // Lines are counted from the first one that is read.
-    let options = Options {
+    let options = ReadOptions {
         offset: 10 * 1000 - 1,
         n_features: Some(3),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let error = load_text(text.as_bytes(), &options).expect_err("bad");
     let expected =
@@ -348,7 +355,7 @@ impl Seek for Hole {
 fn a_line_of_nul_is_not_read_to_its_end() {
     for text in [&b""[..], b"1 ", b"1 1:", b"1 1:1 2"] {
         let input = Input::stream("hole", Hole(text));
-        let error = load(vec![input], &Options::default(), &Monitor::new()).expect_err("bad");
+        let error = load(vec![input], &ReadOptions::default(), &Monitor::new()).expect_err("bad");
         assert!(error.to_string().starts_with("hole, line 1: "), "{error}");
     }
 }
@@ -356,30 +363,33 @@ fn a_line_of_nul_is_not_read_to_its_end() {
 #[test]
 fn borrowed_buffers_change_nothing() {
     let text = b"1 1:1 7:0.5\n2 3:4\n-3 1:2 2:3 3:4\n";
-    let expected = load_text(text, &Options::default()).expect("valid");
+    let expected = load_text(text, &ReadOptions::default()).expect("valid");
     for n_items in [0, 3, 6, 100] {
         let (mut values, mut indices) = (vec![f64::NAN; n_items], vec![-1; n_items]);
         let buffers = Buffers {
-            values: Values::Double(Column::Borrowed(&mut values, 0)),
-            indices: Column::Borrowed(&mut indices, 0),
+            values: Values::Double(GrowableColumn::Borrowed(&mut values, 0)),
+            indices: GrowableColumn::Borrowed(&mut indices, 0),
         };
         let input = Input::stream("text", Cursor::new(text));
-        let options = Options {
+        let options = ReadOptions {
             block_size: 1,
-            ..Options::default()
+            ..ReadOptions::default()
         };
         let loaded = load_into(vec![(input, buffers)], &options, &Monitor::new()).expect("valid");
         assert_eq!(loaded.matrices, expected.matrices);
         let IndexArray::I32(indices) = &loaded.matrices[0].indices else {
             panic!("32-bit");
         };
-        assert_eq!(matches!(indices, Column::Borrowed(_, 6)), n_items >= 6);
+        assert_eq!(
+            matches!(indices, GrowableColumn::Borrowed(_, 6)),
+            n_items >= 6
+        );
     }
 }
 
 #[test]
 fn long_texts_are_shortened() {
-    let error = load_text(&[b'x'; 1000], &Options::default())
+    let error = load_text(&[b'x'; 1000], &ReadOptions::default())
         .expect_err("bad")
         .to_string();
     assert!(error.contains("xxx…\"") && error.len() < 150, "{error}");
@@ -391,7 +401,8 @@ fn several_files_agree_on_the_first_feature_and_their_number() {
         let inputs = texts
             .iter()
             .map(|&text| Input::stream("text", Cursor::new(text.to_owned())));
-        let loaded = load(inputs.collect(), &Options::default(), &Monitor::new()).expect("valid");
+        let loaded =
+            load(inputs.collect(), &ReadOptions::default(), &Monitor::new()).expect("valid");
         let indices = loaded.matrices.iter().map(|matrix| ints(&matrix.indices));
         (loaded.n_features, indices.collect::<Vec<_>>())
     };
@@ -410,7 +421,7 @@ fn several_files_agree_on_the_first_feature_and_their_number() {
 
 #[test]
 fn indices_have_64_bits_only_where_they_must() {
-    let has_64_bits = |text: &str, options: &Options| {
+    let has_64_bits = |text: &str, options: &ReadOptions| {
         let loaded = load_text(text.as_bytes(), options).expect("valid");
         let matrix = &loaded.matrices[0];
         let widths =
@@ -418,21 +429,24 @@ fn indices_have_64_bits_only_where_they_must() {
         assert_eq!(widths[0], widths[1]);
         widths[0]
     };
-    let zero_based = Options {
-        base: Base::Zero,
-        ..Options::default()
+    let zero_based = ReadOptions {
+        base: IndexBase::Zero,
+        ..ReadOptions::default()
     };
     // 2^31 - 1 features are the most that 32 bits count.
-    assert!(!has_64_bits("1 1:1 2147483647:1", &Options::default()));
+    assert!(!has_64_bits("1 1:1 2147483647:1", &ReadOptions::default()));
     assert!(has_64_bits("1 1:1 2147483647:1", &zero_based));
-    assert!(has_64_bits("1 1:1\n1 2147483648:1", &Options::default()));
-    let declared = |n_features| Options {
+    assert!(has_64_bits(
+        "1 1:1\n1 2147483648:1",
+        &ReadOptions::default()
+    ));
+    let declared = |n_features| ReadOptions {
         n_features: Some(n_features),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     assert!(!has_64_bits("1 1:1", &declared(2_147_483_647)));
     assert!(has_64_bits("1 1:1", &declared(2_147_483_648)));
-    let loaded = load_text(b"1 7:1 9223372036854775806:2", &Options::default()).expect("valid");
+    let loaded = load_text(b"1 7:1 9223372036854775806:2", &ReadOptions::default()).expect("valid");
     assert_eq!(ints(&loaded.matrices[0].indices), [6, i64::MAX - 2]);
     assert_eq!(loaded.n_features, i64::MAX as u64 - 1);
 }
@@ -442,7 +456,7 @@ fn work_stops_when_it_is_cancelled() {
     let monitor = Monitor::new();
     monitor.cancel();
     let input = Input::stream("text", Cursor::new("1 1:1\n"));
-    let stopped = load(vec![input], &Options::default(), &monitor);
+    let stopped = load(vec![input], &ReadOptions::default(), &monitor);
     assert!(matches!(stopped, Err(Error::Interrupted)));
 }
 
@@ -466,7 +480,7 @@ impl Seek for Failing {
 
 fn check_that_the_error_of_a_stream_comes_back(bytes: &'static [u8]) {
     let input = Input::stream("text", Failing(Cursor::new(bytes)));
-    match load(vec![input], &Options::default(), &Monitor::new()) {
+    match load(vec![input], &ReadOptions::default(), &Monitor::new()) {
         Err(Error::Callback(source)) => assert_eq!(source.to_string(), "out of paper"),
         other => panic!("{other:?}"),
     }
@@ -495,7 +509,7 @@ fn without_the_feature_a_compressed_file_is_an_error_that_names_it() {
         (b"\xfd7zXZ\0", "xz"),
         (b"\x28\xb5\x2f\xfd", "zstd"),
     ] {
-        let error = load_text(magic, &Options::default()).expect_err("compressed");
+        let error = load_text(magic, &ReadOptions::default()).expect_err("compressed");
         let expected =
             format!("text: {format} files need the feature \"compression\" of the crate onefold");
         assert_eq!(error.to_string(), expected);

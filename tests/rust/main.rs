@@ -3,6 +3,7 @@
 mod absent_features;
 mod algebra;
 mod candidates;
+mod clouds;
 mod densities;
 mod engine;
 mod every_learner;
@@ -19,18 +20,23 @@ mod least_squares;
 mod libsvm;
 mod linear;
 mod merge;
+mod multinomial;
 mod naive_bayes;
 mod newton;
 mod one_call;
+mod path;
 mod pegasos;
 mod placement;
 mod rescaling;
+#[cfg(feature = "internals")]
 mod rows;
 mod sets;
 mod stored;
+#[cfg(feature = "internals")]
 mod svm;
 mod svm_kfold;
 mod text;
 mod textbook;
+mod threads;
 mod tree;
 mod virtual_cv;

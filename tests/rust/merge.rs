@@ -255,12 +255,12 @@ fn what_cannot_be_merged_is_refused_and_cancelling_ends_the_work() {
     let other = Folds::contiguous(61, 3).expect("valid");
     assert_eq!(
         message(Merge::default().cross_validate(&model, &dense, &other)),
-        "samples of cv: expected length 60, got 61"
+        "samples of the folds: expected length 60, got 61"
     );
     let splits = Splits::new(60, vec![(vec![0, 1], vec![2])]).expect("valid");
     assert!(
         message(Merge::default().cross_validate(&model, &dense, &splits))
-            .contains("engine 'merge'")
+            .contains("the engine merge")
     );
     let folds = Folds::contiguous(60, 3).expect("valid");
     assert_eq!(

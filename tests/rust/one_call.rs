@@ -3,9 +3,9 @@
 use ndarray::{Array1, Array2, ArrayView1, Axis, array};
 use onefold::data::{Csr, Rows};
 use onefold::learners::{Pegasos, PegasosOptions};
-use onefold::path::{ElasticNet, ElasticNetPath, Path, Penalty, Wanted};
-use onefold::svm::kernel::Kernel;
-use onefold::svm::{Candidate, Seeded};
+use onefold::newton::{GlmSpec, Newton};
+use onefold::path::{ElasticNet, ElasticNetSpec, PathOutputs, Penalty};
+use onefold::svm::{Kernel, Seeded, SvmSpec};
 use onefold::tree::Tree;
 use onefold::virtual_cv::{LinearModel, Virtual};
 use onefold::{Dataset, Engine, Folds, Job, Keep, Monitor, Resampling, Result};
@@ -37,13 +37,14 @@ fn binary_outputs_are_positive_for_the_second_class() {
         ..PegasosOptions::default()
     };
     let pegasos = Pegasos::new(options, 3, 2).expect("valid");
-    let svm = Candidate {
+    let svm = SvmSpec {
         kernels: vec![Kernel::Linear],
-        ..Candidate::default()
+        ..SvmSpec::default()
     };
     let by_tree = Tree::default().cross_validate(&pegasos, &data, &folds);
     let by_seeds = Seeded::default().cross_validate(&svm, &data, &folds);
-    for found in [by_tree, by_seeds] {
+    let by_steps = Newton::default().cross_validate(&GlmSpec::default(), &data, &folds);
+    for found in [by_tree, by_seeds, by_steps] {
         let outputs = found.expect("valid").by_sample(&folds);
         assert!(accuracy(outputs.column(0), &codes) > 0.9);
     }
@@ -62,11 +63,11 @@ fn a_candidate_of_the_path_is_one_penalty() {
     let folds = Folds::shuffled(N, 5, 0).expect("valid");
     let penalties = [(1.0, 1.0), (0.01, 1.0), (0.1, 0.5)];
     let penalties = penalties.map(|(alpha, l1_ratio)| Penalty { alpha, l1_ratio });
-    let candidates = penalties.map(|penalty| ElasticNet {
+    let candidates = penalties.map(|penalty| ElasticNetSpec {
         penalty,
-        ..ElasticNet::default()
+        ..ElasticNetSpec::default()
     });
-    let other = ElasticNet {
+    let other = ElasticNetSpec {
         fit_intercept: false,
         ..candidates[1].clone()
     };
@@ -77,20 +78,25 @@ fn a_candidate_of_the_path_is_one_penalty() {
         ..Keep::default()
     };
     let job = Job::new(&data, &folds, &monitor).keeping(keep);
-    let found = Path.out_of_fold(&[a, &other, b, c], &job).expect("solved");
+    let found = ElasticNet
+        .out_of_fold(&[a, &other, b, c], &job)
+        .expect("solved");
     let fed: Vec<u64> = found.iter().map(|one| one.cost.rows_fed).collect();
     assert_eq!(fed, [N as u64, N as u64, 0, 0], "one pass per family");
-    let path = ElasticNetPath {
-        penalties: penalties.to_vec(),
-        ..ElasticNetPath::default()
-    };
-    let wanted = Wanted {
+    let wanted = PathOutputs {
         predictions: true,
         coefficients: true,
-        ..Wanted::default()
+        ..PathOutputs::default()
     };
-    let expected = Path.solve(&path, &data, &folds, wanted, &monitor);
+    let expected = ElasticNet.solve(&[a, b, c], &data, &folds, wanted, &monitor);
     let expected = expected.expect("solved");
+    let mixed = ElasticNet.solve(&[a, &other], &data, &folds, wanted, &monitor);
+    assert!(
+        mixed
+            .expect_err("two families")
+            .to_string()
+            .starts_with("penalty must be")
+    );
     for (penalty, one) in [0, 2, 3].into_iter().enumerate() {
         let one = &found[one];
         assert_eq!(
@@ -104,7 +110,9 @@ fn a_candidate_of_the_path_is_one_penalty() {
         assert_eq!(one.status.gaps, expected.gaps.index_axis(Axis(1), penalty));
         assert_eq!(one.status.iterations.dim(), (5, 1));
     }
-    let alone = Path.cross_validate(&other, &data, &folds).expect("solved");
+    let alone = ElasticNet
+        .cross_validate(&other, &data, &folds)
+        .expect("solved");
     assert_eq!(found[1].outputs, alone.outputs);
     assert!(alone.coefficients.is_empty());
 }
@@ -119,9 +127,30 @@ fn undetermined_folds_are_listed_on_request() {
     let data = data.with_values(y.view()).expect("valid");
     let data = data.with_weights(weights.view()).expect("valid");
     // The first fold holds out all rows that have a weight.
-    let folds = Folds::contiguous(N, 6).expect("valid");
-    let model = LinearModel::default();
-    let found = Virtual.cross_validate(&model, &data, &folds);
+    let few = Folds::contiguous(N, 6).expect("valid");
+    // So many folds that each starts at the solution of all rows.
+    let labels: Vec<usize> = (0..N).map(|row| row.saturating_sub(19) / 4).collect();
+    let many = Folds::from_labels(&labels, 26).expect("valid");
+    let lasso = ElasticNetSpec {
+        penalty: Penalty {
+            alpha: 0.01,
+            l1_ratio: 1.0,
+        },
+        ..ElasticNetSpec::default()
+    };
+    for folds in [&few, &many] {
+        lists_the_first_fold(&Virtual, &LinearModel::default(), &data, folds);
+        lists_the_first_fold(&ElasticNet, &lasso, &data, folds);
+    }
+}
+
+fn lists_the_first_fold<C>(
+    engine: &impl Engine<C>,
+    candidate: &C,
+    data: &Dataset<'_>,
+    folds: &Folds,
+) {
+    let found = engine.cross_validate(candidate, data, folds);
     let message = found.expect_err("undetermined").to_string();
     assert!(
         message.contains("its training rows have no weight"),
@@ -131,18 +160,17 @@ fn undetermined_folds_are_listed_on_request() {
         Monitor::new(),
         Keep {
             undetermined: true,
+            coefficients: true,
             ..Keep::default()
         },
     );
-    let job = Job::new(&data, &folds, &monitor).keeping(keep);
-    let found = Virtual.out_of_fold(&[&model], &job).expect("listed");
-    let folds_listed: Vec<usize> = found[0]
-        .status
-        .undetermined
-        .iter()
-        .map(|one| one.fold)
-        .collect();
+    let job = Job::new(data, folds, &monitor).keeping(keep);
+    let found = engine.out_of_fold(&[candidate], &job).expect("listed");
+    let listed = &found[0].status.undetermined;
+    let folds_listed: Vec<usize> = listed.iter().map(|one| one.fold).collect();
     assert_eq!(folds_listed, [0]);
+    assert!(listed[0].reason.contains("no weight"));
+    assert_eq!(found[0].coefficients.dim().0, folds.n_splits());
     let n_held_out = folds.held_out(0).len();
     for (position, output) in found[0].outputs.iter().enumerate() {
         assert_eq!(output.is_nan(), position < n_held_out);
@@ -169,4 +197,20 @@ fn values_that_are_not_finite_are_named() {
     // The sum of squares overflows, the values do not.
     let large = array![[1e200, -1e300]];
     assert!(Dataset::dense(large.view()).is_ok());
+}
+
+#[test]
+fn targets_and_weights_are_as_long_as_the_rows() {
+    let x = rows();
+    let data = Dataset::dense(x.view()).expect("finite");
+    let message = |data: Result<Dataset<'_>>| data.expect_err("refused").to_string();
+    for n in [0, N - 1, N + 1] {
+        let (values, codes) = (Array2::ones((n, 1)), Array1::zeros(n));
+        let weights = Array1::ones(n);
+        let expected = format!("y: expected length {N}, got {n}");
+        assert_eq!(message(data.with_values(values.view())), expected);
+        assert_eq!(message(data.with_classes(codes.view(), 2)), expected);
+        let expected = format!("weights: expected length {N}, got {n}");
+        assert_eq!(message(data.with_weights(weights.view())), expected);
+    }
 }

@@ -1,5 +1,5 @@
-//! Random placement is the given placement of renumbered folds, and changes nothing for learners that do
-//! not depend on the order of rows.
+//! Random placement is the given placement of renumbered folds, and changes nothing for learners
+//! that do not depend on the order of rows.
 
 use onefold::data::Dataset;
 use onefold::learners::{Learner, Order};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ndarray::{Array1, Array2};
 use onefold::data::Dataset;
 use onefold::learners::Learner;
+use onefold::linear::{FoldMap, FoldMaps};
 use onefold::merge::Merge;
-use onefold::scaling::{FoldScaling, Scaling};
 use onefold::{Engine as _, Error, Folds, Job, Monitor, Resampling as _};
 
 use crate::algebra::assert_close;
@@ -36,19 +36,19 @@ fn dense(set: &Set) -> Array2<f64> {
     Array2::from_shape_vec((N, P), rows).expect("one shape")
 }
 
-fn scaled(x: &Array2<f64>, scaling: Scaling<'_>) -> Array2<f64> {
+fn scaled(x: &Array2<f64>, scaling: &FoldMap) -> Array2<f64> {
     Array2::from_shape_fn(x.dim(), |(i, j)| scaling.apply(j, x[(i, j)]))
 }
 
 /// Shifts that leave counts positive, and scales, different in every fold.
-fn scaling(n_folds: usize, has_shift: bool) -> FoldScaling {
+fn scaling(n_folds: usize, has_shift: bool) -> FoldMaps {
     let wave = |(fold, j): (usize, usize)| ((fold * P + j) as f64).sin();
     let scale = Array2::from_shape_fn((n_folds + 1, P), |at| 1.5 + wave(at));
     let shift = Array2::from_shape_fn((n_folds + 1, P), |at| -1.0 - wave(at).abs());
-    FoldScaling::new(has_shift.then_some(shift), scale).expect("one shape")
+    FoldMaps::new(has_shift.then_some(shift), scale).expect("one shape")
 }
 
-fn merge(scaling: &FoldScaling) -> Merge {
+fn merge(scaling: &FoldMaps) -> Merge {
     let scaling = Some(Arc::new(scaling.clone()));
     Merge { scaling }
 }
@@ -136,7 +136,7 @@ fn what_cannot_be_rescaled_is_refused() {
     let [data, _] = set.classified();
     let folds = Folds::contiguous(N, 4).expect("valid");
     let bernoulli = every_discrete(P).pop().expect("the last");
-    let run = |folds: &Folds, scaling: &FoldScaling| {
+    let run = |folds: &Folds, scaling: &FoldMaps| {
         let found = merge(scaling).cross_validate(&bernoulli, &data, folds);
         found
             .err()
@@ -145,7 +145,7 @@ fn what_cannot_be_rescaled_is_refused() {
     assert!(run(&folds, &scaling(4, true)).contains("one whose models can be rescaled"));
     assert!(run(&folds, &scaling(3, true)).contains("folds of the scaling"));
     let narrow = Array2::ones((5, P - 1));
-    let narrow = FoldScaling::new(None, narrow).expect("one shape");
+    let narrow = FoldMaps::new(None, narrow).expect("one shape");
     assert!(run(&folds, &narrow).contains("features of the scaling"));
-    assert!(FoldScaling::new(Some(Array2::ones((4, P))), Array2::ones((5, P))).is_err());
+    assert!(FoldMaps::new(Some(Array2::ones((4, P))), Array2::ones((5, P))).is_err());
 }

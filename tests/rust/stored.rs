@@ -103,7 +103,6 @@ fn streaming(directory: &Path, memory_bytes: u64) -> Streaming {
     }
 }
 
-/// The same targets and weights for rows that are elsewhere.
 /// Rows on disk with the targets and weights of a set.
 fn with_targets<'a>(
     rows: &'a StoredRows,
@@ -269,7 +268,7 @@ fn blocks_of_long_rows_fit_the_memory() {
         let found = run(3 * 13 * 1_200).expect("room for 12 of the longest rows");
         assert_eq!(found.outputs, expected.outputs);
         // The mean row has 11 values, so rows of that length would fit in blocks of 12.
-        assert!(message(run(3 * 6 * 1_200)).starts_with("memory_mb must be room for"));
+        assert!(message(run(3 * 6 * 1_200)).starts_with("memory must be room for"));
     });
 }
 
@@ -299,9 +298,9 @@ fn files_that_are_damaged_or_change_are_errors() {
         memory_bytes: 50,
         ..streaming.clone()
     };
-    assert!(run(&dense, tree, &tiny).starts_with("memory_mb must be room for"));
+    assert!(run(&dense, tree, &tiny).starts_with("memory must be room for"));
     let random = Tree::default();
-    assert!(run(&dense, random, &streaming).contains("'once' or 'fixed' for rows on disk"));
+    assert!(run(&dense, random, &streaming).contains("once or fixed for rows on disk"));
     let nowhere = Streaming {
         temp_dir: files.path("missing"),
         ..streaming.clone()

@@ -4,49 +4,43 @@ use ndarray::Array2;
 use onefold::data::{Csr, Dense};
 use onefold::svm::dual::{Bounds, Dual, Solution, Start};
 use onefold::svm::gram::Gram;
-use onefold::svm::kernel::Kernel;
-use onefold::svm::memory::Budget;
 use onefold::svm::seeding::{Seeding, Transition, seed};
-use onefold::svm::smo::{Options, solve};
+use onefold::svm::smo::solve;
+use onefold::svm::{Budget, Kernel, SolverOptions};
 use onefold::{Error, Monitor};
 use proptest::prelude::*;
 
-const N_FEATURES: usize = 3;
+use crate::clouds::{N_FEATURES, Small, clouds};
+
 const TOLERANCE: f64 = 1e-3;
 /// Where kernel values are rounded to f32, a small tolerance may never be reached.
 const LIMIT: u64 = 20_000;
 
-/// Rows, the positive ones first, and what their errors cost.
-#[derive(Clone, Debug)]
-pub(crate) struct Small {
-    pub(crate) values: Array2<f64>,
-    pub(crate) n_positive: usize,
-    costs: Vec<f64>,
-}
-
 impl Small {
-    pub(crate) fn len(&self) -> usize {
-        self.costs.len()
+    fn n_positive(&self) -> usize {
+        self.labels.iter().filter(|label| **label > 0.0).count()
     }
 
     fn rows(&self) -> Dense<'_> {
         Dense::new(self.values.view()).expect("contiguous")
     }
 
-    fn dual<'a>(&self, gram: &'a Gram<'a>) -> Dual<'a> {
-        let (n, positive) = (self.len(), self.n_positive);
-        let linear = (0..n).map(|v| if v < positive { 1.0 } else { -1.0 });
-        Dual::new(gram, vec![0..positive, positive..n], linear.collect())
+    fn dual<'a>(&'a self, gram: &'a Gram<'a>) -> Dual<'a> {
+        let (n, positive) = (self.len(), self.n_positive());
+        Dual::new(gram, [0..positive, positive..n], &self.labels)
     }
 
     /// Boxes with every sample in, except those that `is_held_out` names.
     fn bounds(&self, is_held_out: impl Fn(usize) -> bool) -> Bounds {
         let cost = |v: usize| if is_held_out(v) { 0.0 } else { self.costs[v] };
         let n = self.len();
-        let side = |v: usize| if v < self.n_positive { 1.0 } else { -1.0 };
         Bounds {
-            lower: (0..n).map(|v| (cost(v) * side(v)).min(0.0)).collect(),
-            upper: (0..n).map(|v| (cost(v) * side(v)).max(0.0)).collect(),
+            lower: (0..n)
+                .map(|v| (cost(v) * self.labels[v]).min(0.0))
+                .collect(),
+            upper: (0..n)
+                .map(|v| (cost(v) * self.labels[v]).max(0.0))
+                .collect(),
         }
     }
 }
@@ -58,10 +52,9 @@ fn small() -> impl Strategy<Value = Small> {
             2..n - 2,
             prop::collection::vec(prop_oneof![Just(1.0), Just(10.0), 0.1..100.0], n),
         )
-            .prop_map(move |(values, n_positive, costs)| Small {
-                values: Array2::from_shape_vec((n, N_FEATURES), values).expect("shape"),
-                n_positive,
-                costs,
+            .prop_map(move |(values, n_positive, costs)| {
+                let values = Array2::from_shape_vec((n, N_FEATURES), values).expect("shape");
+                Small::new(values, n_positive, costs)
             })
     })
 }
@@ -82,10 +75,10 @@ fn solved(
     tolerance: f64,
     shrinking: bool,
 ) -> Solution {
-    let options = Options {
+    let options = SolverOptions {
         tolerance,
         shrinking,
-        ..Options::default()
+        ..SolverOptions::default()
     };
     solve(dual, bounds, start, &options, &Monitor::new()).expect("runs")
 }
@@ -103,7 +96,7 @@ fn limited(
     (shrinking, conjugate): (bool, bool),
     limit: u64,
 ) -> Solution {
-    let options = Options {
+    let options = SolverOptions {
         tolerance,
         max_iterations: limit,
         shrinking,
@@ -278,24 +271,6 @@ proptest! {
     }
 }
 
-/// Two noisy clouds, large enough for shrinking to set in.
-pub(crate) fn clouds(n: usize) -> Small {
-    let mut state = 7_u64;
-    let uniform = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 40) as f64 / f64::from(1 << 24) - 0.5
-    };
-    let shift = |i: usize| if i < n / 2 { 0.3 } else { -0.3 };
-    Small {
-        values: Array2::from_shape_simple_fn((n, N_FEATURES), uniform)
-            + Array2::from_shape_fn((n, 1), |(i, _)| shift(i)),
-        n_positive: n / 2,
-        costs: vec![50.0; n],
-    }
-}
-
 /// Rows of a whole matrix, half of which is mirrored, against rows computed one by one.
 #[test]
 fn a_mirrored_matrix_has_the_bits_of_its_rows() {
@@ -397,9 +372,9 @@ fn iterations_run_out_with_the_gap_in_the_solution() {
     let gram = gram(&rows, &order, Kernel::Linear, 1.0);
     let dual = problem.dual(&gram);
     let bounds = problem.bounds(|_| false);
-    let options = Options {
+    let options = SolverOptions {
         max_iterations: 5,
-        ..Options::default()
+        ..SolverOptions::default()
     };
     let found = solve(
         &dual,
@@ -459,7 +434,7 @@ fn too_little_memory_is_an_error_and_not_a_crash() {
     assert!(
         error
             .to_string()
-            .contains("memory_mb must be enough for eight rows"),
+            .contains("kernel memory must be enough for eight rows"),
         "{error}"
     );
 }
@@ -492,8 +467,8 @@ fn a_quantized_matrix_leads_to_the_same_bits() {
             );
             assert!(whole.is_full() && coded.is_full(), "{kernel:?}");
             let [expected, found] = [&whole, &coded].map(|gram| {
-                let linear = (0..n).map(side).collect();
-                let dual = Dual::new(gram, vec![0..n_positive, n_positive..n], linear);
+                let linear: Vec<f64> = (0..n).map(side).collect();
+                let dual = Dual::new(gram, [0..n_positive, n_positive..n], &linear);
                 [(false, false), (false, true), (true, false), (true, true)].map(|options| {
                     let found = limited(&dual, &bounds, 1e-3, options, 20_000);
                     (found.beta, found.gradient, found.iterations)

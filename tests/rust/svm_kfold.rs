@@ -1,26 +1,24 @@
 //! Cross-validation of one candidate and of grids: threads, memory and shared work.
 
-use ndarray::{Array1, Axis, array};
+use std::sync::Arc;
+
+use ndarray::{Array1, Array3, Axis};
 use onefold::folds::Folds;
-use onefold::svm::kernel::Kernel;
-use onefold::svm::memory::Budget;
-use onefold::svm::seeding::Seeding;
-use onefold::svm::smo::Options;
-use onefold::svm::{Candidate, Seeded, multiclass};
+use onefold::svm::{Budget, ClassWeights, Kernel, Seeded, Seeding, SolverOptions, SvmSpec, vote};
 use onefold::{Dataset, Engine, Job, Monitor, OutOfFold};
 
-use crate::svm::{Small, clouds};
+use crate::clouds::{Small, clouds};
 
 /// A candidate with one kernel, or with one per fold.
-fn candidate(c: f64, kernels: &[Kernel]) -> Candidate {
-    Candidate {
+fn candidate(c: f64, kernels: &[Kernel]) -> SvmSpec {
+    SvmSpec {
         kernels: kernels.to_vec(),
         c,
-        options: Options {
+        options: SolverOptions {
             tolerance: 1e-4,
-            ..Options::default()
+            ..SolverOptions::default()
         },
-        ..Candidate::default()
+        ..SvmSpec::default()
     }
 }
 
@@ -30,8 +28,8 @@ fn rbf(gamma: f64) -> Kernel {
 
 /// Three classes.
 fn codes(problem: &Small) -> Array1<u32> {
-    let code = |v| u32::from(v % 3 == 0) + u32::from(v >= problem.n_positive);
-    (0..problem.len()).map(code).collect()
+    let code = |(v, label): (usize, &f64)| u32::from(v % 3 == 0) + u32::from(*label < 0.0);
+    problem.labels.iter().enumerate().map(code).collect()
 }
 
 fn five_folds(problem: &Small) -> Folds {
@@ -42,7 +40,7 @@ fn five_folds(problem: &Small) -> Folds {
 /// Three classes in five folds.
 fn outcomes(
     problem: &Small,
-    candidates: &[Candidate],
+    candidates: &[SvmSpec],
     megabytes: f64,
     n_threads: usize,
     seeding: Seeding,
@@ -58,7 +56,7 @@ fn outcomes(
         .num_threads(n_threads)
         .build()
         .expect("starts");
-    let candidates: Vec<&Candidate> = candidates.iter().collect();
+    let candidates: Vec<&SvmSpec> = candidates.iter().collect();
     let folds = five_folds(problem);
     let mut found: Vec<_> = candidates.iter().map(|_| None).collect();
     pool.install(|| {
@@ -146,8 +144,8 @@ fn the_engine_returns_what_it_reports() {
     let data = data.with_classes(codes.view(), 3).expect("valid");
     let folds = five_folds(&problem);
     let converged = candidate(3.0, &[rbf(0.5)]);
-    let limited = Candidate {
-        options: Options {
+    let limited = SvmSpec {
+        options: SolverOptions {
             max_iterations: 2,
             ..converged.options
         },
@@ -182,7 +180,7 @@ fn the_engine_returns_what_it_reports() {
     // A candidate of its own; together, the second starts from the first.
     let alone = engine.cross_validate(&limited, &data, &folds);
     assert_eq!(alone.expect("runs").outputs, found[0].outputs);
-    let classes = multiclass::vote(found[1].by_sample(&folds).view(), 3);
+    let classes = vote(found[1].by_sample(&folds).view(), 3);
     let hits = classes.iter().zip(&codes);
     let hits = hits.filter(|&(&class, &code)| class == code as usize);
     assert!(hits.count() > 45, "better than chance");
@@ -196,10 +194,10 @@ fn parameters_outside_their_domain_are_refused() {
     let data = Dataset::dense(problem.values.view()).expect("contiguous");
     let y = problem.values.column(0).insert_axis(Axis(1)).to_owned();
     let data = data.with_values(y.view()).expect("valid");
-    let good = Candidate::default();
-    let with_kernel = |kernel| Candidate {
+    let good = SvmSpec::default();
+    let with_kernel = |kernel| SvmSpec {
         kernels: vec![kernel],
-        ..Candidate::default()
+        ..SvmSpec::default()
     };
     let (gamma, coef0) = (1.0, f64::NAN);
     let poly = Kernel::Poly {
@@ -218,7 +216,7 @@ fn parameters_outside_their_domain_are_refused() {
         ),
         (with_kernel(poly), "degree must be at least 0, got -2"),
     ];
-    let mut refuse = |change: &dyn Fn(&mut Candidate), message| {
+    let mut refuse = |change: &dyn Fn(&mut SvmSpec), message| {
         let mut candidate = good.clone();
         change(&mut candidate);
         cases.push((candidate, message));
@@ -233,8 +231,11 @@ fn parameters_outside_their_domain_are_refused() {
         "tol must be positive and finite, got 0",
     );
     refuse(
-        &|one| one.class_weights = Some(array![[1.0, -1.0]]),
-        "class_weight must be finite",
+        &|one| {
+            let weights = ClassWeights::new(Array3::ones((1, 1, 2))).expect("valid");
+            one.class_weights = Some(Arc::new(weights));
+        },
+        "y must be classes if classes have weights",
     );
     refuse(
         &|one| one.kernels = vec![rbf(1.0); 5],

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ndarray::{Array1, Array2, Array3, Axis, stack};
 use onefold::data::{Csr, Layout, Rows, Targets};
-use onefold::scaling::{FoldScaling, training_moments};
-use onefold::virtual_cv::{KernelRidge, LinearModel, MeanSquaredErrors, Model, Virtual};
+use onefold::linear::{FoldMaps, training_moments};
+use onefold::virtual_cv::{KernelRidge, LinearModel, MeanSquaredErrors, Virtual};
 use onefold::{Dataset, Engine, Error, Folds, Job, Keep, Monitor, Resampling, Result, Splits};
 use proptest::prelude::*;
 
@@ -93,13 +93,16 @@ fn ridge(alpha: f64, fit_intercept: bool) -> LinearModel {
 }
 
 /// The scaling of scikit-learn's `StandardScaler`.
-fn standard(data: &Dataset<'_>, folds: &Folds) -> Arc<FoldScaling> {
+fn standard(data: &Dataset<'_>, folds: &Folds) -> Arc<FoldMaps> {
     let found = training_moments(data, folds, &Monitor::new()).expect("fits");
     let scale = found.variances.mapv(|variance| variance.sqrt().recip());
-    Arc::new(FoldScaling::new(Some(found.means), scale).expect("one shape"))
+    Arc::new(FoldMaps::new(Some(found.means), scale).expect("one shape"))
 }
 
-fn predict<M: Model>(models: &[M], data: &Dataset<'_>, folds: &dyn Resampling) -> Array3<f64> {
+fn predict<M>(models: &[M], data: &Dataset<'_>, folds: &dyn Resampling) -> Array3<f64>
+where
+    Virtual: Engine<M>,
+{
     let models: Vec<_> = models.iter().collect();
     let found = Virtual.out_of_fold(&models, &Job::new(data, folds, &Monitor::new()));
     let found = found.expect("determined");
@@ -107,7 +110,7 @@ fn predict<M: Model>(models: &[M], data: &Dataset<'_>, folds: &dyn Resampling) -
     stack(Axis(1), &outputs).expect("one shape")
 }
 
-fn errors<M: Model>(models: &[M], data: &Dataset<'_>, folds: &Folds) -> MeanSquaredErrors {
+fn errors(models: &[LinearModel], data: &Dataset<'_>, folds: &Folds) -> MeanSquaredErrors {
     let models: Vec<_> = models.iter().collect();
     let found = Virtual.mean_squared_errors(&models, data, folds, &Monitor::new());
     found.expect("determined")
@@ -177,6 +180,9 @@ fn dual_and_kernel_are_the_primal_with_a_linear_kernel() {
         ..Keep::default()
     };
     let (data, monitor) = (data.weighted(), Monitor::new());
+    let job = Job::new(&kernel, &splits, &monitor).keeping(keep);
+    let by_kernel = Virtual.out_of_fold(&[&KernelRidge { alpha: 0.3 }], &job);
+    assert!(by_kernel.expect("determined")[0].coefficients.is_empty());
     let job = Job::new(&data, &splits, &monitor).keeping(keep);
     let primal = Virtual.out_of_fold(&[&model, &ridge(3.0, false)], &job);
     let primal = primal.expect("determined").swap_remove(0);
@@ -229,7 +235,7 @@ fn a_scaling_per_fold_equals_fits_to_scaled_rows() {
     let alphas: Vec<f64> = (0..9).map(|i| 0.01 * f64::from(1 << i)).collect();
     for (has_shift, fit_intercept) in [(true, true), (true, false), (false, true), (false, false)] {
         let own = has_shift.then(|| shift.clone());
-        let scaling = Arc::new(FoldScaling::new(own, scale.clone()).expect("one shape"));
+        let scaling = Arc::new(FoldMaps::new(own, scale.clone()).expect("one shape"));
         let model = |&alpha: &f64| LinearModel {
             scaling: Some(scaling.clone()),
             ..ridge(alpha, fit_intercept)

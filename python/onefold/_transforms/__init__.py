@@ -5,7 +5,15 @@ are computed once; each fold then does the rest of the transformer's ``fit`` on 
 `share` has the table of classes.
 """
 
-from ._contract import FoldRows, Shared
-from ._table import reads_texts, share, share_steps
+from .contract import FoldRows, Shared
+from .table import may_share, reads_texts, reads_texts_in_part, share, share_steps
 
-__all__ = ["FoldRows", "Shared", "reads_texts", "share", "share_steps"]
+__all__ = [
+    "FoldRows",
+    "Shared",
+    "may_share",
+    "reads_texts",
+    "reads_texts_in_part",
+    "share",
+    "share_steps",
+]

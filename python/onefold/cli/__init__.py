@@ -16,17 +16,27 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
-from .. import __version__
-from . import _completion, _convert, _cv, _demo_command, _grid, _inspect, _select, _svm
+from .._core import __version__
 from ._console import Console, UsageError
-from ._options import Parser
+from ._parser import Parser
 
 __all__ = ["main", "make_parser"]
 
-_COMMANDS = (_cv, _svm, _grid, _select, _convert, _inspect, _demo_command, _completion)
+_COMMANDS = {
+    "cv": ("_cv", "cross-validate a learner on a file"),
+    "svm": ("_svm", "as svm-train -v, faster"),
+    "grid": ("_grid", "as grid.py: C and gamma of an SVM"),
+    "select": ("_select", "choose parameters of a learner"),
+    "convert": ("_convert", "convert files between formats"),
+    "inspect": ("_inspect", "rows, features, labels and ranges of a file"),
+    "demo": ("_demo_command", "what onefold does, on bundled data"),
+    "completion": ("_completion", "print the set-up of shell completion"),
+}
+"""The module of each command, and a summary."""
 
 _EXAMPLES = """\
 examples:
@@ -42,8 +52,15 @@ exit codes: 0 success, 1 error in the data or the run, 2 wrong call, 130 Ctrl-C
 """
 
 
-def make_parser() -> Parser:
-    """Make the parser of all commands."""
+def make_parser(command: str | None = None) -> Parser:
+    """Make the parser of all commands.
+
+    Parameters
+    ----------
+    command : str, optional
+        The command that is called. The modules of the others are not imported, so their options are
+        missing. By default all commands have their options.
+    """
     parser = Parser(
         prog="onefold",
         description="k-fold and leave-one-out cross-validation for about the price of one fit.",
@@ -53,8 +70,11 @@ def make_parser() -> Parser:
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=Parser
     )
-    for module in _COMMANDS:
-        module.add_parser(commands)
+    for name, (module, summary) in _COMMANDS.items():
+        if command in (None, name):
+            import_module(f".{module}", __name__).add_parser(commands, summary)
+        else:
+            commands.add_parser(name, help=summary)
     return parser
 
 
@@ -80,11 +100,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     _open_closed_streams()
     _print_any_character()
-    parser = make_parser()
-    if argv is None:
-        _completion.complete(parser)
+    completes = argv is None and "_ARGCOMPLETE" in os.environ
+    parser = make_parser(None if completes else _command_of(given))
+    if completes:
+        _complete(parser)
     try:
-        arguments, unknown = parser.parse_known_args(_svm.join_values(given))
+        arguments, unknown = parser.parse_known_args(_joined(given))
         if unknown:
             parser.refuse(arguments.command, unknown)
     except SystemExit as stopped:
@@ -113,6 +134,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(name, error, arguments.debug)
         return 1
     return 0
+
+
+def _command_of(given: Sequence[str]) -> str:
+    """The command that is called; an empty text if there is none before the first option."""
+    return given[0] if given and given[0] in _COMMANDS else ""
+
+
+def _joined(given: list[str]) -> list[str]:
+    """Arguments as the parser reads them: svm-train has values that look like options."""
+    if _command_of(given) not in ("svm", "grid"):
+        return given
+    from ._svm_options import join_values
+
+    return join_values(given)
+
+
+def _complete(parser: Parser) -> None:
+    """Answer a shell that asks for completions."""
+    with suppress(ImportError):
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
 
 
 def _report(name: str, error: Exception, debug: bool) -> None:

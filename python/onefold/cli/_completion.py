@@ -8,7 +8,7 @@ from typing import Any
 from ._console import Console, UsageError
 from ._options import add_output_options
 
-__all__ = ["add_parser", "complete"]
+__all__ = ["add_parser"]
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -20,20 +20,11 @@ examples:
 """
 
 
-def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer a shell that asks for completions; do nothing otherwise."""
-    try:
-        import argcomplete
-    except ImportError:
-        return
-    argcomplete.autocomplete(parser)
-
-
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
         "completion",
-        help="print the set-up of shell completion",
+        help=summary,
         description="Print what a shell must run to complete commands and options of onefold.",
         epilog=_EXAMPLES,
     )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib.util import find_spec
+from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
-__all__ = ["Console", "UsageError", "as_json", "format_table", "is_sparse"]
+__all__ = ["Console", "UsageError", "as_json", "format_table", "is_sparse", "wrapped"]
 
 
 class UsageError(Exception):
@@ -21,7 +21,7 @@ class UsageError(Exception):
 
 def is_sparse(X: Any) -> bool:
     """Whether a matrix is a sparse one of scipy."""
-    return bool(sp.issparse(X))
+    return hasattr(X, "tocsr")
 
 
 class Console:
@@ -57,15 +57,20 @@ class Console:
         if not self.is_json:
             print(text, flush=sys.stdout.isatty())
 
+    def remarks(self, label: str, texts: Sequence[str]) -> None:
+        """Print labelled lines for people, broken at words where a terminal's lines end."""
+        for text in texts:
+            self.line(wrapped(f"{label}: {text}", shutil.get_terminal_size((0, 0)).columns))
+
     def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Print a table for people."""
         if not self.is_json:
             print(format_table(head, rows))
 
-    def emit(self, found: dict[str, Any]) -> None:
+    def emit(self, result: dict[str, Any]) -> None:
         """Print the result for programs."""
         if self.is_json:
-            print(as_json(found))
+            print(as_json(result))
 
     def remark(self, text: str) -> None:
         """Print a line about the run to standard error."""
@@ -73,7 +78,29 @@ class Console:
             print(text, file=sys.stderr)
 
 
-def as_json(found: Any) -> str:
+def wrapped(text: str, width: int) -> str:
+    """Break a labelled line at words; a width of 0, that of a pipe, breaks nothing.
+
+    Examples
+    --------
+    >>> from onefold.cli._console import wrapped
+    >>> print(wrapped("note: the rows are sorted by their targets", 24))
+    note: the rows are
+      sorted by their
+      targets
+    """
+    if width <= 0:
+        return text
+    return textwrap.fill(
+        text,
+        max(width, 20),
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def as_json(value: Any) -> str:
     """Format as JSON; numbers that JSON does not have, NaN and infinity, become null.
 
     Examples
@@ -90,17 +117,17 @@ def as_json(found: Any) -> str:
       ]
     }
     """
-    return json.dumps(_plain(found), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
     """A value that JSON can hold."""
     if isinstance(value, dict):
-        return {str(key): _plain(own) for key, own in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):  # arrays and numbers of numpy
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(own) for own in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
@@ -136,11 +163,11 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    if isinstance(value, float | np.floating):
+    if isinstance(value, Real) and not isinstance(value, Integral):
         number = float(value)
         if math.isnan(number):
             return "-"
         return f"{number:.4f}" if 1e-3 <= abs(number) < 1e5 or number == 0 else f"{number:.4g}"
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if isinstance(value, Integral) and not isinstance(value, bool):
         return f"{value:,}".replace(",", " ") if abs(int(value)) >= 10_000 else str(value)
     return str(value)

@@ -32,11 +32,11 @@ The name of OUTPUT decides: .csv, .tsv, .npz, .libsvm, .svm, .svmlight or .txt (
 _TEXT = (".libsvm", ".svm", ".svmlight", ".txt")
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
         "convert",
-        help="convert files between formats",
+        help=summary,
         description="Convert between LIBSVM text, directories of arrays, CSV and npz.",
         epilog=_EXAMPLES,
     )
@@ -98,7 +98,7 @@ def _target_format(path: str) -> str:
     named = format_of(path)
     if named != "libsvm":
         return named
-    suffixes = [own.lower() for own in Path(path).suffixes]
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] in (".gz", ".bz2", ".xz", ".zst"):
         return "libsvm"
     return "libsvm" if suffixes and suffixes[-1] in _TEXT else "directory"
@@ -129,5 +129,5 @@ def _write(rows: Rows, output: Path, target: str, dtype: str) -> dict[str, int]:
 
 def _size(path: Path) -> int:
     if path.is_dir():
-        return sum(os.path.getsize(own) for own in path.iterdir() if own.is_file())
+        return sum(os.path.getsize(file) for file in path.iterdir() if file.is_file())
     return path.stat().st_size

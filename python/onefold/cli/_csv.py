@@ -121,7 +121,7 @@ def _check_widths(path: str, file: TextIO, delimiter: str, n_columns: int) -> No
 
 def _has_names(cells: list[str], others: list[str]) -> bool:
     """Whether a first line has names: a column is asked for by name, or a feature is no number."""
-    numbers = [int(own) for own in others if re.fullmatch(r"-?\d+", own)]
+    numbers = [int(other) for other in others if re.fullmatch(r"-?\d+", other)]
     if len(numbers) < len(others) and set(others) & {cell.strip() for cell in cells}:
         return True
     apart = {number % len(cells) for number in numbers}
@@ -181,13 +181,13 @@ def _numbers(
 
 def _located(message: str, n_skipped: int) -> str:
     """The message of numpy with the line of the file instead of the row of the array."""
-    found = re.search(
+    match = re.search(
         r"could not convert string (.*) to float64 at row (\d+), column (\d+)", message
     )
-    if found is None:
+    if match is None:
         short = re.search(r"at row (\d+) with (\d+) columns", message)
         return f"line {int(short[1]) + n_skipped}: {short[2]} cells only" if short else message
-    text, row, column = found.groups()
+    text, row, column = match.groups()
     line = int(row) + 1 + n_skipped
     what = "an empty cell" if text in ("''", '""') else f"{text} is not a number"
     return f"line {line}, column {column}: {what}; features must be numbers"

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from ..model_selection import cross_validate
+from ..model_selection._cross_validate import cross_validate
 from ._console import Console, UsageError
 from ._learners import LEARNERS, last_step, make_estimator
 from ._options import (
@@ -39,11 +39,11 @@ by onefold convert, a CSV or TSV file, or an npz file with the arrays X and y.
 """
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
         "cv",
-        help="cross-validate a learner on a file",
+        help=summary,
         description="Cross-validate a learner: scores of held-out rows, for about one fit.",
         epilog=_EXAMPLES,
     )
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         random_state=arguments.seed,
         progress=console.progress,
         error_score="raise",
-        **problem.options,
+        engine_options=problem.options,
     )
     seconds = time.perf_counter() - start
     result.notes = [*result.notes, *problem.notes]
@@ -130,6 +130,8 @@ def _finish(
 
 
 def _list_learners(console: Console) -> None:
-    rows = [(name, own.path, own.text) for name, own in LEARNERS.items()]
+    rows = [(name, learner.path, learner.text) for name, learner in LEARNERS.items()]
     console.table(["learner", "class", "what it is"], rows)
-    console.emit({"command": "cv", "learners": {name: own.path for name, own in LEARNERS.items()}})
+    console.emit(
+        {"command": "cv", "learners": {name: learner.path for name, learner in LEARNERS.items()}}
+    )

@@ -7,8 +7,8 @@ import io
 from contextlib import redirect_stdout
 from typing import Any
 
-from .._demo import REPORT, demo
 from ._console import Console
+from ._demo import REPORT, demo
 from ._options import add_output_options, check_outputs, whole_number
 
 __all__ = ["add_parser"]
@@ -22,11 +22,11 @@ It writes {REPORT} into the current directory, unless --no-report is given.
 """
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
         "demo",
-        help="what onefold does, on bundled data",
+        help=summary,
         description="Cross-validate by engines and by refits, on bundled and generated data.",
         epilog=_EXAMPLES,
     )
@@ -57,5 +57,5 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         demo(arguments.rows, report=report, progress=console.progress)
         return
     with redirect_stdout(io.StringIO()):
-        found = demo(arguments.rows, report=report)
-    console.emit({"command": "demo", "report": report, "runs": found})
+        comparisons = demo(arguments.rows, report=report)
+    console.emit({"command": "demo", "report": report, "runs": comparisons})

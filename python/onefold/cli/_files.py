@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._data import check_csr
+from .._inputs.data import check_csr
 from ..libsvm import load_libsvm, open_libsvm
 from ._console import UsageError, is_sparse
 from ._csv import load_csv

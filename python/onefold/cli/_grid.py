@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .._text import counted
-from ..search import GridSearchCV
+from .._utils.text import counted
+from ..model_selection import GridSearchCV
 from ._console import Console, UsageError
 from ._options import check_outputs
 from ._svm_options import SvmProblem, add_svm_options, load_problem
@@ -42,11 +42,11 @@ class Point:
     log2g: float | None
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
         "grid",
-        help="as grid.py: C and gamma of an SVM",
+        help=summary,
         description="Choose C and gamma of a support vector machine by cross-validation, as "
         "LIBSVM's grid.py does. One kernel matrix serves all folds and all C.",
         epilog=_EXAMPLES,
@@ -84,6 +84,8 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         raise UsageError(f"-v: n-fold cross validation: n must >= 2, got {arguments.v}")
     if arguments.s not in (0, 3):
         raise UsageError(f"-s {arguments.s}: grid is for C-SVC (0) and epsilon-SVR (3)")
+    if arguments.b:
+        raise UsageError("-b 1: grid compares machines without probabilities; svm takes -b 1")
     ranges = [log2_range("-log2c", arguments.log2c), log2_range("-log2g", arguments.log2g)]
     if ranges == [None, None]:
         raise UsageError("-log2c and -log2g are both null: there is nothing to search")
@@ -97,7 +99,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     rates = _evaluate(problem, coarse, arguments, console)
     best = _best(rates, problem)
     if arguments.fine:
-        steps = [0.0 if own is None else _step(own) / _PARTS for own in ranges]
+        steps = [0.0 if bounds is None else _step(bounds) / _PARTS for bounds in ranges]
         finer = [point for point in _around(best, steps) if point not in rates]
         console.remark(f"{counted(len(finer), 'finer point')} around the best")
         rates |= _evaluate(problem, finer, arguments, console)
@@ -121,8 +123,8 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
             "measure": _measure_name(problem),
             "best": {"C": C, "gamma": gamma, "rate": rates[best]},
             "points": [
-                {"log2c": own.log2c, "log2g": own.log2g, "rate": rate}
-                for own, rate in rates.items()
+                {"log2c": point.log2c, "log2g": point.log2g, "rate": rate}
+                for point, rate in rates.items()
             ],
         }
     )
@@ -182,7 +184,7 @@ def _evaluate(
             candidate["gamma"] = [2.0**point.log2g]
         grid.append(candidate)
     has_limit = arguments.m is not None and problem.engine != "refit"
-    options = {"memory_mb": arguments.m} if has_limit else None
+    options = {"kernel_mb": arguments.m} if has_limit else None
     search = GridSearchCV(
         problem.estimator(),
         grid,
@@ -191,7 +193,7 @@ def _evaluate(
         refit=False,
         keep=None,
         engine=problem.engine,
-        options=options,
+        engine_options=options,
         n_jobs=arguments.jobs,
         progress=console.progress,
         error_score="raise",
@@ -233,9 +235,9 @@ def _show(
     best = next(iter(rates))
     for point, rate in rates.items():
         seen[point] = rate
-        best = _best({own: rates[own] for own in (best, point)}, problem)
+        best = _best({item: rates[item] for item in (best, point)}, problem)
         if not arguments.q:
-            place = " ".join(f"{own:g}" for own in (point.log2c, point.log2g) if own is not None)
+            place = " ".join(f"{item:g}" for item in (point.log2c, point.log2g) if item is not None)
             console.line(f"[local] {place} {rate:g} ({_named(best, rates[best], problem)})")
     C, gamma = _values(best, problem)
     numbers = [C] * (best.log2c is not None) + [gamma] * (best.log2g is not None)
@@ -274,8 +276,8 @@ def _plot(rates: dict[Point, float], best: Point, problem: SvmProblem, path: str
     name = "mean squared error" if problem.is_regression else "accuracy (%)"
     points = list(rates)
     values = np.array(list(rates.values()))
-    cs = np.array([np.nan if own.log2c is None else own.log2c for own in points])
-    gs = np.array([np.nan if own.log2g is None else own.log2g for own in points])
+    cs = np.array([np.nan if point.log2c is None else point.log2c for point in points])
+    gs = np.array([np.nan if point.log2g is None else point.log2g for point in points])
     is_plane = len(set(cs)) > 1 and len(set(gs)) > 1
     if is_plane and best.log2c is not None and best.log2g is not None:
         shades = axes.tricontourf(cs, gs, values, levels=12, cmap="viridis")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._text import counted
+from .._utils.text import counted
 from ..libsvm import iter_libsvm
 from ._console import Console, UsageError, is_sparse
 from ._files import format_of, load_rows
@@ -35,11 +35,11 @@ MAX_LABELS_SHOWN = 12
 _BLOCK = 65_536
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
         "inspect",
-        help="rows, features, labels and ranges of a file",
+        help=summary,
         description="Show rows, features, density, labels and ranges of a file.",
         epilog=_EXAMPLES,
     )
@@ -96,12 +96,12 @@ class Summary:
         self.n_runs += changes + int(self._last is None or y[0] != self._last)
         self._last = y[-1]
         if y.dtype.kind in "fiub":
-            found = self.targets
-            found["count"] += len(y)
-            found["sum"] += float(y.sum())
-            found["squares"] += float((y.astype(np.float64) ** 2).sum())
-            found["low"] = min(found["low"], float(y.min()))
-            found["high"] = max(found["high"], float(y.max()))
+            fields = self.targets
+            fields["count"] += len(y)
+            fields["sum"] += float(y.sum())
+            fields["squares"] += float((y.astype(np.float64) ** 2).sum())
+            fields["low"] = min(fields["low"], float(y.min()))
+            fields["high"] = max(fields["high"], float(y.max()))
         if self.labels is None:
             return
         distinct, counts = np.unique(y, return_counts=True)
@@ -119,8 +119,8 @@ class Summary:
         """Whether the targets are probably labels of classes."""
         if self.labels is None:
             return False
-        is_text = any(isinstance(own, str) for own in self.labels)
-        are_whole = is_text or all(float(own).is_integer() for own in self.labels)
+        is_text = any(isinstance(label, str) for label in self.labels)
+        are_whole = is_text or all(float(label).is_integer() for label in self.labels)
         return is_text or (are_whole and len(self.labels) <= max(2, min(100, self.n_rows // 2)))
 
 
@@ -128,8 +128,8 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     """Run the command."""
     summary = Summary()
     names: list[str] | None = None
-    for X, y, found in _blocks(arguments, console):
-        names = found
+    for X, y, block in _blocks(arguments, console):
+        names = block
         summary.add(X, y)
     if not summary.n_rows:
         raise ValueError(f"{arguments.file}: the file has no rows")
@@ -152,9 +152,9 @@ def _blocks(arguments: argparse.Namespace, console: Console) -> Iterator[tuple[A
         return
     rows = load_rows(path, format=kind, target=arguments.target, progress=console.progress)
     for start in range(0, rows.X.shape[0], _BLOCK):
-        own = slice(start, start + _BLOCK)
+        part = slice(start, start + _BLOCK)
         assert rows.y is not None
-        yield rows.X[own], rows.y[own], rows.names
+        yield rows.X[part], rows.y[part], rows.names
 
 
 def _show(
@@ -181,7 +181,8 @@ def _show(
         common = summary.labels.most_common()
         shown = common[:MAX_LABELS_SHOWN]
         rows = [
-            [_label(own), count, f"{100 * count / summary.n_rows:.1f} %"] for own, count in shown
+            [_label(label), count, f"{100 * count / summary.n_rows:.1f} %"]
+            for label, count in shown
         ]
         console.table(["label", "rows", "share"], rows)
         if len(common) > len(shown):
@@ -203,8 +204,7 @@ def _show(
     remarks = _remarks(summary)
     if remarks:
         console.line()
-    for remark in remarks:
-        console.line(f"note: {remark}")
+    console.remarks("note", remarks)
 
 
 def _low(summary: Summary) -> float:
@@ -215,16 +215,16 @@ def _high(summary: Summary) -> float:
     return float(np.nanmax(summary.high)) if np.isfinite(summary.high).any() else float("nan")
 
 
-def _label(own: Any) -> str:
-    return f"{own:g}" if isinstance(own, float) else str(own)
+def _label(label: Any) -> str:
+    return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def _moments(summary: Summary) -> tuple[float, float]:
     """Mean and standard deviation of the targets."""
-    found = summary.targets
-    count = max(found["count"], 1.0)
-    mean = found["sum"] / count
-    return mean, float(np.sqrt(max(found["squares"] / count - mean**2, 0.0)))
+    targets = summary.targets
+    count = max(targets["count"], 1.0)
+    mean = targets["sum"] / count
+    return mean, float(np.sqrt(max(targets["squares"] / count - mean**2, 0.0)))
 
 
 def _remarks(summary: Summary) -> list[str]:
@@ -254,7 +254,7 @@ def _as_dict(
     n_features = len(summary.low)
     mean, std = _moments(summary)
     is_number = summary.targets["count"] > 0
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "command": "inspect",
         "file": arguments.file,
         "n_samples": summary.n_rows,
@@ -265,7 +265,7 @@ def _as_dict(
         "feature_range": [_low(summary), _high(summary)],
         "n_constant_features": int((summary.low == summary.high).sum()),
         "labels": (
-            {_label(own): summary.labels[own] for own in sorted(summary.labels)}
+            {_label(label): summary.labels[label] for label in sorted(summary.labels)}
             if summary.labels is not None and summary.looks_like_classes
             else None
         ),
@@ -275,8 +275,8 @@ def _as_dict(
         "notes": _remarks(summary),
     }
     if arguments.features:
-        found["features"] = [
+        fields["features"] = [
             {"name": names[i] if names else str(i), "low": summary.low[i], "high": summary.high[i]}
             for i in range(min(arguments.features, n_features))
         ]
-    return found
+    return fields

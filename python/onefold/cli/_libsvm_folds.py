@@ -129,11 +129,11 @@ def libsvm_order(
     shuffled = [_shuffled(part.tolist(), numbers) for part in parts]
     rows = [
         np.concatenate(
-            [own[i * len(own) // n_folds : (i + 1) * len(own) // n_folds] for own in shuffled]
+            [rows[i * len(rows) // n_folds : (i + 1) * len(rows) // n_folds] for rows in shuffled]
         )
         for i in range(n_folds)
     ]
-    folds = np.repeat(np.arange(n_folds), [len(own) for own in rows])
+    folds = np.repeat(np.arange(n_folds), [len(row) for row in rows])
     return np.concatenate(rows).astype(np.intp), folds
 
 

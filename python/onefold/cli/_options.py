@@ -8,7 +8,7 @@ import glob
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import get_scorer_names
@@ -20,13 +20,13 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from ..engines import ENGINES
+from .._engines import ENGINES
+from .._inputs.folds import is_leave_one_out
 from ._console import UsageError
 from ._files import FORMATS, Rows
 from ._learners import SCALERS, literal, split_setting
 
 __all__ = [
-    "Parser",
     "add_file_options",
     "add_fold_options",
     "add_learner_options",
@@ -42,35 +42,6 @@ __all__ = [
     "suggest",
     "whole_number",
 ]
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and whose help keeps the examples as they are written."""
-
-    def __init__(self, **keywords: Any) -> None:
-        keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        keywords.setdefault("allow_abbrev", False)
-        super().__init__(**keywords)
-
-    def error(self, message: str) -> NoReturn:
-        """Print one line and exit with 2."""
-        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
-
-    def refuse(self, command: str, unknown: list[str]) -> NoReturn:
-        """Exit with an error about arguments that a command does not know."""
-        own: Parser = self.commands()[command]
-        options = [option for option in own._option_string_actions if len(option) > 2]
-        near = difflib.get_close_matches(unknown[0].partition("=")[0], options, n=2)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        own.error(f"unknown arguments: {' '.join(unknown)}{hint}")
-
-    def commands(self) -> dict[str, Any]:
-        """The parsers of the commands."""
-        found: dict[str, Any] = {}
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                found |= action.choices
-        return found
 
 
 def check_outputs(arguments: argparse.Namespace, *names: str) -> None:
@@ -95,15 +66,19 @@ def suggest(action: argparse.Action, words: Iterable[str], *, with_files: bool =
 
     def completer(prefix: str, **_: Any) -> list[str]:
         before, comma, last = prefix.rpartition(",")
-        found = [before + comma + own for own in suggestions if own.startswith(last)]
-        return found + (_files(prefix) if with_files else [])
+        matches = [
+            before + comma + suggestion for suggestion in suggestions if suggestion.startswith(last)
+        ]
+        return matches + (_files(prefix) if with_files else [])
 
     setattr(action, "completer", completer)  # noqa: B010 -- argcomplete reads it, argparse has none
 
 
 def _files(prefix: str) -> list[str]:
     """Files and directories whose path starts so."""
-    return [own + "/" * Path(own).is_dir() for own in sorted(glob.glob(glob.escape(prefix) + "*"))]
+    return [
+        path + "/" * Path(path).is_dir() for path in sorted(glob.glob(glob.escape(prefix) + "*"))
+    ]
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -146,7 +121,7 @@ def add_learner_options(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=engines,
         default="auto",
-        help="how it is computed (default: auto, the cheapest that estimates the same as refits)",
+        help="how it is computed (default: auto, the first that estimates the same as refits)",
     )
 
 
@@ -212,11 +187,11 @@ def fold_count(text: str) -> int | str:
     Examples
     --------
     >>> from onefold.cli._options import fold_count
-    >>> fold_count("10"), fold_count("loo")
+    >>> fold_count("10"), fold_count("LOO")
     (10, 'loo')
     """
-    if text == "loo":
-        return text
+    if is_leave_one_out(text):
+        return "loo"
     try:
         number = int(text)
     except ValueError:

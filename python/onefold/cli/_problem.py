@@ -9,7 +9,6 @@ from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
 
-from ..svm import SVC, SVR
 from ._console import Console, UsageError
 from ._files import format_of, load_rows, targets_for
 from ._learners import suited, with_seed
@@ -42,7 +41,7 @@ class Problem:
 
 
 def add_memory_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--stream`` and ``--memory-mb``."""
+    """Add ``--stream``, ``--memory-mb`` and ``--kernel-mb``."""
     group = parser.add_argument_group("files larger than memory")
     group.add_argument(
         "--stream",
@@ -54,7 +53,13 @@ def add_memory_options(parser: argparse.ArgumentParser) -> None:
         "--memory-mb",
         type=positive_number,
         metavar="MB",
-        help="memory for rows (implies --stream), or for the kernel values of an SVM",
+        help="memory for rows (implies --stream)",
+    )
+    parser.add_argument(
+        "--kernel-mb",
+        type=positive_number,
+        metavar="MB",
+        help="memory for the kernel values of an SVM",
     )
 
 
@@ -72,10 +77,9 @@ def load_problem(
         repeats=arguments.repeats,
         seed=arguments.seed,
     )
-    has_limit = arguments.memory_mb is not None
-    options = {"memory_mb": arguments.memory_mb} if has_limit else {}
-    is_svm = isinstance(estimator, SVC | SVR)  # whose kernel values take the memory
-    if arguments.stream or (has_limit and not is_svm):
+    limits = {name: getattr(arguments, name) for name in ("memory_mb", "kernel_mb")}
+    options = {name: limit for name, limit in limits.items() if limit is not None}
+    if arguments.stream or arguments.memory_mb is not None:
         _check_stream(arguments, path)
         summary = {"file": path, "format": arguments.format or format_of(path)}
         return Problem(estimator, path, None, cv, options=options, summary=summary)

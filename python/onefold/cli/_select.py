@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._scoring import UNNAMED
-from .._text import counted, describe
-from ..engines import ENGINES
-from ..search import GridSearchCV, RandomizedSearchCV, nested_cross_validate
+from .._engines import ENGINES
+from .._scoring.scorers import UNNAMED
+from .._utils.text import counted, describe
+from ..model_selection import GridSearchCV, RandomizedSearchCV, nested_cross_validate
 from ._console import Console, UsageError
 from ._learners import LEARNERS, SCALERS, last_step, literal, make_estimator, split_setting
 from ._options import (
@@ -73,11 +73,11 @@ _CONFIG_KEYS = (
 )
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
         "select",
-        help="choose parameters of a learner",
+        help=summary,
         description="Choose parameters by cross-validation; candidates share their work.",
         epilog=_EXAMPLES,
     )
@@ -116,6 +116,12 @@ def add_parser(commands: Any) -> None:
         help="start no candidates after this time",
     )
     search.add_argument(
+        "--journal",
+        metavar="FILE.jsonl",
+        help="keep what is finished, so that the same command goes on after a crash; with --nested "
+        "also FILE.jsonl.nested",
+    )
+    search.add_argument(
         "--nested",
         type=fold_count,
         metavar="K",
@@ -149,13 +155,15 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     _apply(config, arguments)
     scoring = metrics(arguments.scoring)
     settings = dict(config.get("params", {})) | params_of(arguments.param)
-    grid = {name: _config_values(name, own) for name, own in config.get("grid", {}).items()}
+    grid = {name: _config_values(name, value) for name, value in config.get("grid", {}).items()}
     for name, text in map(split_setting, arguments.grid):
         grid[name] = read_values(name, text)
     if not grid:
         raise UsageError("--grid NAME=VALUES is needed, or [grid] in the TOML file")
     estimator = make_estimator(learner, settings)
-    make_estimator(learner, {name: own[0] for name, own in grid.items()})  # its parameters exist
+    make_estimator(
+        learner, {name: value[0] for name, value in grid.items()}
+    )  # its parameters exist
     problem = load_problem(arguments, estimator, path, console)
     if arguments.nested is not None and isinstance(problem.X, str):
         raise UsageError("--nested needs rows in memory, so it excludes --stream")
@@ -200,18 +208,19 @@ def _make_search(
     estimator = problem.estimator
     options: dict[str, Any] = {
         "cv": problem.cv,
-        "options": problem.options or None,
+        "engine_options": problem.options or None,
         "engine": arguments.engine,
         "rule": arguments.rule or "best",
         "n_jobs": arguments.jobs,
         "random_state": arguments.seed,
         "time_budget": arguments.time_budget,
         "on_interrupt": "return",
+        "journal": arguments.journal,
         "error_score": "raise",
     }
     if arguments.random is None:
         return GridSearchCV(estimator, grid, **options)
-    n_all = int(np.prod([len(own) for own in grid.values()]))
+    n_all = int(np.prod([len(value) for value in grid.values()]))
     return RandomizedSearchCV(estimator, grid, n_iter=min(arguments.random, n_all), **options)
 
 
@@ -222,8 +231,15 @@ def _nested(arguments: argparse.Namespace, search: Any, problem: Problem, scorin
     outer = make_cv(
         arguments.nested, stratified=is_classifier(problem.estimator), seed=arguments.seed
     )
+    journal = None if arguments.journal is None else f"{arguments.journal}.nested"
     return nested_cross_validate(
-        search, problem.X, problem.y, cv=outer, scoring=scoring, n_jobs=arguments.jobs
+        search,
+        problem.X,
+        problem.y,
+        cv=outer,
+        scoring=scoring,
+        n_jobs=arguments.jobs,
+        journal=journal,
     )
 
 
@@ -242,7 +258,7 @@ def read_values(name: str, text: str) -> list[Any]:
             # Tuples such as (10, 5) have commas of their own.
             return list(ast.literal_eval(f"[{text}]"))
         except (ValueError, SyntaxError):
-            return [literal(own.strip()) for own in text.split(",")]
+            return [literal(item.strip()) for item in text.split(",")]
     return _series(f"--grid {name}", kind, rest.split(":"))
 
 
@@ -251,10 +267,10 @@ def _series(where: str, kind: str, numbers: list[Any]) -> list[Any]:
     try:
         if not (2 if kind == "int" else 3) <= len(numbers) <= 3:
             raise ValueError(f"got {counted(len(numbers), 'number')}")
-        if kind == "log" and not min(float(own) for own in numbers[:2]) > 0:
+        if kind == "log" and not min(float(number) for number in numbers[:2]) > 0:
             raise ValueError("both ends must be positive")
         if kind == "int":
-            first, last, step = (int(own) for own in [*numbers, 1][:3])
+            first, last, step = (int(item) for item in [*numbers, 1][:3])
             values: list[Any] = list(range(first, last + 1, step))
         else:
             low, high, count = float(numbers[0]), float(numbers[1]), int(numbers[2])
@@ -303,7 +319,7 @@ def _expected(key: str, given: Any) -> str:
     words = {
         "scale": tuple(SCALERS),
         "rule": RULES,
-        "engine": ("auto", *(own.name for own in ENGINES)),
+        "engine": ("auto", *(engine.name for engine in ENGINES)),
     }
     if key in words:
         return "" if given in words[key] else f"one of {', '.join(words[key])}"
@@ -313,7 +329,7 @@ def _expected(key: str, given: Any) -> str:
         return "" if type(given) is int and (given or key == "seed") else "a whole number"
     if key == "scoring":
         names = given if isinstance(given, list) else [given]
-        return "" if all(isinstance(own, str) for own in names) else "a name or a list of names"
+        return "" if all(isinstance(name, str) for name in names) else "a name or a list of names"
     is_fine = isinstance(given, str) or (key in ("folds", "target") and isinstance(given, int))
     return "" if is_fine else "text"
 
@@ -364,38 +380,38 @@ def _show(
     console.line(title)
     n_candidates = counted(len(result.engines), "candidate")
     console.line(
-        f"{n_candidates}, {counted(len(result.folds), 'fold')}, engine {engines}, {seconds:.2f} s"
+        f"{n_candidates}, {counted(len(result.folds), 'fold')}, engine {engines}, "
+        f"{result._work(seconds)}"
     )
     console.line()
     ranks = search.cv_results_[f"rank_test_{result.metric}"]
     order: list[int] = np.argsort(ranks, kind="stable").tolist()
     if result.best is not None:
-        order = [result.best, *(own for own in order if own != result.best)]
+        order = [result.best, *(item for item in order if item != result.best)]
     columns = result._columns()
     params = [key for key in columns if key.startswith("param_")]
     scores = [key for key in columns if key.startswith(("mean_test_", "std_error_test_"))]
     head = [key.removeprefix("param_").removeprefix(prefix) for key in params]
     head += [_title_of(key, metric) for key in scores]
     rows = [
-        ["*" if own == result.best else "", *_row(columns, params, scores, own)]
-        for own in itertools.islice(order, MAX_ROWS_SHOWN)
+        ["*" if item == result.best else "", *_row(columns, params, scores, item)]
+        for item in itertools.islice(order, MAX_ROWS_SHOWN)
     ]
     console.table(["", *head], rows)
     if len(order) > len(rows):
         console.line(f"{counted(len(order) - len(rows), 'more candidate')} (--json has all)")
     console.line()
-    chosen = {key.removeprefix(prefix): own for key, own in search.best_params_.items()}
+    chosen = {key.removeprefix(prefix): setting for key, setting in search.best_params_.items()}
     console.line(f"chosen: {describe(chosen)}")
     if nested is not None:
-        for key, scores_ in nested.scores.items():
-            error = nested._error(scores_)
+        for key, mean in nested.means.items():
+            error = nested.std_errors[key]
             named = metric if key == UNNAMED else key
-            console.line(f"nested: {named} {scores_.mean():.4f} ± {error:.4f}, of the whole search")
+            spread = "" if math.isnan(error) else f" ± {error:.4f}"
+            console.line(f"nested: {named} {mean:.4f}{spread}, of the whole search")
     else:
         console.line("the best score of several is optimistic; --nested 5 estimates the search")
-    console.line("cost: " + ", ".join(f"{n} {c}" for n, c in result.cost.items() if c))
-    for note in [*result.notes, *notes]:
-        console.line(f"note: {note.replace(prefix, '')}")
+    console.remarks("note", [note.replace(prefix, "") for note in (*result.notes, *notes)])
 
 
 def _title_of(key: str, metric: str) -> str:
@@ -405,10 +421,10 @@ def _title_of(key: str, metric: str) -> str:
     return metric if name == UNNAMED else name
 
 
-def _row(columns: dict[str, Any], params: list[str], scores: list[str], own: int) -> list[Any]:
-    values = [columns[key][own] for key in params]
+def _row(columns: dict[str, Any], params: list[str], scores: list[str], position: int) -> list[Any]:
+    values = [columns[key][position] for key in params]
     shown = [f"{v:g}" if isinstance(v, float) else "-" if v is None else str(v) for v in values]
-    return [*shown, *(float(columns[key][own]) for key in scores)]
+    return [*shown, *(float(columns[key][position]) for key in scores)]
 
 
 def _as_dict(search: Any, prefix: str, seconds: float, nested: Any, metric: str) -> dict[str, Any]:
@@ -416,14 +432,14 @@ def _as_dict(search: Any, prefix: str, seconds: float, nested: Any, metric: str)
     columns = result._columns()
     scores = [key for key in columns if key.startswith(("mean_", "std_error_", "rank_"))]
     candidates = [
-        {"params": {key.removeprefix(prefix): value for key, value in own.items()}}
+        {"params": {key.removeprefix(prefix): value for key, value in item.items()}}
         | {key: columns[key][position] for key in scores}
         | {"engine": result.engines[position]}
-        for position, own in enumerate(result.table["params"])
+        for position, item in enumerate(result.table["params"])
     ]
     return {
         "metric": metric if result.metric == UNNAMED else result.metric,
-        "best": {key.removeprefix(prefix): own for key, own in search.best_params_.items()},
+        "best": {key.removeprefix(prefix): setting for key, setting in search.best_params_.items()},
         "best_index": result.best,
         "best_score": search.best_score_,
         "partial": search.partial_,

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from .._folds import Folds
-from .._result import CVResult
-from .._scoring import UNNAMED
-from .._text import counted
+from .._inputs.folds import Folds
+from .._scoring.scorers import UNNAMED
+from .._utils.text import counted
+from ..result._cv_result import CVResult
+from ..result._view import known_interval, loss_line, work_line
 from ._console import Console, UsageError
 
 __all__ = [
@@ -38,19 +39,29 @@ def show_result(
     name: str,
     metric: str,
 ) -> None:
-    """Print scores, the interval of the loss, cost and notes.
+    """Print scores, the interval of the loss, the fits that were avoided, and notes.
 
     ``metric`` is the name of a single metric, which results call ``"score"``.
     """
     kind = "fold" if isinstance(result.folds, Folds) else "split"
     console.line(f"{name} on {where}")
     console.line(
-        f"{counted(len(result.folds), kind)}, engine {result.engine}, {_duration(seconds)}"
+        f"{counted(len(result.folds), kind)}, engine {result.engine}, {work_line(result, seconds)}"
     )
     console.line()
+    console.table(*_score_table(result, metric))
+    console.line()
+    console.remarks("loss", loss_line(result))
+    console.remarks("note", result.notes)
+
+
+def _score_table(result: CVResult, metric: str) -> tuple[list[str], list[list[Any]]]:
+    """Scores of each metric, with those columns first that are defined."""
+    pooled, errors = result.pooled_scores, result.std_errors
+    undefined = [bool(np.isnan(scores.mean())) for scores in result.scores.values()]
+    if undefined and all(undefined):
+        return ["metric", "pooled"], [[_named(key, metric), pooled[key]] for key in result.scores]
     rows = []
-    pooled = _by_metric(result.pooled)
-    errors = _by_metric(result.std_error)
     for key, scores in result.scores.items():
         error = errors[key] if len(scores) > 1 else math.nan
         row = [_named(key, metric), float(scores.mean()), error, pooled[key]]
@@ -59,30 +70,27 @@ def show_result(
     if len(result.folds) == result.folds.n_samples:
         # The range of single samples says nothing.
         head, rows = head[:-2], [row[:-2] for row in rows]
-    console.table(head, rows)
-    console.line()
-    found = interval_of(result)
-    if found is not None:
-        console.line(
-            f"mean {result.loss} loss {found['mean']:.4g}, "
-            f"95 % interval {found['low']:.4g} to {found['high']:.4g}"
-        )
-    console.line("cost: " + ", ".join(f"{n} {c}" for n, c in result.cost.items() if c))
-    for note in result.notes:
-        console.line(f"note: {note}")
+    if any(undefined):
+        head[1:4], rows = [head[3], *head[1:3]], [[r[0], r[3], *r[1:3], *r[4:]] for r in rows]
+    return head, rows
 
 
 def result_as_dict(result: CVResult, *, seconds: float, metric: str) -> dict[str, Any]:
     """Scores, interval, cost and notes; ``metric`` as in `show_result`."""
-    pooled, errors, stds = map(_by_metric, (result.pooled, result.std_error, result.std))
-    found: dict[str, Any] = {
+    pooled, errors, stds, means = (
+        result.pooled_scores,
+        result.std_errors,
+        result.stds,
+        result.means,
+    )
+    summary: dict[str, Any] = {
         "estimator": result.estimator_name,
         "engine": result.engine,
         "n_folds": len(result.folds),
         "seconds": seconds,
         "metrics": {
             _named(key, metric): {
-                "mean": float(scores.mean()),
+                "mean": means[key],
                 "std": stds[key],
                 "std_error": errors[key],
                 "pooled": pooled[key],
@@ -95,21 +103,20 @@ def result_as_dict(result: CVResult, *, seconds: float, metric: str) -> dict[str
         "cost": result.cost,
         "notes": result.notes,
     }
-    return found
+    return summary
 
 
 def interval_of(result: CVResult) -> dict[str, Any] | None:
     """The 95 % interval of the mean loss, where there is one."""
-    try:
-        found = result.interval(level=0.95)
-    except ValueError:
+    limits = known_interval(result)
+    if limits is None:
         return None
     return {
         "loss": result.loss,
         "level": 0.95,
-        "mean": found.mean,
-        "low": found.low,
-        "high": found.high,
+        "mean": limits.mean,
+        "low": limits.low,
+        "high": limits.high,
     }
 
 
@@ -150,11 +157,3 @@ def metric_name(scoring: Any, estimator: Any) -> str:
 
 def _named(key: str, metric: str) -> str:
     return metric if key == UNNAMED else key
-
-
-def _by_metric(values: Any) -> dict[str, float]:
-    return values if isinstance(values, dict) else {"score": values}
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

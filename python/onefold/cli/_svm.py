@@ -6,17 +6,20 @@ import argparse
 import time
 from typing import Any
 
-from ..model_selection import cross_val_predict, cross_validate
+from ..calibration import CalibratedClassifierCV
+from ..model_selection._cross_validate import cross_val_predict, cross_validate
+from ..result._work import duration
 from ._console import Console, UsageError
-from ._svm_options import SvmProblem, add_svm_options, join_values, load_problem
+from ._svm_options import SvmProblem, add_svm_options, load_problem
 
-__all__ = ["add_parser", "join_values"]
+__all__ = ["add_parser"]
 
 _EXAMPLES = """\
 examples:
   onefold svm -v 5 heart_scale
   onefold svm -c 10 -g 0.1 -v 10 --libsvm-folds heart_scale   the accuracy svm-train prints
   onefold svm -s 3 -c 100 -p 0.5 -v 10 housing_scale          regression
+  onefold svm -b 1 -v 5 heart_scale                           the most probable classes
   onefold svm -w1 10 -w-1 2 -v 5 -q heart_scale
 
 Only cross-validation: -v is needed. svm-train itself writes model files. Types 0 and 3
@@ -26,11 +29,11 @@ with --engine refit every digit is that of svm-train, however large the toleranc
 """
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Any, summary: str) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
         "svm",
-        help="as svm-train -v, faster",
+        help=summary,
         description="Cross-validate a support vector machine: the options and output of "
         "LIBSVM's svm-train -v.",
         epilog=_EXAMPLES,
@@ -59,19 +62,20 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     start = time.perf_counter()
     predictions, details = _held_out(problem, arguments, console)
     seconds = time.perf_counter() - start
-    found = problem.measure(predictions)
+    measures = problem.measure(predictions)
     if details and not arguments.q:
-        cost = ", ".join(f"{name} {count}" for name, count in details["cost"].items() if count)
-        console.remark(f"engine {details['engine']}, {seconds:.2f} s; {cost}")
+        console.remark(f"engine {details['engine']}, {duration(seconds)}")
     if problem.is_regression:
-        console.line(f"Cross Validation Mean squared error = {found['mean_squared_error']:g}")
-        correlation = found["squared_correlation"]
+        console.line(f"Cross Validation Mean squared error = {measures['mean_squared_error']:g}")
+        correlation = measures["squared_correlation"]
         console.line(f"Cross Validation Squared correlation coefficient = {correlation:g}")
     else:
-        console.line(f"Cross Validation Accuracy = {found['accuracy']:g}%")
+        console.line(f"Cross Validation Accuracy = {measures['accuracy']:g}%")
+    if "log_loss" in details:
+        console.line(f"Cross Validation Log loss = {details['log_loss']:g}")
     summary = {"command": "svm", "file": arguments.file, "n_samples": n_rows}
     summary |= {"n_folds": min(arguments.v, n_rows), "libsvm_folds": arguments.libsvm_folds}
-    console.emit({**summary, **found, "seconds": seconds, **details})
+    console.emit({**summary, **measures, "seconds": seconds, **details})
 
 
 def _held_out(
@@ -86,12 +90,19 @@ def _held_out(
         "engine": problem.engine,
     }
     if arguments.m is not None and problem.engine != "refit":
-        options["memory_mb"] = arguments.m
+        options["engine_options"] = {"kernel_mb": arguments.m}
     if arguments.s == 2:
         # A one-class machine has no score, so only its predictions are asked for.
         return cross_val_predict(estimator, problem.X, problem.y, **options), {}
-    scoring = "neg_mean_squared_error" if problem.is_regression else "accuracy"
+    scoring = ["neg_mean_squared_error" if problem.is_regression else "accuracy"]
+    if arguments.b:
+        # As svm-train does: a sigmoid of the decision values that five folds within hold out.
+        estimator = CalibratedClassifierCV(estimator, method="sigmoid", cv=5, ensemble=False)
+        scoring.append("neg_log_loss")
     result = cross_validate(
         estimator, problem.X, problem.y, scoring=scoring, error_score="raise", **options
     )
-    return result.predictions, {"engine": result.engine, "cost": result.cost}
+    details: dict[str, Any] = {"engine": result.engine, "cost": result.cost}
+    if arguments.b:
+        details["log_loss"] = -result.pooled_scores["neg_log_loss"]
+    return result.predictions, details

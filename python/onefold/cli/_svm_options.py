@@ -21,6 +21,7 @@ from ._options import add_output_options, job_count
 __all__ = ["SvmProblem", "add_svm_options", "join_values", "load_problem"]
 
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+_CLASSIFICATION = (0, 1)
 _REGRESSION = (3, 4)
 _ONE_CLASS = 2
 _SIGMOID, _PRECOMPUTED = 3, 4
@@ -45,16 +46,16 @@ def join_values(argv: Sequence[str]) -> list[str]:
     joined: list[str] = []
     rest = list(argv)
     while rest:
-        own = rest.pop(0)
-        weight = re.fullmatch(r"-w(-?\d+)", own)
-        if own == "-h" and not (rest and rest[0] in ("0", "1")):
+        argument = rest.pop(0)
+        weight = re.fullmatch(r"-w(-?\d+)", argument)
+        if argument == "-h" and not (rest and rest[0] in ("0", "1")):
             joined.append("--help")
         elif rest and weight:
             joined.append(f"--weight={weight[1]}={rest.pop(0)}")
-        elif rest and own[:1] == "-" and own[1:] in (*_LETTERS, *_WORDS):
-            joined.append(f"{own}={rest.pop(0)}")
+        elif rest and argument[:1] == "-" and argument[1:] in (*_LETTERS, *_WORDS):
+            joined.append(f"{argument}={rest.pop(0)}")
         else:
-            joined.append(own)
+            joined.append(argument)
     return joined
 
 
@@ -108,7 +109,14 @@ def add_svm_options(parser: argparse.ArgumentParser) -> None:
         dest="shrinking",
         help="shrinking (default: 1)",
     )
-    add("-b", type=int, choices=(0, 1), default=0, metavar="0", help="only 0: no probabilities")
+    add(
+        "-b",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        metavar="0|1",
+        help="predict the most probable class, by Platt's sigmoid (default: 0; not in grid)",
+    )
     add(
         "--weight",
         "-wI",
@@ -230,10 +238,10 @@ class SvmProblem:
                 value, weight = float(label), float(factor)
             except ValueError:
                 raise UsageError(f"-w{label}: expected a number, got {factor!r}") from None
-            found = np.flatnonzero(self.labels == value)
-            if not len(found):
+            positions = np.flatnonzero(self.labels == value)
+            if not len(positions):
                 raise UsageError(f"-w{label}: {self.path} has no label {label}")
-            weights[int(found[0])] = weight
+            weights[int(positions[0])] = weight
         return weights or None
 
     def folds(self, n_folds: int) -> Any:
@@ -264,10 +272,8 @@ class SvmProblem:
 
 def load_problem(path: str, options: argparse.Namespace, *, progress: bool) -> SvmProblem:
     """Check the options and read the file."""
-    if options.b:
-        raise UsageError(
-            "-b 1: probabilities are onefold.CalibratedClassifierCV's, not svm-train's"
-        )
+    if options.b and options.s not in _CLASSIFICATION:
+        raise UsageError(f"-b 1 is for classification (-s 0, -s 1), got -s {options.s}")
     if not options.e > 0:
         raise UsageError(f"-e must be positive, got {options.e:g}")
     if not options.c > 0:

@@ -1,4 +1,4 @@
-"""Cross-validation on a Dask cluster: chunks stay where they are, models travel.
+"""Cross-validation on a Dask cluster: chunks stay where they are, models are sent.
 
 `cross_validate`, `cross_val_score` and `GridSearchCV` take dask arrays, dask data frames, lists of
 delayed partitions, or lists of LIBSVM files that the workers read themselves. TreeCV runs over the
@@ -9,20 +9,15 @@ that has the next rows, never the rows to the model. Needs ``pip install onefold
 import sys
 
 from ._chunks import ChunkError
-from ._cluster_costs import ClusterCosts
 from ._search import GridSearchCV
 from ._session import register_sizes
-from ._simulation import Simulation, simulate
 from ._validation import cross_val_score, cross_validate
 
 __all__ = [
     "ChunkError",
-    "ClusterCosts",
     "GridSearchCV",
-    "Simulation",
     "cross_val_score",
     "cross_validate",
-    "simulate",
 ]
 
 if "dask" in sys.modules:  # a worker, which measures what it holds

@@ -9,23 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from .._folds import Folds
-from ..engines._base import Candidate, Plan
-from ..engines._tags import tags_of
-from ..engines._task import Task
+from .._engines.base import Candidate
+from .._engines.tags import tags_of
+from .._engines.task import Task
+from .._inputs.folds import Folds
 from ..learners._base import NativeEstimator
-from ._incremental import ClusterIncremental, why_not_partial_fit
+from ._incremental import ClusterIncremental
 from ._layout import Layout
 from ._notes import notes_on_order
-from ._schedule import Found
+from ._schedule import Gathered
 from ._training import Training
 from ._tree import TreeOverChunks
 
-__all__ = ["ClusterTree", "Orders"]
+__all__ = ["ClusterTree", "TrainingOrder"]
 
 
 @dataclass(frozen=True)
-class Orders:
+class TrainingOrder:
     """Which leaf a fold is at, and the order in which rows are learnt.
 
     Parameters
@@ -42,7 +42,7 @@ class Orders:
     order_seed: int
 
     @classmethod
-    def of(cls, task: Task) -> Orders:
+    def of(cls, task: Task) -> TrainingOrder:
         """Read the options of a task; the seeds are those of the local engine."""
         options = task.options
         random = check_random_state(task.random_state)
@@ -78,23 +78,13 @@ class ClusterTree(ClusterIncremental):
     """TreeCV over the chunks of a cluster."""
 
     name = "tree"
-    options = frozenset({"placement", "order"})
 
-    def plan(self, estimator: Any, task: Task) -> Plan | str:
-        """Native learners, and estimators with ``partial_fit``."""
-        if Candidate(estimator).learner is not None:
-            return Plan(estimator)
-        return why_not_partial_fit(estimator, self._data) or Plan(estimator)
-
-    def _run(
-        self,
-        estimators: list[Any],
-        task: Task,
-        folds: Folds,
-        training: Training,
-        learner: NativeEstimator | None,
-    ) -> tuple[Found, list[str]]:
-        data, session, orders = self._data, self._data.session, Orders.of(task)
+    def _gathered(
+        self, estimators: list[Any], training: Training, learner: NativeEstimator | None
+    ) -> tuple[Gathered, list[str], str]:
+        data, session, task = self._data, self._data.session, self._task
+        folds: Any = task.folds
+        orders = TrainingOrder.of(task)
         depends_on_order = _depends_on_order(estimators[0])
         layout = orders.layout(folds, data.offsets, depends_on_order=depends_on_order)
         chunks = self._arranged(layout, learner)
@@ -109,22 +99,23 @@ class ClusterTree(ClusterIncremental):
             order=order,
             seed=orders.order_seed,
         )
-        found = tree.run()
+        gathered = tree.run()
         session.drop(chunks)
-        notes = []
+        notes: list[str] = []
+        risk = ""
         if depends_on_order:
-            own = {"placement": orders.placement, "order": order}
-            notes += notes_on_order(estimators[0], task, data.offsets, **own)
+            described_order = {"placement": orders.placement, "order": order}
+            notes, risk = notes_on_order(estimators[0], task, data.offsets, **described_order)
         if learner is None and not tags_of(estimators[0]).one_pass:
             name = type(estimators[0]).__name__
             notes.append(f"{name}.fit may do more than the one pass that was evaluated")
-        return found, notes
+        return gathered, notes, risk
 
-    def fit(self, plan: Plan, task: Task) -> Any:
+    def fit(self, estimator: Any) -> Any:
         """Fit a candidate to all rows: one model visits all chunks."""
-        orders = Orders.of(task)
-        is_random = _depends_on_order(plan.estimator) and orders.order != "fixed"
-        return self._fit_by_visits(plan.estimator, task, orders.order_seed if is_random else None)
+        orders = TrainingOrder.of(self._task)
+        is_random = _depends_on_order(estimator) and orders.order != "fixed"
+        return self._fit_by_visits(estimator, orders.order_seed if is_random else None)
 
 
 def _depends_on_order(estimator: Any) -> bool:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
-from .._data import as_weights, to_rows
+from .._inputs.data import as_weights, to_rows
 from ..learners._base import NativeEstimator
 from ..libsvm import load_libsvm
 from ._models import aligned
@@ -70,7 +70,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Description:
-    """What the caller has to know of a chunk. Targets are all that comes home of the data."""
+    """What the client has to know of a chunk. Of the data it receives targets only."""
 
     n_rows: int
     n_features: int

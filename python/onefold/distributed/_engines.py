@@ -1,70 +1,126 @@
-"""The ways to cross-validate on a cluster, and the choice of one."""
+"""The table of the engines of a cluster: which estimators each supports, and with what options."""
 
 from __future__ import annotations
 
-from typing import Any
+from sklearn.linear_model import LinearRegression, Ridge
 
-from ..engines._base import Plan
-from ..engines._task import Task
+from .._engines.base import Candidate
+from .._engines.callback import why_not_one_pass
+from .._engines.engine import Engine
+from .._engines.file_least_squares import parse
+from .._engines.options import one_of
+from .._engines.registry import REFIT as LOCAL_REFIT
+from .._engines.registry import SEEDED as LOCAL_SEEDED
+from .._engines.spec import Needs, Spec
+from .._engines.tags import tags_of
+from .._engines.task import Task
 from ._candidates import ClusterTree
+from ._incremental import MAX_CANDIDATES_PER_RUN, family_of, why_not_partial_fit
 from ._least_squares import ClusterLeastSquares
 from ._merge import ClusterMerge
 from ._refits import ClusterRefits
 from ._seeded import ClusterSeeded
-from ._source import ChunkedData
 
-__all__ = ["ENGINES", "ClusterEngine", "check_engine", "choose_engine"]
+__all__ = ["ENGINES"]
 
-ClusterEngine = ClusterMerge | ClusterTree | ClusterLeastSquares | ClusterSeeded | ClusterRefits
+SENDS_ROWS = "sends all rows to every worker"
 
-ENGINES: tuple[type[ClusterEngine], ...] = (
-    ClusterMerge,
-    ClusterLeastSquares,
-    ClusterTree,
-    ClusterSeeded,
-    ClusterRefits,
+MERGE = Engine(
+    name="merge",
+    exact="exactly",
+    cost="every row is learnt once",
+    max_together=MAX_CANDIDATES_PER_RUN,
+    fit=ClusterMerge.fit_spec,
 )
-"""In the order in which ``engine="auto"`` tries them."""
+VIRTUAL = Engine(
+    name="virtual",
+    exact="exactly",
+    cost="one factorisation",
+    unknown="{name} is neither Ridge nor LinearRegression",
+    fit=ClusterLeastSquares.fit_spec,
+)
+TREE = Engine(
+    name="tree",
+    exact="exactly",
+    cost="at most log2(2k) fits",
+    options={
+        "placement": one_of("random", "given"),
+        "order": one_of("random", "fixed"),
+    },
+    max_together=MAX_CANDIDATES_PER_RUN,
+    fit=ClusterTree.fit_spec,
+)
+SEEDED = Engine(
+    name="seeded",
+    exact=LOCAL_SEEDED.exact,
+    cost=LOCAL_SEEDED.cost,
+    options=LOCAL_SEEDED.options,
+    responses=LOCAL_SEEDED.responses,
+    unknown="{name} is not SVC or SVR",
+    holds_responses=False,
+    fit=ClusterSeeded.fit_spec,
+)
+REFIT = Engine(
+    name="refit",
+    exact=LOCAL_REFIT.exact,
+    cost=LOCAL_REFIT.cost,
+    takes_any_estimator=True,
+    holds_responses=False,
+    fit=ClusterRefits.fit_spec,
+)
 
-ROWS_TRAVEL = (ClusterSeeded, ClusterRefits)
-"""Engines that send all rows to every worker, which is done on request only."""
+ENGINES = (MERGE, VIRTUAL, SEEDED, TREE, REFIT)
+"""In the order in which ``engine="auto"`` asks them."""
 
 
-def check_engine(name: str) -> None:
-    """Raise an error for an unknown engine."""
-    names = ["auto", *(engine.name for engine in ENGINES)]
-    if name not in names:
-        raise ValueError(f"engine must be one of {', '.join(names)}, got {name!r}")
+@MERGE.supports(where=lambda view: True)
+def models_that_add_up(view: Candidate, task: Task) -> Spec | str:
+    """Native learners and estimators in Python whose models can be merged."""
+    learner = view.learner
+    if learner is not None and learner._is_mergeable:
+        return Spec(view, ClusterMerge.solve, family=family_of(view))
+    if learner is not None or not tags_of(view.estimator).mergeable:
+        return f"models of {view.name} cannot be merged"
+    on_request = why_not_one_pass(view.estimator, task.problem)
+    spec = Spec(view, ClusterMerge.solve, family=family_of(view), on_request=on_request)
+    return why_not_partial_fit(view.estimator, task.data.X) or spec
 
 
-def choose_engine(
-    name: str, estimator: Any, data: ChunkedData, task: Task, n_jobs: int
-) -> tuple[ClusterEngine, Plan]:
-    """The engine of that name, or the first that applies, and its plan for a candidate."""
-    reasons = {}
-    for kind in ENGINES:
-        if name not in ("auto", kind.name) or (name == "auto" and kind in ROWS_TRAVEL):
-            continue
-        engine, plan = _planned(kind, estimator, data, task, n_jobs)
-        if isinstance(plan, Plan) and not (name == "auto" and plan.not_auto):
-            return engine, plan
-        reasons[kind.name] = plan if isinstance(plan, str) else plan.not_auto
-    if name != "auto":
-        raise ValueError(f"engine={name!r} does not apply: {reasons[name]}")
-    said = "; ".join(f"{own}: {reason}" for own, reason in reasons.items())
-    advice = ""
-    for kind in ROWS_TRAVEL:
-        if isinstance(_planned(kind, estimator, data, task, n_jobs)[1], Plan):
-            advice = f". engine={kind.name!r} does it; it sends all rows to every worker"
-            break
-    raise ValueError(f"engine='auto' does not apply ({said}){advice}")
+@VIRTUAL.supports(Ridge, LinearRegression)
+def least_squares(view: Candidate, task: Task) -> Spec | str:
+    """Least squares without constraints."""
+    model = parse(view.final)
+    if isinstance(model, str):
+        return model
+    return Spec(
+        view,
+        ClusterLeastSquares.solve,
+        family=model.family(view.final),
+        needs=Needs(weights="any", no_scaler="a pipeline is fitted to rows in memory"),
+    )
 
 
-def _planned(
-    kind: type[ClusterEngine], estimator: Any, data: ChunkedData, task: Task, n_jobs: int
-) -> tuple[ClusterEngine, Plan | str]:
-    engine = kind(data, n_jobs)
-    unknown = sorted(set(task.options) - engine.options)
-    if unknown:
-        return engine, f"it has no option {', '.join(unknown)}"
-    return engine, engine.plan(estimator, task)
+@TREE.supports(where=lambda view: True)
+def incremental(view: Candidate, task: Task) -> Spec | str:
+    """Native learners, and estimators with ``partial_fit``."""
+    if view.learner is None:
+        reason = why_not_partial_fit(view.estimator, task.data.X)
+        if reason is not None:
+            return reason
+    return Spec(view, ClusterTree.solve, family=family_of(view))
+
+
+@SEEDED.supports(where=LOCAL_SEEDED.serves)
+def machine(view: Candidate, task: Task) -> Spec | str:
+    """Support vector machines that the local engine takes, alone or behind a scaler."""
+    # The scaler is fitted to every training set, which needs the rows: by the workers.
+    spec = LOCAL_SEEDED.spec_of(Candidate(view.final), task)
+    if isinstance(spec, str):
+        return spec
+    return Spec(view, ClusterSeeded.solve, family="machines", on_request=SENDS_ROWS)
+
+
+@REFIT.supports(where=lambda view: True)
+def any_estimator(view: Candidate, task: Task) -> Spec | str:
+    """Any estimator."""
+    return Spec(view, ClusterRefits.solve, family="refits", validates=False, on_request=SENDS_ROWS)

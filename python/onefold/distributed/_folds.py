@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._folds import Folds, resolve_cv
-from ._source import ChunkedData
+from .._inputs.folds import Folds, is_leave_one_out, resolve_cv
+
+if TYPE_CHECKING:
+    from ._source import ChunkedData
 
 __all__ = ["folds_of_chunks"]
 
 
-def folds_of_chunks(cv: Any, data: ChunkedData) -> Folds:
+def folds_of_chunks(cv: Any, data: ChunkedData, **split_params: Any) -> Folds:
     """Read ``cv`` as folds of the rows of all chunks.
 
     Parameters
@@ -21,13 +23,15 @@ def folds_of_chunks(cv: Any, data: ChunkedData) -> Folds:
         An integer is that many runs of consecutive rows, never stratified; ``"chunks"`` makes every
         chunk a fold; labels are those of the chunks or of the rows.
     data : ChunkedData
+    **split_params
+        More arguments of the splitter, such as ``groups``.
     """
     sizes = np.diff(data.offsets)
     if isinstance(cv, str) and cv == "chunks":
         if len(sizes) < 2:
             raise ValueError("cv='chunks': there is one chunk, and there must be two folds")
         return Folds.from_labels(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
-    if isinstance(cv, str) and cv != "loo":
+    if isinstance(cv, str) and not is_leave_one_out(cv):
         raise ValueError(
             f"cv must be a number of folds, 'chunks', 'loo', labels or a splitter, got {cv!r}"
         )
@@ -39,7 +43,7 @@ def folds_of_chunks(cv: Any, data: ChunkedData) -> Folds:
             f"cv has {len(labels)} labels, neither one for each of {len(sizes)} chunks nor one for "
             f"each of {data.n_samples} rows"
         )
-    folds = resolve_cv(cv, data.placeholder, data.y)
+    folds = resolve_cv(cv, data.placeholder, data.y, **split_params)
     if not isinstance(folds, Folds):
         raise ValueError(f"cv={cv!r}: on a cluster every row must be held out exactly once")
     return folds
@@ -49,6 +53,6 @@ def _labels(cv: Any) -> Any:
     """Labels as an array, or None where ``cv`` is something else."""
     if isinstance(cv, (list, tuple, np.ndarray)):
         array = np.asarray(cv, dtype=object)
-        if array.ndim == 1 and all(np.isscalar(own) for own in array):
+        if array.ndim == 1 and all(np.isscalar(item) for item in array):
             return np.asarray(cv)
     return None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,107 +11,66 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._folds import Folds
-from .._scoring import responses_read
-from ..engines._base import Candidate, Outcome, Plan, takes
-from ..engines._callback import class_keywords
-from ..engines._fold_scorer import FoldScorer, join_folds
-from ..engines._task import Task
+from .._engines.base import Candidate, Outcome, takes
+from .._engines.callback import class_keywords
+from .._engines.fold_scorer import FoldScorer, join_folds
+from .._engines.status import Status
+from .._engines.task import Task
+from .._inputs.folds import Folds
+from .._scoring.scorers import responses_read
 from ..learners._base import NativeEstimator
 from ._chunks import ChunkError, arrange
 from ._layout import Layout
-from ._schedule import Found
+from ._schedule import Gathered
+from ._solver import ClusterSolver
 from ._source import ChunkedData
 from ._training import NativeTraining, PythonTraining, Training, update
 
-__all__ = ["ClusterIncremental", "why_not_partial_fit"]
+__all__ = ["MAX_CANDIDATES_PER_RUN", "ClusterIncremental", "family_of", "why_not_partial_fit"]
 
 MAX_CANDIDATES_PER_RUN = 16
-"""Candidates whose models travel together."""
+"""Number of candidates whose models are sent together, at most."""
 
 
-class ClusterIncremental(ABC):
-    """Cross-validates the candidates of one call over the chunks of a cluster.
-
-    Parameters
-    ----------
-    data : ChunkedData
-    n_jobs : int
-        Threads of each task that the native engine runs.
-    """
+class ClusterIncremental(ClusterSolver):
+    """Cross-validates candidates of one class, whose models are sent together."""
 
     name: str
-    options: frozenset[str]
-
-    def __init__(self, data: ChunkedData, n_jobs: int = 1) -> None:
-        self._data = data
-        self._n_jobs = n_jobs
 
     @abstractmethod
-    def plan(self, estimator: Any, task: Task) -> Plan | str:
-        """How a candidate is done, or the reason why it cannot be."""
+    def _gathered(
+        self, estimators: list[Any], training: Training, learner: NativeEstimator | None
+    ) -> tuple[Gathered, list[str], str]:
+        """Cross-validate candidates of one class; also return notes and `Status.order_risk`."""
 
-    @abstractmethod
-    def fit(self, plan: Plan, task: Task) -> Any:
-        """Fit a candidate to all rows."""
-
-    @abstractmethod
-    def _run(
-        self,
-        estimators: list[Any],
-        task: Task,
-        folds: Folds,
-        training: Training,
-        learner: NativeEstimator | None,
-    ) -> tuple[Found, list[str]]:
-        """Cross-validate candidates of one class; also return notes on how it was done."""
-
-    def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
-        """Cross-validate all candidates; the models of one class travel together."""
-        groups: dict[Any, list[int]] = {}
-        for position, plan in enumerate(plans):
-            learner = Candidate(plan.estimator).learner
-            kind = type(plan.estimator if learner is None else learner)
-            groups.setdefault(kind, []).append(position)
-        for positions in groups.values():
-            for first in range(0, len(positions), MAX_CANDIDATES_PER_RUN):
-                batch = positions[first : first + MAX_CANDIDATES_PER_RUN]
-                outcomes = self._run_batch([plans[own].estimator for own in batch], task)
-                yield from zip(batch, outcomes, strict=True)
-
-    def _run_batch(self, estimators: list[Any], task: Task) -> list[Outcome]:
-        folds = task.folds
-        if not isinstance(folds, Folds):
-            raise ValueError("cv must hold out every sample exactly once on a cluster")
-        start = time.perf_counter()
-        training, learner = self._training(estimators, task, native=True)
-        found, notes = self._run(estimators, task, folds, training, learner)
-        seconds = time.perf_counter() - start
-        return [
-            replace(outcome, fit_time=seconds / len(estimators), notes=outcome.notes + notes)
-            for outcome in _outcomes(training, found, folds, task)
-        ]
+    def run(self, estimators: list[Any]) -> Iterator[tuple[int, Outcome]]:
+        """Cross-validate all candidates."""
+        training, learner = self._training(estimators, native=True)
+        gathered, notes, risk = self._gathered(estimators, training, learner)
+        status = Status(self.name, order_risk=risk)
+        for number, outcome in enumerate(_outcomes(training, gathered, self._task)):
+            yield number, replace(outcome, notes=outcome.notes + notes, status=status)
 
     def _training(
-        self, estimators: list[Any], task: Task, *, native: bool
+        self, estimators: list[Any], *, native: bool
     ) -> tuple[Training, NativeEstimator | None]:
         """How workers train the candidates, and the learner that knows all classes, if native."""
-        data = self._data
-        learners = [Candidate(own).learner if native else None for own in estimators]
+        data, task = self._data, self._task
+        learners = [Candidate(estimator).learner if native else None for estimator in estimators]
         if learners[0] is None:
             responses = dict.fromkeys(
                 ("predict", *task.responses, *responses_read(task.scorers, estimators[0]))
             )
             scorer = replace(FoldScorer.answers_only(task), responses=tuple(responses))
-            keywords = tuple(class_keywords(own, data.y) for own in estimators)
+            keywords = tuple(class_keywords(estimator, data.y) for estimator in estimators)
             return PythonTraining(tuple(map(clone, estimators)), keywords, scorer), None
-        own = tuple(clone(learner) for learner in learners if learner is not None)
-        _, n_targets = own[0]._targets(data.y, data.n_samples)
-        for learner in own[1:]:
-            learner._take_over_targets(own[0])
-        training = NativeTraining(own, data.n_features, n_targets, self._n_jobs)
+        clones = tuple(clone(learner) for learner in learners if learner is not None)
+        _, n_targets = clones[0]._targets(data.y, data.n_samples)
+        for learner in clones[1:]:
+            learner._take_over_targets(clones[0])
+        training = NativeTraining(clones, data.n_features, n_targets, self._n_jobs)
         training.start()  # bad parameters are errors here, before there are tasks
-        return training, own[0]
+        return training, clones[0]
 
     def _arranged(self, layout: Layout, learner: NativeEstimator | None) -> list[Any]:
         """Chunks in the order of the leaves, in the memory of the workers that have read them."""
@@ -139,11 +97,11 @@ class ClusterIncremental(ABC):
                 raise ChunkError(f"chunk {number}: {error}") from error
         return chunks
 
-    def _fit_by_visits(self, estimator: Any, task: Task, seed: int | None) -> Any:
+    def _fit_by_visits(self, estimator: Any, seed: int | None) -> Any:
         """Fit a candidate to all rows; with a seed, chunks and the rows of each at random."""
         data, session = self._data, self._data.session
         is_native = isinstance(estimator, NativeEstimator)
-        training, learner = self._training([estimator], task, native=is_native)
+        training, learner = self._training([estimator], native=is_native)
         layout = Layout.of(Folds.contiguous(data.n_samples, 2), data.offsets, np.arange(2))
         chunks = self._arranged(layout, learner)
         order = np.arange(len(chunks))
@@ -167,7 +125,7 @@ class ClusterIncremental(ABC):
         return fitted
 
     def _fitted(self, model: Any, learner: NativeEstimator | None) -> Any:
-        """Bring home the estimator that a model of all rows is."""
+        """Fetch the estimator that a model of all rows is."""
         session = self._data.session
         session.keep([model])
         [[fitted]] = session.gather([model])
@@ -185,25 +143,30 @@ def why_not_partial_fit(estimator: Any, data: ChunkedData) -> str | None:
     return None
 
 
-def _outcomes(training: Training, found: Found, folds: Folds, task: Task) -> Iterator[Outcome]:
+def family_of(view: Candidate) -> type:
+    """Equal for candidates whose models are sent together."""
+    return type(view.estimator if view.learner is None else view.learner)
+
+
+def _outcomes(training: Training, gathered: Gathered, task: Task) -> Iterator[Outcome]:
     """Answers in test order."""
     # The position of every row among the pieces, then those of the rows in test order.
-    at = np.empty(len(found.rows), dtype=np.int64)
-    at[found.rows] = np.arange(len(found.rows))
-    at = at[folds.rows]
-    for number, parts in enumerate(found.parts):
-        cost = found.cost if number == 0 else dict.fromkeys(found.cost, 0)
+    at = np.empty(len(gathered.rows), dtype=np.int64)
+    at[gathered.rows] = np.arange(len(gathered.rows))
+    at = at[task.folds.rows]
+    for number, parts in enumerate(gathered.parts):
+        cost = gathered.cost if number == 0 else dict.fromkeys(gathered.cost, 0)
         if isinstance(training, NativeTraining):
             estimator = training.estimators[number]
             outputs = np.concatenate(parts)[at]
             classes = getattr(estimator, "classes_", None)
             yield Outcome(answers=estimator._answers(outputs), classes=classes, cost=cost)
         elif isinstance(training, PythonTraining):
-            results = [own for part in parts for own in part]
+            results = [item for part in parts for item in part]
             joined = join_folds(results, training.estimators[number], task)
             answers = {name: _taken(answer, at) for name, answer in joined.answers.items()}
             yield Outcome(answers=answers, classes=joined.classes, cost=cost, notes=joined.notes)
 
 
 def _taken(answer: Any, rows: NDArray[np.int64]) -> Any:
-    return [own[rows] for own in answer] if isinstance(answer, list) else answer[rows]
+    return [item[rows] for item in answer] if isinstance(answer, list) else answer[rows]

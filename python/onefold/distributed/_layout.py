@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._cached_property import cached_property
-from .._folds import Folds
+from .._inputs.folds import Folds
+from .._utils.cached_property import cached_property
 from ._chunks import random_order
 
 __all__ = ["Layout", "Piece"]
@@ -104,26 +104,26 @@ class Layout:
         chunks = np.searchsorted(self.offsets, self.rows, side="right") - 1
         first = np.concatenate([[0], np.flatnonzero(np.diff(chunks)) + 1])
         lengths = np.diff(np.concatenate([first, [len(chunks)]]))
-        own = chunks[first]
-        by_chunk = np.argsort(own, kind="stable")
+        chunk_numbers = chunks[first]
+        by_chunk = np.argsort(chunk_numbers, kind="stable")
         # Rows of the segments before in the order of the chunks, less those of earlier chunks.
         before = np.cumsum(lengths[by_chunk]) - lengths[by_chunk]
         arranged = np.empty_like(first)
-        arranged[by_chunk] = before - self.offsets[own[by_chunk]]
-        return first, own, arranged
+        arranged[by_chunk] = before - self.offsets[chunk_numbers[by_chunk]]
+        return first, chunk_numbers, arranged
 
     def segments(self, begin: int, end: int) -> list[Piece]:
         """The rows of a range of positions, in this very order."""
         first, chunks, arranged = self._chunk_of_segment
         low = int(np.searchsorted(first, begin, side="right")) - 1
         high = int(np.searchsorted(first, end, side="left"))
-        found = []
+        parts = []
         for at in range(low, high):
             until = int(first[at + 1]) if at + 1 < len(first) else len(self.rows)
             start = int(arranged[at]) + max(begin - int(first[at]), 0)
             stop = int(arranged[at]) + min(end, until) - int(first[at])
-            found.append(Piece(int(chunks[at]), start, stop))
-        return found
+            parts.append(Piece(int(chunks[at]), start, stop))
+        return parts
 
     def visits(self, begin: int, end: int) -> list[Piece]:
         """The rows of a range of positions, each chunk once, in increasing order."""

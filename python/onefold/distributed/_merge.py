@@ -7,7 +7,7 @@ from its root every group gets the model of all others. A fold of several chunks
 where its rows are, and the folds of one chunk are a subtree of the native engine, which starts from
 the model of all other chunks.
 
-For g groups there are at most 3g mergers and as many models that travel, and about 2g models are
+For g groups there are at most 3g mergers and as many models that are sent, and about 2g models are
 held at a time, on all workers together. Every row is fed once, and log2 of the number of folds of
 its chunk times more.
 """
@@ -21,15 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._folds import Folds
-from ..engines._base import Candidate, Plan
-from ..engines._callback import why_not_one_pass
-from ..engines._tags import tags_of
-from ..engines._task import Task
+from .._engines.tags import tags_of
+from .._inputs.folds import Folds
 from ..learners._base import NativeEstimator
-from ._incremental import ClusterIncremental, why_not_partial_fit
+from ._incremental import ClusterIncremental
 from ._layout import Layout
-from ._schedule import Found, Schedule
+from ._schedule import Gathered, Schedule
 from ._session import merge_results
 from ._training import Training, merge, update
 
@@ -132,12 +129,12 @@ class MergeOverChunks(Schedule):
             return
         outside = [] if others is None else [others]
         middle = _middle(first, last)
-        for own, sibling in (
+        for half, sibling in (
             ((first, middle), (middle, last)),
             ((middle, last), (first, middle)),
         ):
             model = self._submit_merge([*outside, sums[sibling]])
-            self._descend(model, sums, *own, depth=depth + 1)
+            self._descend(model, sums, *half, depth=depth + 1)
 
     def _submit_answers(self, others: Any, number: int, depth: int) -> None:
         first, last = self.groups[number : number + 2].tolist()
@@ -162,30 +159,15 @@ class ClusterMerge(ClusterIncremental):
     """Mergers of models over the chunks of a cluster."""
 
     name = "merge"
-    options: frozenset[str] = frozenset()
 
-    def plan(self, estimator: Any, task: Task) -> Plan | str:
-        """Native learners and estimators in Python whose models can be merged."""
-        learner = Candidate(estimator).learner
-        if learner is not None and learner._is_mergeable:
-            return Plan(estimator)
-        if learner is not None or not tags_of(estimator).mergeable:
-            return f"models of {type(estimator).__name__} cannot be merged"
-        reason = why_not_partial_fit(estimator, self._data)
-        return reason or Plan(estimator, why_not_one_pass(estimator, task.problem))
-
-    def _run(
-        self,
-        estimators: list[Any],
-        task: Task,
-        folds: Folds,
-        training: Training,
-        learner: NativeEstimator | None,
-    ) -> tuple[Found, list[str]]:
+    def _gathered(
+        self, estimators: list[Any], training: Training, learner: NativeEstimator | None
+    ) -> tuple[Gathered, list[str], str]:
+        folds: Any = self._task.folds
         schedule = self._schedule(folds, training, learner)
-        found = schedule.run()
+        gathered = schedule.run()
         self._data.session.drop(schedule.chunks)
-        return found, []
+        return gathered, [], ""
 
     def _schedule(
         self, folds: Folds, training: Training, learner: NativeEstimator | None
@@ -204,14 +186,14 @@ class ClusterMerge(ClusterIncremental):
             groups=groups,
         )
 
-    def fit(self, plan: Plan, task: Task) -> Any:
+    def fit(self, estimator: Any) -> Any:
         """Fit a candidate to all rows: the merger of the models of all chunks."""
         data = self._data
-        is_native = isinstance(plan.estimator, NativeEstimator)
-        if not is_native and not tags_of(plan.estimator).mergeable:
+        is_native = isinstance(estimator, NativeEstimator)
+        if not is_native and not tags_of(estimator).mergeable:
             # Of scikit-learn's naive Bayes, the models of the native learner were merged.
-            return self._fit_by_visits(plan.estimator, task, seed=None)
-        training, learner = self._training([plan.estimator], task, native=is_native)
+            return self._fit_by_visits(estimator, seed=None)
+        training, learner = self._training([estimator], native=is_native)
         chunk_of_row = np.repeat(np.arange(len(data.chunks)), np.diff(data.offsets))
         folds = Folds.from_labels(chunk_of_row, len(data.chunks))
         schedule = self._schedule(folds, training, learner)

@@ -1,4 +1,4 @@
-"""Native models that travel: their states are sent as they are in memory, without copies."""
+"""Native models between workers: their states are sent as they are in memory, without copies."""
 
 from __future__ import annotations
 
@@ -53,13 +53,18 @@ class NativeModels:
 
     def __reduce__(self) -> tuple[Any, ...]:
         reduced: list[Any] = [learner.__reduce__() for learner in self.learners]
-        arguments = [own[1] for own in reduced]
-        return _restore, ([own[:-1] for own in arguments], [own[-1] for own in arguments])
+        arguments = [pair[1] for pair in reduced]
+        return _restore, (
+            [argument[:-1] for argument in arguments],
+            [argument[-1] for argument in arguments],
+        )
 
 
 def _restore(arguments: list[Any], states: list[NDArray[np.float64]]) -> NativeModels:
     make: Any = Learner
-    learners = [make(*own, aligned(state)) for own, state in zip(arguments, states, strict=True)]
+    learners = [
+        make(*argument, aligned(state)) for argument, state in zip(arguments, states, strict=True)
+    ]
     return NativeModels(tuple(learners))
 
 
@@ -69,6 +74,6 @@ def aligned(part: Any) -> Any:
         return None
     if sp.issparse(part):
         csr: Any = part
-        arrays = tuple(aligned(own) for own in (csr.data, csr.indices, csr.indptr))
+        arrays = tuple(aligned(item) for item in (csr.data, csr.indices, csr.indptr))
         return type(csr)(arrays, shape=csr.shape)
     return part if part.flags.aligned else part.copy()

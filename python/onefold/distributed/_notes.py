@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from .._folds import Folds
-from .._warnings import warn
-from ..engines._order import order_notes
-from ..engines._task import Task
+from .._engines.order import order_notes
+from .._engines.task import Task
+from .._inputs.folds import Folds
+from .._utils.warnings import warn
 
 __all__ = ["notes_on_order", "similarity_within_chunks"]
 
@@ -24,8 +24,8 @@ MIN_SIGMAS = 5.0
 
 def notes_on_order(
     estimator: Any, task: Task, offsets: NDArray[np.int64], *, placement: str, order: str
-) -> list[str]:
-    """Say how the rows were learnt, and warn where that may flatter.
+) -> tuple[list[str], str]:
+    """Say how the rows were learnt, and why that may flatter, if it may, with a warning.
 
     Parameters
     ----------
@@ -45,20 +45,22 @@ def notes_on_order(
         return [
             f"one pass was evaluated: folds at random leaves (random_state), chunk after chunk, "
             f"the rows of each {rows}"
-        ]
+        ], ""
     note = (
         "one pass was evaluated: chunks and the rows of each in random order (random_state); a row "
         "is predicted by a model that has learnt the others of its chunk last"
     )
     y = task.data.y
-    found = None
+    similarity = None
     if y is not None and np.ndim(y) == 1:
-        found = similarity_within_chunks(np.asarray(y), offsets, is_numeric=is_regressor(estimator))
-    if found is None:
-        return [note]
-    said = f"{found}: leave-one-out inside chunks may flatter; shuffle the rows across chunks"
-    warn(said)
-    return [note, said]
+        similarity = similarity_within_chunks(
+            np.asarray(y), offsets, is_numeric=is_regressor(estimator)
+        )
+    if similarity is None:
+        return [note], ""
+    risk = f"{similarity}: leave-one-out inside chunks may flatter; shuffle the rows across chunks"
+    warn(risk)
+    return [note], risk
 
 
 def similarity_within_chunks(
@@ -82,16 +84,20 @@ def similarity_within_chunks(
         values = np.asarray(y, dtype=np.float64)
         total = float(np.square(values - values.mean()).sum())
         means = np.bincount(chunks, values) / sizes
-        found = float((sizes * np.square(means - values.mean())).sum()) / total if total else 0.0
-        if found < max(MIN_EXCESS, MIN_SIGMAS * len(sizes) / n):
+        similarity = (
+            float((sizes * np.square(means - values.mean())).sum()) / total if total else 0.0
+        )
+        if similarity < max(MIN_EXCESS, MIN_SIGMAS * len(sizes) / n):
             return None
-        return f"chunks explain {found:.0%} of the variance of the targets"
+        return f"chunks explain {similarity:.0%} of the variance of the targets"
     classes, codes = np.unique(y, return_inverse=True)
     counts = np.zeros((len(sizes), len(classes)))
     np.add.at(counts, (chunks, codes), 1.0)
     chance = float(np.square(counts.sum(axis=0) / n).sum())
-    found = float((sizes * np.square(counts / sizes[:, None]).sum(axis=1)).sum()) / n
+    similarity = float((sizes * np.square(counts / sizes[:, None]).sum(axis=1)).sum()) / n
     by_chance = chance + len(sizes) * len(classes) / n
-    if found - by_chance < max(MIN_EXCESS, MIN_SIGMAS * np.sqrt(chance * (1 - chance) / n)):
+    if similarity - by_chance < max(MIN_EXCESS, MIN_SIGMAS * np.sqrt(chance * (1 - chance) / n)):
         return None
-    return f"{found:.0%} of pairs of rows of one chunk share their label ({chance:.0%} by chance)"
+    return (
+        f"{similarity:.0%} of pairs of rows of one chunk share their label ({chance:.0%} by chance)"
+    )

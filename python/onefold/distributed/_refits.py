@@ -10,20 +10,22 @@ is lost is computed again. A candidate that a local engine other than ``"refit"`
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from joblib import parallel_config
 
-from .._folds import Folds, Splits
-from ..engines import choose
-from ..engines._base import Outcome, Plan
-from ..engines._fold_scorer import FoldResult, join_folds
-from ..engines._task import Data, Problem, Task
+from .._engines import choose, run
+from .._engines.base import Outcome
+from .._engines.costs import total_cost
+from .._engines.fold_scorer import FoldResult, join_folds
+from .._engines.status import Status
+from .._engines.task import Data, Problem, Task
+from .._inputs.folds import Folds, Splits
 from ._chunks import Chunk, join
-from ._source import ChunkedData
+from ._solver import ClusterSolver
 
 __all__ = ["AllRows", "ClusterRefits", "joined", "with_rows"]
 
@@ -45,20 +47,20 @@ def run_folds(estimator: Any, rows: Chunk, task: Task, fold: int | None) -> Outc
     folds = task.folds
     if fold is not None:
         folds = Splits(folds.n_samples, [(folds.train(fold), folds.test(fold))])
-    own = with_rows(task, rows, folds)
+    local_task = with_rows(task, rows, folds)
     # A worker is a process of a pool: joblib would warn that it starts no more of them.
     with parallel_config("sequential"):
-        [choice] = choose("auto" if fold is None else "refit", [estimator], own)
-        [(_, outcome)] = choice.engine.run_many([choice.plan], own)
+        [choice] = choose("auto" if fold is None else "refit", [estimator], local_task)
+        [(_, outcome)] = run(choice.engine, [choice.spec], local_task)
     return outcome
 
 
 def fit_all_rows(estimator: Any, rows: Chunk, task: Task) -> Any:
     """The task that fits a candidate to all rows."""
-    own = with_rows(task, rows, task.folds)
+    local_task = with_rows(task, rows, task.folds)
     with parallel_config("sequential"):
-        [choice] = choose("auto", [estimator], own)
-        return choice.engine.fit(choice.plan, own)
+        [choice] = choose("auto", [estimator], local_task)
+        return choice.engine.fit_to_all(choice.spec, local_task)
 
 
 def with_rows(
@@ -74,19 +76,8 @@ def with_rows(
     return replace(task, problem=problem, n_jobs=n_jobs, options=options or {})
 
 
-class AllRows:
-    """What engines share that send all rows to every worker that takes part.
-
-    Parameters
-    ----------
-    data : ChunkedData
-    n_jobs : int
-        Threads of a task.
-    """
-
-    def __init__(self, data: ChunkedData, n_jobs: int = 1) -> None:
-        self._data = data
-        self._n_jobs = n_jobs
+class AllRows(ClusterSolver):
+    """What engines share that send all rows to every worker that takes part."""
 
     def _rows(self) -> Any:
         """The future of all rows on one worker, from which others fetch them."""
@@ -96,24 +87,24 @@ class AllRows:
         session.keep([rows])
         return rows
 
-    def _lean(self, task: Task) -> Task:
-        """A task without the placeholder of X and the targets, which workers have."""
-        return replace(task, problem=Problem(Data(np.empty((0, 0))), task.folds))
+    def _lean(self) -> Task:
+        """The task without rows and targets, which workers have, and without its progress."""
+        problem = Problem(Data(np.empty((0, 0))), self._task.folds)
+        return replace(self._task, problem=problem, progress=False)
 
-    def _token(self, task: Task) -> str:
-        return self._data.session.token(self._data.token, task.folds.rows, task.folds.starts)
+    def _token(self) -> str:
+        folds = self._task.folds
+        return self._data.session.token(self._data.token, folds.rows, folds.starts)
 
     def _note(self) -> str:
         size = f"{self._data.n_bytes / 1e6:.1f} MB"
         return f"all rows were sent to every worker that took part ({size})"
 
-    def fit(self, plan: Plan, task: Task) -> Any:
+    def fit(self, estimator: Any) -> Any:
         """Fit a candidate to all rows on one worker."""
         session = self._data.session
-        key = session.token(self._data.token, plan.estimator)
-        future = session.submit(
-            fit_all_rows, plan.estimator, self._rows(), self._lean(task), key=key
-        )
+        key = session.token(self._data.token, estimator)
+        future = session.submit(fit_all_rows, estimator, self._rows(), self._lean(), key=key)
         session.keep([future])
         return session.gather([future])[0]
 
@@ -121,27 +112,20 @@ class AllRows:
 class ClusterRefits(AllRows):
     """Any estimator; a task has one thread."""
 
-    name = "refit"
-    options: frozenset[str] = frozenset()
-
-    def plan(self, estimator: Any, task: Task) -> Plan | str:
-        """Any estimator."""
-        return Plan(estimator)
-
-    def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
+    def run(self, estimators: list[Any]) -> Iterator[tuple[int, Outcome]]:
         """Run candidates that an engine serves as one task each, others as one task per fold."""
         session, start = self._data.session, time.perf_counter()
-        rows, lean, token = self._rows(), self._lean(task), self._token(task)
+        rows, lean, token = self._rows(), self._lean(), self._token()
 
         def submit(function: Any, number: int, *arguments: Any) -> Any:
-            estimator = plans[number].estimator
+            estimator = estimators[number]
             key = session.token(token, function.__name__, estimator, arguments)
             future = session.submit(function, estimator, rows, lean, *arguments, key=key)
             session.keep([future])
             return future
 
-        engines = session.gather([submit(local_engine, number) for number in range(len(plans))])
-        n_folds = len(task.folds)
+        n_candidates, n_folds = len(estimators), len(self._task.folds)
+        engines = session.gather([submit(local_engine, at) for at in range(n_candidates)])
         work = [
             [
                 submit(run_folds, number, fold)
@@ -151,9 +135,10 @@ class ClusterRefits(AllRows):
         ]
         for number, futures in enumerate(work):
             outcomes = session.gather(futures)
-            outcome = joined(plans[number].estimator, outcomes, task)
+            outcome = joined(estimators[number], outcomes, self._task)
             outcome.notes.append(f"{self._note()}; local engine {engines[number]!r}")
-            outcome.fit_time = (time.perf_counter() - start) / len(plans)
+            outcome.fit_time = (time.perf_counter() - start) / len(estimators)
+            outcome.is_timed = True
             yield number, outcome
 
 
@@ -161,18 +146,17 @@ def joined(estimator: Any, outcomes: list[Outcome], task: Task) -> Outcome:
     """Outcomes of single folds, or of spans of them, as one."""
     if len(outcomes) == 1:
         return outcomes[0]
-    results = [FoldResult({}, own.answers, own.classes) for own in outcomes]
+    results = [FoldResult({}, outcome.answers, outcome.classes) for outcome in outcomes]
     joined = join_folds(results, estimator, task)
-    cost: dict[str, int] = {}
-    for own in outcomes:
-        for name, count in own.cost.items():
-            cost[name] = cost.get(name, 0) + count
-    scored = [own.test_scores for own in outcomes]
+    scored = [outcome.test_scores for outcome in outcomes]
     return Outcome(
         answers=joined.answers,
         classes=joined.classes,
-        cost=cost,
-        test_scores=[own[0] for own in scored if own] if all(scored) else None,
-        failures=[failure for own in outcomes for failure in own.failures],
+        cost=total_cost(outcome.cost for outcome in outcomes),
+        test_scores=[pair[0] for pair in scored if pair] if all(scored) else None,
+        failures=[failure for outcome in outcomes for failure in outcome.failures],
         notes=joined.notes,
+        status=Status.joined(
+            [outcome.status for outcome in outcomes if outcome.status is not None]
+        ),
     )

@@ -1,4 +1,4 @@
-"""What the schedules over chunks share: tasks at the leaves, and answers that come home."""
+"""What the schedules over chunks share: tasks at the leaves, and the answers that are returned."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ._layout import Layout, Piece
 from ._session import Session
 from ._training import Answer, Training, evaluate, subtree
 
-__all__ = ["Found", "Schedule"]
+__all__ = ["Gathered", "Schedule"]
 
 
 @dataclass
-class Found:
-    """What came home: answers in pieces, and the rows they belong to."""
+class Gathered:
+    """What the tasks returned: answers in pieces, and the rows they belong to."""
 
     parts: list[list[Any]]
     """Of each candidate the pieces."""
@@ -54,8 +54,8 @@ class Schedule(ABC):
     _answers: list[tuple[Any, list[Piece]]] = field(default_factory=list, init=False)
     _cost: dict[str, int] = field(default_factory=dict, init=False)
 
-    def run(self) -> Found:
-        """Submit all tasks, and bring the answers home."""
+    def run(self) -> Gathered:
+        """Submit all tasks, and fetch their answers."""
         names = ("fits", "rows_fed", "rows_evaluated", "copies")
         self._cost = dict.fromkeys(names, 0)
         before = self.session.n_tasks
@@ -67,9 +67,11 @@ class Schedule(ABC):
         for answer in answers:
             for name, count in answer.cost.items():
                 self._cost[name] += count
-        pieces = [piece for _, own in self._answers for piece in own]
-        return Found(
-            parts=[list(own) for own in zip(*(answer.parts for answer in answers), strict=True)],
+        pieces = [piece for _, values in self._answers for piece in values]
+        return Gathered(
+            parts=[
+                list(values) for values in zip(*(answer.parts for answer in answers), strict=True)
+            ],
             rows=np.concatenate([self.layout.rows_of(piece) for piece in pieces]),
             cost=self._cost,
         )

@@ -8,17 +8,17 @@ they are used and never sent. Like ``refit``, this sends all rows to every worke
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from joblib import parallel_config
 
-from .._folds import Splits
-from ..engines import choose
-from ..engines._base import Candidate, Outcome, Plan
-from ..engines._seeded import Seeded
-from ..engines._task import Task
+from .._engines import choose
+from .._engines.base import Candidate, Outcome
+from .._engines.run import run
+from .._engines.task import Task
+from .._inputs.folds import Splits
 from ._chunks import Chunk
 from ._refits import AllRows, joined, with_rows
 
@@ -41,56 +41,44 @@ def run_family(
     if span is not None:
         pairs = [(folds.train(fold), folds.test(fold)) for fold in range(*span)]
         folds = Splits(folds.n_samples, pairs)
-    own = with_rows(task, rows, folds, n_jobs=n_jobs, options=task.options)
-    found: list[Outcome | None] = [None] * len(estimators)
+    local_task = with_rows(task, rows, folds, n_jobs=n_jobs, options=task.options)
+    outcomes_of_family: list[Outcome | None] = [None] * len(estimators)
     # A worker is a process of a pool: joblib would warn that it starts no more of them.
     with parallel_config("threading" if n_jobs > 1 else "sequential"):
-        choices = choose("seeded", estimators, own)
+        choices = choose("seeded", estimators, local_task)
         groups: dict[int, list[int]] = {}
         for position, choice in enumerate(choices):
             groups.setdefault(id(choice.engine), []).append(position)
         for positions in groups.values():
-            plans = [choices[position].plan for position in positions]
-            for number, outcome in choices[positions[0]].engine.run_many(plans, own):
-                found[positions[number]] = outcome
-    return [outcome for outcome in found if outcome is not None]
+            specs = [choices[position].spec for position in positions]
+            for number, outcome in run(choices[positions[0]].engine, specs, local_task):
+                outcomes_of_family[positions[number]] = outcome
+    return [outcome for outcome in outcomes_of_family if outcome is not None]
 
 
 class ClusterSeeded(AllRows):
     """`SVC` and `SVR`, alone or behind a scaler."""
 
-    name = "seeded"
-    options = frozenset(Seeded.options)
-
-    def plan(self, estimator: Any, task: Task) -> Plan | str:
-        """Support vector machines that the local engine takes."""
-        # The scaler is fitted to every training set, which needs the rows: by the workers.
-        candidate, seeded = Candidate(estimator), Seeded()
-        if not seeded.serves(candidate):
-            return f"{type(candidate.final).__name__} is not SVC or SVR"
-        found = seeded.plan(Candidate(candidate.final), task)
-        return found if isinstance(found, str) else Plan(estimator)
-
-    def run_many(self, plans: Sequence[Plan], task: Task) -> Iterator[tuple[int, Outcome]]:
+    def run(self, estimators: list[Any]) -> Iterator[tuple[int, Outcome]]:
         """Solve one family of candidates and one span of folds per task."""
-        data, session, start = self._data, self._data.session, time.perf_counter()
+        session, task, start = self._data.session, self._task, time.perf_counter()
         families: dict[str, list[int]] = {}
-        for position, plan in enumerate(plans):
-            families.setdefault(session.token(_without_c(plan.estimator)), []).append(position)
-        spans = fold_spans(len(task.folds), data.n_samples, len(families))
-        rows, lean, token = self._rows(), self._lean(task), self._token(task)
+        for position, estimator in enumerate(estimators):
+            families.setdefault(session.token(_without_c(estimator)), []).append(position)
+        spans = fold_spans(len(task.folds), self._data.n_samples, len(families))
+        rows, lean, token = self._rows(), self._lean(), self._token()
         work = []
         for positions in families.values():
-            estimators = [plans[position].estimator for position in positions]
+            members = [estimators[position] for position in positions]
             futures = [
                 session.submit(
                     run_family,
-                    estimators,
+                    members,
                     rows,
                     lean,
                     span,
                     self._n_jobs,
-                    key=session.token(token, task.options, estimators, span),
+                    key=session.token(token, task.options, members, span),
                 )
                 for span in spans
             ]
@@ -100,10 +88,11 @@ class ClusterSeeded(AllRows):
             for position, outcomes in zip(
                 positions, zip(*session.gather(futures), strict=True), strict=True
             ):
-                outcome = joined(plans[position].estimator, list(outcomes), task)
+                outcome = joined(estimators[position], list(outcomes), task)
                 outcome.cost["tasks"] = len(spans) if position == positions[0] else 0
                 outcome.notes.append(self._note())
-                outcome.fit_time = (time.perf_counter() - start) / len(plans)
+                outcome.fit_time = (time.perf_counter() - start) / len(estimators)
+                outcome.is_timed = True
                 yield position, outcome
 
 
@@ -121,7 +110,9 @@ def fold_spans(n_folds: int, n_samples: int, n_families: int) -> list[tuple[int,
     n_spans = min(-(-MIN_TASKS // n_families), n_folds // MIN_FOLDS_PER_SPAN)
     if n_spans < 2 or n_folds * n_samples > MAX_TRAINING_ROWS:
         return [None]
-    return [(int(own[0]), int(own[-1]) + 1) for own in np.array_split(np.arange(n_folds), n_spans)]
+    return [
+        (int(item[0]), int(item[-1]) + 1) for item in np.array_split(np.arange(n_folds), n_spans)
+    ]
 
 
 def _without_c(estimator: Any) -> Any:

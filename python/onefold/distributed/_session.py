@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
 
+from .._utils.progress import Report
 from ._chunks import Chunk
 from ._models import NativeModels
 
@@ -15,6 +18,8 @@ __all__ = ["Session", "import_dask", "merge_results", "register_sizes"]
 
 MAX_MERGED = 8
 """Results that one task of a reduction merges."""
+
+SECONDS_BETWEEN_REPORTS = 0.05
 
 
 def import_dask(name: str = "distributed") -> Any:
@@ -32,7 +37,7 @@ def register_sizes() -> None:
     """Tell dask how large chunks and native models are. Workers do so when they load a task."""
     sizeof = import_dask("dask.sizeof").sizeof
     for kind in (Chunk, NativeModels):
-        sizeof.register(kind, lambda own: own.nbytes + 256)
+        sizeof.register(kind, lambda values: values.nbytes + 256)
 
 
 class Session:
@@ -65,6 +70,9 @@ class Session:
         self._kept: dict[str, Any] = {}
         self._submitted: WeakSet[Any] = WeakSet()
         self.n_tasks = 0
+        self._report: Report | None = None
+        self._awaited: WeakSet[Any] = WeakSet()
+        self._n_awaited = 0
 
     def token(self, *parts: Any) -> str:
         """A name that is the same for the same parts."""
@@ -92,6 +100,8 @@ class Session:
         """Hold results until the end of the session."""
         self._kept.update({future.key: future for future in futures})
         self._submitted.update(futures)
+        self._awaited.update(futures)
+        self._n_awaited += len(futures)
 
     def drop(self, futures: Sequence[Any]) -> None:
         """Let the cluster forget results that were held."""
@@ -100,12 +110,35 @@ class Session:
 
     def wait(self, futures: Sequence[Any]) -> None:
         """Wait until tasks are finished, or have failed."""
+        self._follow(futures)
         self._distributed.wait(list(futures))
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Bring results home; the error of a task is raised as it is."""
-        found: list[Any] = self.client.gather(list(futures))
-        return found
+        """Fetch results from the workers; the error of a task is raised as it is."""
+        self._follow(futures)
+        results: list[Any] = self.client.gather(list(futures))
+        return results
+
+    @contextmanager
+    def reporting(self, report: Report | None) -> Iterator[None]:
+        """Report how many of the results to be held are there; what ``report`` raises ends it."""
+        self._report, self._awaited, self._n_awaited = report, WeakSet(), 0
+        try:
+            yield
+        except BaseException:
+            self.drop(list(self._awaited))
+            raise
+        finally:
+            self._report = None
+
+    def _follow(self, futures: Sequence[Any]) -> None:
+        """Report until some tasks are finished, or one has failed."""
+        while self._report is not None:
+            left = sum(not future.done() for future in self._awaited)
+            self._report(self._n_awaited - left, self._n_awaited)
+            if all(map(_is_done, futures)) or any(map(_has_failed, futures)):
+                return
+            time.sleep(SECONDS_BETWEEN_REPORTS)
 
     def __enter__(self) -> Self:
         return self
@@ -123,6 +156,14 @@ class Session:
             future.release()
 
 
+def _is_done(future: Any) -> bool:
+    return bool(future.done())
+
+
+def _has_failed(future: Any) -> bool:
+    return bool(future.status == "error")
+
+
 def merge_results(
     session: Session,
     function: Callable[..., Any],
@@ -131,10 +172,10 @@ def merge_results(
     token: str,
 ) -> Any:
     """Merge results where they are, by a tree of tasks ``function(*arguments, list)``."""
-    own = list(futures)
-    while len(own) > 1:
-        batches = [own[at : at + MAX_MERGED] for at in range(0, len(own), MAX_MERGED)]
-        own = [
+    pending = list(futures)
+    while len(pending) > 1:
+        batches = [pending[at : at + MAX_MERGED] for at in range(0, len(pending), MAX_MERGED)]
+        pending = [
             batch[0]
             if len(batch) == 1
             else session.submit(
@@ -146,4 +187,4 @@ def merge_results(
             )
             for batch in batches
         ]
-    return own[0]
+    return pending[0]

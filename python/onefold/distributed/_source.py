@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._inputs.row_sources import RowSource
 from ._chunks import (
     ChunkError,
     Description,
@@ -18,14 +19,17 @@ from ._chunks import (
     read_libsvm,
     read_rows,
 )
+from ._folds import folds_of_chunks
 from ._session import Session, import_dask
 
 __all__ = ["ChunkedData", "load"]
 
 
-@dataclass
-class ChunkedData:
+@dataclass(eq=False)
+class ChunkedData(RowSource):
     """Chunks in the memory of workers, and what is known of them."""
+
+    where = "on a cluster"
 
     session: Session
     chunks: list[Any]
@@ -38,6 +42,16 @@ class ChunkedData:
     """Targets of all rows; None without targets."""
     n_bytes: int
     has_weights: bool
+    engines: Sequence[Any] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """The numbers of rows and features."""
+        return self.n_samples, self.n_features
+
+    def resolve_cv(self, cv: Any, y: Any, **split_params: Any) -> Any:
+        """The folds of all rows: see `folds_of_chunks`."""
+        return folds_of_chunks(cv, self, **split_params)
 
     @property
     def n_samples(self) -> int:
@@ -65,9 +79,14 @@ class _Tasks:
 
 
 def load(
-    session: Session, X: Any, y: Any, sample_weight: Any, libsvm: dict[str, Any] | None
+    session: Session,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    libsvm: dict[str, Any] | None,
+    engines: Sequence[Any],
 ) -> ChunkedData:
-    """Have the workers read all chunks, and learn their sizes and targets."""
+    """Have the workers read all chunks for some engines, and learn their sizes and targets."""
     tasks = _tasks(session, X, y, sample_weight, libsvm)
     if not tasks.chunks:
         raise ValueError("X has no chunks")
@@ -75,22 +94,25 @@ def load(
     session.n_tasks += len(chunks)
     session.keep(chunks)
     asked = [session.submit(describe, chunk, key=session.token(chunk.key)) for chunk in chunks]
-    found = _described(session, asked, tasks.names)
+    descriptions = _described(session, asked, tasks.names)
     # A selection of rows often leaves partitions without any.
-    kept = [number for number, own in enumerate(found) if own.n_rows]
+    kept = [number for number, description in enumerate(descriptions) if description.n_rows]
     if not kept:
-        raise ValueError(f"X has no rows: all of its {len(found)} chunks are empty")
-    session.drop([chunk for chunk, own in zip(chunks, found, strict=True) if not own.n_rows])
-    found = [found[number] for number in kept]
+        raise ValueError(f"X has no rows: all of its {len(descriptions)} chunks are empty")
+    session.drop(
+        [chunk for chunk, item in zip(chunks, descriptions, strict=True) if not item.n_rows]
+    )
+    descriptions = [descriptions[number] for number in kept]
     return ChunkedData(
         session=session,
         chunks=[chunks[number] for number in kept],
         token=tasks.token,
-        offsets=np.cumsum([0, *(own.n_rows for own in found)]),
-        n_features=max(own.n_features for own in found),
-        y=_targets(found, [tasks.names[number] for number in kept]),
-        n_bytes=sum(own.n_bytes for own in found),
-        has_weights=found[0].has_weights,
+        offsets=np.cumsum([0, *(description.n_rows for description in descriptions)]),
+        n_features=max(description.n_features for description in descriptions),
+        y=_targets(descriptions, [tasks.names[number] for number in kept]),
+        n_bytes=sum(description.n_bytes for description in descriptions),
+        has_weights=descriptions[0].has_weights,
+        engines=engines,
     )
 
 
@@ -103,17 +125,17 @@ def _described(session: Session, asked: list[Any], names: list[str]) -> list[Des
             raise ChunkError(f"{name} cannot be read: {type(error).__name__}: {error}") from error
         if future.status != "finished":
             raise ChunkError(f"{name} cannot be read: its task is {future.status}")
-    found: list[Description] = session.gather(asked)
-    return found
+    descriptions: list[Description] = session.gather(asked)
+    return descriptions
 
 
-def _targets(found: list[Description], names: list[str]) -> Any:
-    with_targets = [own.y is not None for own in found]
+def _targets(descriptions: list[Description], names: list[str]) -> Any:
+    with_targets = [description.y is not None for description in descriptions]
     if not any(with_targets):
         return None
     if not all(with_targets):
         raise ChunkError(f"{names[with_targets.index(False)]} has no targets, others have")
-    return np.concatenate([own.y for own in found])
+    return np.concatenate([description.y for description in descriptions])
 
 
 def _tasks(
@@ -188,24 +210,24 @@ def _aligned(values: Any, parts: list[Any], sizes: Any, name: str) -> list[Any]:
             if values.shape[0] != sum(sizes):
                 raise ValueError(f"{name} has {values.shape[0]} entries for {sum(sizes)} rows of X")
             values = values.rechunk({0: sizes})
-        own = list(values.to_delayed().ravel())
+        delayed_parts = list(values.to_delayed().ravel())
     elif kind == "frame":
-        own = values.to_delayed()
+        delayed_parts = values.to_delayed()
     elif isinstance(values, (list, tuple)) and values and all(map(_is_delayed, values)):
-        own = list(values)
+        delayed_parts = list(values)
     elif sizes is not None and not np.isnan(sizes).any() and np.ndim(values):
         array = np.asarray(values)
         if len(array) != sum(sizes):
             raise ValueError(f"{name} has {len(array)} entries for {sum(sizes)} rows of X")
-        own = np.split(array, np.cumsum(sizes)[:-1])
+        delayed_parts = np.split(array, np.cumsum(sizes)[:-1])
     else:
         raise TypeError(
             f"{name} must be chunked as X is: a dask array or series, or delayed partitions; or an "
             f"array, where the chunks of X have known sizes; got {_named(values)}"
         )
-    if len(own) != len(parts):
-        raise ValueError(f"{name} has {len(own)} chunks, X has {len(parts)}")
-    return own
+    if len(delayed_parts) != len(parts):
+        raise ValueError(f"{name} has {len(delayed_parts)} chunks, X has {len(parts)}")
+    return delayed_parts
 
 
 def _check_columns(frame: Any, target: str | None = None) -> None:
@@ -229,7 +251,7 @@ def _are_paths(X: Any) -> bool:
     return (
         isinstance(X, (list, tuple))
         and len(X) > 0
-        and all(isinstance(own, (str, os.PathLike)) for own in X)
+        and all(isinstance(path, (str, os.PathLike)) for path in X)
     )
 
 

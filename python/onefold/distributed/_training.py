@@ -1,6 +1,6 @@
 """What workers do with models: update them with rows of a chunk, evaluate them, run a subtree.
 
-A model that travels is the tuple of the models of all candidates that share the tree. Updates
+A model that is sent is the tuple of the models of all candidates that share the tree. Updates
 return new models and leave their arguments as they are.
 """
 
@@ -17,10 +17,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
-from .._folds import Folds
-from ..engines._copy import copy_estimator
-from ..engines._fold_scorer import FoldResult, FoldScorer
-from ..engines._native import TreeOptions
+from .._engines.copy import copy_estimator
+from .._engines.fold_scorer import FoldResult, FoldScorer
+from .._engines.native import TreeOptions
+from .._inputs.folds import Folds
 from ..learners._base import NativeEstimator
 from ._chunks import Chunk, join
 from ._models import NativeModels
@@ -48,7 +48,7 @@ MAX_VALUES_COMPACTED = 2**15
 
 @dataclass
 class Answer:
-    """What comes home from a leaf or a subtree: answers of each candidate, and the cost."""
+    """What a leaf or a subtree returns: answers of each candidate, and the cost."""
 
     parts: list[Any]
     cost: dict[str, int] = field(default_factory=dict)
@@ -84,12 +84,12 @@ class Training(ABC):
     ) -> Answer:
         """All leaves below a node whose rows are in one chunk, by Algorithm 1."""
         starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-        found: list[list[Any]] = []
+        finished: list[list[Any]] = []
         cost = {"rows_fed": 0, "rows_evaluated": len(rows), "copies": len(sizes) - 1}
 
-        def descend(own: Models, first: int, last: int) -> None:
+        def descend(trained: Models, first: int, last: int) -> None:
             if last - first == 1:
-                found.append(self.answer(own, rows.cut(slice(starts[first], starts[last]))))
+                finished.append(self.answer(trained, rows.cut(slice(starts[first], starts[last]))))
                 return
             middle = first + (last - first + 1) // 2
             for begin, end, low, high in (
@@ -99,10 +99,10 @@ class Training(ABC):
                 batch = rows.cut(slice(starts[begin], starts[end]))
                 cost["rows_fed"] += len(batch)
                 order = None if key is None else (*key, begin, end)
-                descend(self.learn_in_order(own, batch, order), low, high)
+                descend(self.learn_in_order(trained, batch, order), low, high)
 
         descend(models, 0, len(sizes))
-        return Answer([self.join(list(own)) for own in zip(*found, strict=True)], cost)
+        return Answer([self.join(list(item)) for item in zip(*finished, strict=True)], cost)
 
     @abstractmethod
     def join(self, answers: list[Any]) -> Any:
@@ -122,7 +122,10 @@ class NativeTraining(Training):
     def start(self) -> Models:
         """Models that have learnt nothing."""
         return NativeModels(
-            tuple(own._make_learner(self.n_features, self.n_targets) for own in self.estimators)
+            tuple(
+                estimator._make_learner(self.n_features, self.n_targets)
+                for estimator in self.estimators
+            )
         )
 
     def learn(self, models: Models, rows: Chunk) -> Models:
@@ -149,16 +152,17 @@ class NativeTraining(Training):
             return super().run_subtree(models, rows, sizes, key)
         folds = Folds.from_labels(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
         seed = None if key is None else int(np.random.default_rng(key).integers(2**62))
-        found = _core.incremental_cv(
+        finished = _core.cross_validate(
             "tree",
             list(models),
             (rows.X, rows.y, self.n_targets, rows.weights),
             folds,
             TreeOptions("auto", None, seed, shuffles_once=False, n_jobs=self.n_jobs),
+            n_jobs=self.n_jobs,
         )
         names = ("rows_fed", "rows_evaluated", "copies")
         return Answer(
-            [outputs for outputs, _, _ in found], {name: found[0][1][name] for name in names}
+            [one.outputs for one in finished], {name: finished[0].cost[name] for name in names}
         )
 
     def join(self, answers: list[Any]) -> NDArray[np.float64]:
@@ -194,8 +198,8 @@ class PythonTraining(Training):
         first, *others = models
         updated = tuple(copy_estimator(model) for model in first)
         for other in others:
-            for model, own in zip(updated, other, strict=True):
-                model.merge(own)
+            for model, added in zip(updated, other, strict=True):
+                model.merge(added)
         return updated
 
     def answer(self, models: Models, rows: Chunk) -> list[Any]:
@@ -205,15 +209,15 @@ class PythonTraining(Training):
 
     def join(self, answers: list[Any]) -> list[FoldResult]:
         """Results of consecutive leaves."""
-        return [own for answer in answers for own in answer]
+        return [item for answer in answers for item in answer]
 
 
 def update(training: Training, models: Models | None, visits: list[Visit]) -> Models:
     """The task that sends a model through chunks of one worker."""
-    own = training.start() if models is None else models
+    trained = training.start() if models is None else models
     for chunk, start, stop, key in visits:
-        own = training.learn_in_order(own, chunk.cut(slice(start, stop)), key)
-    return own
+        trained = training.learn_in_order(trained, chunk.cut(slice(start, stop)), key)
+    return trained
 
 
 def merge(training: Training, models: list[Models]) -> Models:
@@ -235,6 +239,8 @@ def subtree(
     key: tuple[int, ...] | None,
 ) -> Answer:
     """The task of a node whose rows are in one chunk, or are a few; a number means single rows."""
-    own = training.start() if models is None else models
+    trained = training.start() if models is None else models
     rows = join([chunk.cut(slice(start, stop)) for chunk, start, stop in pieces])
-    return training.run_subtree(own, rows, [1] * sizes if isinstance(sizes, int) else sizes, key)
+    return training.run_subtree(
+        trained, rows, [1] * sizes if isinstance(sizes, int) else sizes, key
+    )

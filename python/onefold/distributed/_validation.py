@@ -8,34 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._report import make_result
-from .._result import CVResult
-from .._scoring import resolve_scoring
-from ..engines._base import Outcome
-from ..engines._options import one_of
-from ..engines._seeded import Seeded
-from ..engines._task import Data, Problem, Task
-from ..model_selection import usual_responses
-from ._engines import check_engine, choose_engine
-from ._folds import folds_of_chunks
+from .. import model_selection
+from ..result._cv_result import CVResult
+from ._engines import ENGINES
 from ._session import Session
-from ._source import ChunkedData, load
+from ._source import load
 
-__all__ = [
-    "OPTIONS",
-    "check_n_jobs",
-    "check_options",
-    "cross_val_score",
-    "cross_validate",
-    "make_task",
-]
+__all__ = ["check_not_for_clusters", "check_threads", "cross_val_score", "cross_validate"]
 
-OPTIONS = {
-    "placement": one_of("random", "given"),
-    "order": one_of("random", "fixed"),
-    **Seeded.options,
+NOT_FOR_CLUSTERS = {
+    "weighted_scores": "the weights stay on the workers, and the client computes the scores",
+    "params": "of the arguments of fit, workers get sample_weight only",
+    "return_train_score": "the models of the folds stay on the workers",
+    "return_estimator": "the models of the folds stay on the workers",
+    "pre_dispatch": "the scheduler decides how many tasks run at a time",
+    "journal": "the rows on the workers have no digest to recognize them by",
+    "prune": "workers do not know the scores of other candidates",
 }
-"""Options of single engines."""
+"""Arguments for rows in memory, and why a cluster does not take them."""
 
 
 def cross_validate(
@@ -46,17 +36,25 @@ def cross_validate(
     cv: Any = None,
     scoring: Any = None,
     engine: str = "auto",
+    groups: Any = None,
     sample_weight: Any = None,
-    client: Any = None,
-    n_jobs: int = 1,
+    return_indices: bool = False,
+    error_score: float | str = np.nan,
+    n_jobs: int | None = None,
+    verbose: int = 0,
     random_state: Any = 0,
+    progress: bool = False,
+    engine_options: dict[str, Any] | None = None,
+    predictions_file: Any = None,
+    client: Any = None,
     libsvm: dict[str, Any] | None = None,
-    **options: Any,
+    **others: Any,
 ) -> CVResult:
     """Evaluate an estimator by cross-validation on a Dask cluster.
 
-    Rows stay on the workers that have read them, and models travel. Targets and held-out
-    predictions are all that comes home.
+    Rows stay on the workers that have read them, and models are sent to them. The client receives
+    targets and held-out predictions only. This is `onefold.cross_validate` of such rows: arguments
+    that are not described here are as there.
 
     Parameters
     ----------
@@ -80,24 +78,33 @@ def cross_validate(
         fold, for `Ridge` and `LinearRegression`. ``"tree"``: TreeCV over the chunks. ``"auto"`` is
         the first of these that applies. ``"seeded"``, for `SVC` and `SVR`, and ``"refit"``, for any
         estimator, send all rows to every worker that takes part, and are used on request only.
+    groups : array-like of shape (n_samples,), optional
+        In the memory of the client, for splitters that keep groups together.
     sample_weight : dask array, array or list of delayed partitions, optional
         Weights of the rows in training.
-    client : distributed.Client, optional
-        The current client by default.
-    n_jobs : int, default=1
-        Threads of the native engine within one task.
+    return_indices, error_score, verbose, predictions_file
+        As in `onefold.cross_validate`.
+    n_jobs : int, optional
+        Threads of the native engine within one task; None is 1. How many tasks run at a time is up
+        to the workers, so there is no -1.
     random_state : int, RandomState or None, default=0
         The seed of random placements and orders.
-    libsvm : dict, optional
-        Arguments of `onefold.load_libsvm` for every file, such as ``{"zero_based": True}``.
-    **options
-        Of ``"seeded"``: ``seeding`` and ``memory_mb``, as in `onefold.cross_validate`. Of learners
+    progress : bool, default=False
+        Show a bar of the tasks whose results are returned.
+    engine_options : dict, optional
+        Of ``"seeded"``: ``seeding`` and ``kernel_mb``, as in `onefold.cross_validate`. Of learners
         that depend on the order of rows: ``placement="random"`` (default) or
         ``"given"``: which fold is at which leaf of the tree. ``order="random"`` (default): on the
         way to a leaf chunks are visited in random order, and the rows of each are learnt in random
         order; ``"fixed"``: exactly in the order of the leaves, with the bits of
-        ``onefold.cross_validate(..., engine="tree", order="fixed")`` on the same folds and
-        placement.
+        ``onefold.cross_validate(..., engine="tree", engine_options={"order": "fixed"})`` on the
+        same folds and placement.
+    client : distributed.Client, optional
+        The current client by default.
+    libsvm : dict, optional
+        Arguments of `onefold.load_libsvm` for every file, such as ``{"zero_based": True}``.
+    **others
+        An error, which says why a cluster does not take an argument that other functions have.
 
     Returns
     -------
@@ -118,16 +125,27 @@ def cross_validate(
     >>> result.engine, round(result.mean, 4)
     ('merge', 0.8131)
     """
-    check_engine(engine)
-    check_options(options)
-    check_n_jobs(n_jobs)
+    check_threads(n_jobs)
+    check_not_for_clusters("cross_validate", others)
     with Session(client) as session:
-        data = load(session, X, y, sample_weight, libsvm)
-        task = make_task(
-            estimator, data, cv=cv, scoring=scoring, random_state=random_state, options=options
+        rows = load(session, X, y, sample_weight, libsvm, ENGINES)
+        return model_selection.cross_validate(
+            estimator,
+            rows,
+            rows.y,
+            cv=cv,
+            scoring=scoring,
+            engine=engine,
+            groups=groups,
+            return_indices=return_indices,
+            error_score=error_score,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            random_state=random_state,
+            progress=progress,
+            engine_options=engine_options,
+            predictions_file=predictions_file,
         )
-        outcome, name = _run(estimator, data, task, engine, n_jobs)
-    return make_result(estimator, task, outcome, engine=name, return_indices=False)
 
 
 def cross_val_score(
@@ -159,47 +177,22 @@ def cross_val_score(
     return scores
 
 
-def make_task(
-    estimator: Any,
-    data: ChunkedData,
-    *,
-    cv: Any,
-    scoring: Any,
-    random_state: Any,
-    options: dict[str, Any],
-) -> Task:
-    """Check the arguments, and put them into one task."""
-    if not hasattr(estimator, "fit"):
-        raise TypeError(f"estimator must have a fit method, got {estimator!r}")
-    task = Task(
-        problem=Problem(Data(data.placeholder, data.y), folds_of_chunks(cv, data)),
-        scorers=resolve_scoring(estimator, scoring),
-        responses=usual_responses(estimator),
-        random_state=random_state,
-        options=options,
-    )
-    if task.why_not_scored is not None:
-        raise ValueError(f"scoring={scoring!r}: {task.why_not_scored}")
-    return task
-
-
-def check_n_jobs(n_jobs: Any) -> None:
-    """Raise an error unless it is a number of threads, which workers may have as many of or not."""
+def check_threads(n_jobs: Any) -> None:
+    """Raise an error unless ``n_jobs`` is a number of threads of one task, or None."""
+    if n_jobs is None:
+        return
     if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs < 1:
-        raise ValueError(f"n_jobs must be a number of threads of a task, 1 or more, got {n_jobs!r}")
+        raise ValueError(
+            "n_jobs must be a number of threads of one task, 1 or more, or None for 1, got "
+            f"{n_jobs!r}; how many tasks run at a time is up to the workers"
+        )
 
 
-def check_options(options: dict[str, Any]) -> None:
-    """Raise an error for an unknown option or a bad value."""
-    for name, value in options.items():
-        if name not in OPTIONS:
-            raise TypeError(f"there is no argument {name!r}; options are {', '.join(OPTIONS)}")
-        OPTIONS[name](name, value)
-
-
-def _run(
-    estimator: Any, data: ChunkedData, task: Task, engine: str, n_jobs: int
-) -> tuple[Outcome, str]:
-    chosen, plan = choose_engine(engine, estimator, data, task, n_jobs)
-    [(_, outcome)] = chosen.run_many([plan], task)
-    return outcome, chosen.name
+def check_not_for_clusters(function: str, arguments: dict[str, Any]) -> None:
+    """Raise an error for an argument that a function has for rows in memory only, or never."""
+    for name, value in arguments.items():
+        if name in NOT_FOR_CLUSTERS:
+            raise TypeError(
+                f"{name}={value!r} is not for rows on a cluster: {NOT_FOR_CLUSTERS[name]}"
+            )
+        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")

@@ -35,7 +35,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core import Learner
-from .._data import as_values, as_weights, encode, native_rows
+from .._inputs.data import as_values, as_weights, encode, native_rows
 
 __all__ = [
     "NativeClassifier",

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import Learner
-from .._data import as_numbers
+from .._inputs.data import as_numbers
 from ._base import Floats, NativeClassifier, native
 
 __all__ = ["BernoulliNB", "ComplementNB", "GaussianNB", "MultinomialNB"]
@@ -78,9 +78,9 @@ def _check_number(priors: Any, n_classes: int, name: str) -> None:
     """Raise an error unless there is one prior for every class, or none at all."""
     if priors is None:
         return
-    if (found := as_numbers(priors, name=name).size) != n_classes:
+    if (n_priors := as_numbers(priors, name=name).size) != n_classes:
         raise ValueError(
-            f"Number of priors must match number of classes: {name} has {found} values for "
+            f"Number of priors must match number of classes: {name} has {n_priors} values for "
             f"{n_classes} classes"
         )
 
@@ -216,11 +216,11 @@ class _DiscreteWithPriors(_Discrete):
         return super()._new_learner(n_features, n_targets)
 
     def _core_params(self, n_features: int) -> dict[str, Any]:
-        own = super()._core_params(n_features)
-        given, fit_prior = own.pop("class_prior"), own.pop("fit_prior")
+        params = super()._core_params(n_features)
+        given, fit_prior = params.pop("class_prior"), params.pop("fit_prior")
         if given is not None:
-            return own | {"priors": as_numbers(given, name="class_prior")}
-        return own | {"priors": None if fit_prior else []}  # none at all: equal priors
+            return params | {"priors": as_numbers(given, name="class_prior")}
+        return params | {"priors": None if fit_prior else []}  # none at all: equal priors
 
     @property
     def class_log_prior_(self) -> Floats:

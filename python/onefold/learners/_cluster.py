@@ -32,7 +32,9 @@ class OnlineKMeans(NativeClusterer):
     >>> import onefold
     >>> from onefold.learners import OnlineKMeans
     >>> X, _ = load_iris(return_X_y=True)
-    >>> result = onefold.cross_validate(OnlineKMeans(3), X, cv="loo", order="random")
+    >>> result = onefold.cross_validate(
+    ...     OnlineKMeans(3), X, cv="loo", engine_options={"order": "random"}
+    ... )
     >>> result.engine, result.loss
     ('tree', 'squared distance')
     """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._data import as_numbers
+from .._inputs.data import as_numbers
 from ._base import Floats, NativeDensity, native
 
 __all__ = ["GaussianDensity", "HistogramDensity"]

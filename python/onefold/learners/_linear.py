@@ -152,7 +152,8 @@ class LogisticSGD(LinearClassifier):
     >>> from onefold.learners import LogisticSGD
     >>> X, y = load_iris(return_X_y=True)
     >>> result = onefold.cross_validate(
-    ...     LogisticSGD(), X, y, cv=10, scoring="neg_log_loss", order="random", random_state=0
+    ...     LogisticSGD(), X, y, cv=10, scoring="neg_log_loss", random_state=0,
+    ...     engine_options={"order": "random"},
     ... )
     >>> result.probabilities.shape
     (150, 3)

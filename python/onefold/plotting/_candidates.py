@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._text import describe
-from ..search._rules import one_standard_error, order_of
+from .._utils.text import describe
+from ..model_selection._search.rules import one_standard_error, order_of
 from ..stats._standard_error import StandardError
 from ._held_out import choose_metric, metric_label
 from ._style import are_numbers, shortened
 
 if TYPE_CHECKING:
-    from ..search import SearchResult
+    from ..model_selection import SearchResult
 
 __all__ = ["Candidates", "labels_of", "levels", "mark_choices", "short_name", "text_of", "varied"]
 
@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 def varied(result: SearchResult) -> dict[str, list[Any]]:
     """The values of each parameter that is not the same for all candidates."""
     params = result.table["params"]
-    names = dict.fromkeys(name for own in params for name in own)
-    columns = {name: [own.get(name) for own in params] for name in names}
-    return {name: own for name, own in columns.items() if len(levels(own)) > 1}
+    names = dict.fromkeys(name for setting in params for name in setting)
+    columns = {name: [setting.get(name) for setting in params] for name in names}
+    return {name: column for name, column in columns.items() if len(levels(column)) > 1}
 
 
 def levels(values: Sequence[Any]) -> list[Any]:
@@ -119,7 +119,7 @@ def _simplest(result: SearchResult, scores: Floats, simpler: Any) -> int | None:
     params = result.table["params"]
     try:
         key, _ = order_of(simpler, params)
-        keys = [key(own) for own in params]
+        keys = [key(setting) for setting in params]
     except ValueError:
         if simpler is not None:
             raise
@@ -127,13 +127,13 @@ def _simplest(result: SearchResult, scores: Floats, simpler: Any) -> int | None:
     return one_standard_error(scores, keys, result.folds)
 
 
-def mark_choices(own: Candidates) -> list[tuple[int, str, str]]:
+def mark_choices(candidates: Candidates) -> list[tuple[int, str, str]]:
     """Candidates to mark, with what they are and the sign for it."""
-    words: dict[int, list[str]] = {own.best: ["best"]}
-    if own.simplest is not None:
-        words.setdefault(own.simplest, []).append("simplest within one standard error")
-    if own.chosen is not None:
-        words.setdefault(own.chosen, []).append("chosen")
+    words: dict[int, list[str]] = {candidates.best: ["best"]}
+    if candidates.simplest is not None:
+        words.setdefault(candidates.simplest, []).append("simplest within one standard error")
+    if candidates.chosen is not None:
+        words.setdefault(candidates.chosen, []).append("chosen")
     signs = {"chosen": "*", "best": "o", "simplest within one standard error": "D"}
     return [(position, ", ".join(said), signs[said[-1]]) for position, said in words.items()]
 
@@ -147,14 +147,16 @@ def labels_of(params: list[dict[str, Any]], width: int = 44) -> list[str]:
     >>> labels_of([{"svc__C": 1, "svc__kernel": "rbf"}, {"svc__C": 10, "svc__kernel": "rbf"}])
     ['C=1', 'C=10']
     """
-    names = dict.fromkeys(name for own in params for name in own)
-    telling = [name for name in names if len({repr(own.get(name)) for own in params}) > 1]
+    names = dict.fromkeys(name for setting in params for name in setting)
+    telling = [name for name in names if len({repr(setting.get(name)) for setting in params}) > 1]
     shorts = [short_name(name) for name in telling]
     if len(set(shorts)) < len(shorts):
         shorts = telling
-    found = []
-    for own in params:
-        known = [(s, own[name]) for s, name in zip(shorts, telling, strict=True) if name in own]
-        text = ", ".join(f"{short}={text_of(value)}" for short, value in known) or describe(own)
-        found.append(shortened(text, width))
-    return found
+    labels = []
+    for setting in params:
+        known = [
+            (s, setting[name]) for s, name in zip(shorts, telling, strict=True) if name in setting
+        ]
+        text = ", ".join(f"{short}={text_of(value)}" for short, value in known) or describe(setting)
+        labels.append(shortened(text, width))
+    return labels

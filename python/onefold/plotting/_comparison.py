@@ -9,12 +9,23 @@ from scipy.stats import t as student
 
 from ..stats._interval import check_level
 from ._candidates import labels_of
-from ._style import BLUE, GREEN, GREY, VERMILLION, as_percent, legend_above, new_axes
+from ._style import (
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILLION,
+    as_percent,
+    has_layout,
+    legend_above,
+    move_names_inside,
+    new_axes,
+    shrink_labels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..search import SearchResult
+    from ..model_selection import SearchResult
     from ..stats._comparison import Comparison
 
 __all__ = ["TOP", "draw_comparison", "forest_size", "plot_comparison", "why_no_comparison"]
@@ -105,7 +116,7 @@ def plot_comparison(
     is_base = comparison.candidate == comparison.to
     is_known = np.isfinite(comparison.difference)
     shown = np.flatnonzero(((np.arange(n) < top) & is_known) | is_base)
-    labels = labels_of([comparison.params[own] for own in shown])
+    labels = labels_of([comparison.params[candidate] for candidate in shown])
     if ax is None:
         ax = new_axes(None, forest_size(len(shown)))
     factor = float(student.ppf((1 + level) / 2, max(comparison.n_test_sets - 1, 1)))
@@ -128,8 +139,11 @@ def plot_comparison(
     ax.set_yticks(at, labels, fontsize="small" if len(shown) > 12 else "medium")
     ax.set_ylim(len(shown) - 0.4, -0.6)
     base = labels[int(np.flatnonzero(is_base[shown])[0])]
-    ax.set_xlabel(f"difference of {comparison.metric} from {base}")
+    ax.set_xlabel(f"difference of {comparison.metric}\nfrom {base}")
     legend_above(ax, is_right=True)
+    if not has_layout(ax):
+        shrink_labels(ax)
+        move_names_inside(ax)
     return ax
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._folds import Folds
+from .._inputs.folds import Folds
 from ._style import BLUE, GREY, ORANGE, VERMILLION, grouped, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .._result import CVResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["draw_cost", "rows_fed_by_tree", "why_no_cost"]
 
@@ -54,19 +54,21 @@ def _all_depths(n_folds: int) -> int:
 
 def why_no_cost(result: CVResult) -> str | None:
     """Why the cost cannot be drawn, or None."""
-    if not isinstance(result.folds, Folds):
-        return "the test sets are not a partition, so its cost is no function of their number"
-    if not result.cost.get("rows_fed"):
-        counted = ", ".join(name for name, count in result.cost.items() if count)
-        return f"engine={result.engine!r} counts no rows_fed but {counted or 'nothing'}"
+    if not any(result.cost.values()):
+        return f"engine={result.engine!r} has no counts of its work"
     return None
 
 
 def draw_cost(result: CVResult, ax: Axes) -> Axes:
-    """Draw the rows that the tree and refits feed, and the rows that were fed here."""
+    """Draw the rows that the tree and refits feed, and the rows that were fed here.
+
+    Where nothing is fed, or the test sets are no partition, the counts of the work are drawn.
+    """
+    if not isinstance(result.folds, Folds) or not result.cost.get("rows_fed"):
+        return _draw_counts(result, ax)
     n, k, fed = result.folds.n_samples, len(result.folds), result.cost["rows_fed"]
     numbers = np.unique(np.append(np.geomspace(2, n, 200).round().astype(int), k))
-    tree = [rows_fed_by_tree(n, own) for own in numbers.tolist()]
+    tree = [rows_fed_by_tree(n, number) for number in numbers.tolist()]
     ax.plot(numbers, n * (numbers - 1.0), color=GREY, label="refits, n·(k − 1)")
     ax.plot(numbers, n * np.log2(2 * numbers), "--", color=ORANGE, label="bound n·log₂(2k)")
     ax.plot(numbers, tree, color=BLUE, label="tree, exactly")
@@ -83,4 +85,22 @@ def draw_cost(result: CVResult, ax: Axes) -> Axes:
     ax.set_ylim(bottom=0.6 * min(n, fed))
     ax.grid(True, which="major", color="#E5E5E5", linewidth=0.6)
     legend_above(ax)
+    return ax
+
+
+def _draw_counts(result: CVResult, ax: Axes) -> Axes:
+    """Draw the counts of the work as bars, the largest above."""
+    counts = sorted((count, name) for name, count in result.cost.items() if count)
+    numbers = np.array([count for count, _ in counts], dtype=np.float64)
+    at = np.arange(len(counts))
+    ax.barh(at, numbers, color=BLUE, height=0.6)
+    for place, (count, name) in enumerate(counts):
+        text = f"{name.replace('_', ' ')}: {grouped(count)}"
+        ax.text(0.01, place + 0.42, text, transform=ax.get_yaxis_transform(), fontsize="small")
+    n_fits = grouped(len(result.folds))
+    ax.set(xscale="log", yticks=[], xlabel=f"counts of {result.engine!r}, instead of {n_fits} fits")
+    if result.engine == "refit":
+        ax.set_xlabel(f"counts of {n_fits} fits")
+    ax.set_xlim(left=0.5)
+    ax.set_ylim(-0.5, len(counts))
     return ax

@@ -20,12 +20,12 @@ from sklearn.metrics import (
 )
 
 from ._held_out import Binary, binary
-from ._style import BLUE, GREY, LIGHT, legend_above, line_style
+from ._style import BLUE, GREY, LIGHT, has_layout, legend_above, line_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .._result import CVResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["curve_size", "draw_calibration", "draw_precision_recall", "draw_roc"]
 
@@ -122,12 +122,12 @@ def draw_calibration(
     return ax
 
 
-def _shares(ax: Axes, own: Binary, n_bins: int) -> None:
+def _shares(ax: Axes, curve: Binary, n_bins: int) -> None:
     """The share of samples by predicted probability, on the axis of fractions."""
-    counts, edges = np.histogram(own.scores, bins=n_bins, range=(0, 1))
+    counts, edges = np.histogram(curve.scores, bins=n_bins, range=(0, 1))
     ax.bar(
         edges[:-1],
-        counts / len(own.scores),
+        counts / len(curve.scores),
         width=np.diff(edges),
         align="edge",
         color=LIGHT,
@@ -150,17 +150,17 @@ def _draw(
         _draw_folds(ax, several[0], display, score, name, folds)
     is_many = len(several) > MAX_CLASSES
     values = []
-    for position, own in enumerate(several):
-        if not own.is_class.any() or own.is_class.all():
+    for position, curve in enumerate(several):
+        if not curve.is_class.any() or curve.is_class.all():
             continue
-        values.append(float(score(own.is_class, own.scores)))
+        values.append(float(score(curve.is_class, curve.scores)))
         style: dict[str, Any] = {"color": BLUE, "alpha": 0.35, "linewidth": 1}
         label = None
         if not is_many:
             style = {"linewidth": 2 if len(several) == 1 else 1.5, **line_style(position)}
-            whose = "pooled" if len(several) == 1 else f"class {own.label}"
+            whose = "pooled" if len(several) == 1 else f"class {curve.label}"
             label = f"{whose} ({name} = {values[-1]:.3f})"
-        _add(ax, display, own.is_class, own.scores, label, style)
+        _add(ax, display, curve.is_class, curve.scores, label, style)
     if is_many and values:
         ax.plot(
             [],
@@ -173,14 +173,14 @@ def _draw(
 
 def _draw_folds(
     ax: Axes,
-    own: Binary,
+    curve: Binary,
     display: Callable[..., Any],
     score: Callable[[Any, Any], Any],
     name: str,
     folds: bool | None,
 ) -> None:
-    n_folds = len(own.starts) - 1
-    known = list(own.by_fold()) if folds or (folds is None and n_folds <= MAX_FOLDS) else []
+    n_folds = len(curve.starts) - 1
+    known = list(curve.by_fold()) if folds or (folds is None and n_folds <= MAX_FOLDS) else []
     if not known:
         if folds or (folds is None and n_folds <= MAX_FOLDS):
             ax.plot([], [], " ", label=f"none of {n_folds} folds holds out both kinds")
@@ -214,7 +214,7 @@ def _add(
 def _finish(ax: Axes, several: list[Binary], place: Any, x: str, y: str) -> None:
     positive = f" (Positive label: {several[0].label})" if len(several) == 1 else " (one-vs-rest)"
     ax.set(xlabel=x + positive, ylabel=y + positive)
-    is_long = MAX_LISTED < len(several) <= MAX_CLASSES
+    is_long = MAX_LISTED < len(several) <= MAX_CLASSES and has_layout(ax)
     ax.legend(
         loc="center left" if is_long else place,
         bbox_to_anchor=(1.0, 0.5) if is_long else None,

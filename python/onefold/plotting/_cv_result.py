@@ -16,7 +16,7 @@ from ._tree import draw_tree, why_no_tree
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .._result import CVResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["CV_KINDS", "plot_cv_result"]
 

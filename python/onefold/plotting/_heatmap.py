@@ -13,7 +13,7 @@ from ._style import VERMILLION, are_numbers, legend_above, set_scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..search import SearchResult
+    from ..model_selection import SearchResult
 
 __all__ = ["draw_heatmap", "why_no_heatmap"]
 
@@ -43,24 +43,24 @@ def draw_heatmap(
     """Draw a cell per pair of values, or a point per candidate where they are no grid."""
     columns = varied(result)
     across, up = _choose(columns, params)
-    own = Candidates.of(result, metric, simpler)
+    candidates = Candidates.of(result, metric, simpler)
     x_levels, y_levels = levels(columns[across]), levels(columns[up])
     cells = np.full((len(y_levels), len(x_levels)), np.nan)
     places = []
-    x_texts, y_texts = ([text_of(own) for own in some] for some in (x_levels, y_levels))
-    for x, y, mean in zip(columns[across], columns[up], own.means, strict=True):
+    x_texts, y_texts = ([text_of(level) for level in some] for some in (x_levels, y_levels))
+    for x, y, mean in zip(columns[across], columns[up], candidates.means, strict=True):
         place = y_texts.index(text_of(y)), x_texts.index(text_of(x))
         cells[place] = np.fmax(cells[place], mean)
         places.append(place)
     n_filled = len(set(places))
     if n_filled <= 0.3 * cells.size and are_numbers([*columns[across], *columns[up]]):
         at = np.array(columns[across], dtype=float), np.array(columns[up], dtype=float)
-        _points(ax, own, at, cmap)
+        _points(ax, candidates, at, cmap)
     else:
-        _cells(ax, own, cells, (x_texts, y_texts), cmap)
+        _cells(ax, candidates, cells, (x_texts, y_texts), cmap)
         at = np.array([x for _, x in places], float), np.array([y for y, _ in places], float)
     rise = 0.27 if ax.texts else 0.0  # above what is written into a cell
-    for position, words, sign in mark_choices(own):
+    for position, words, sign in mark_choices(candidates):
         ax.plot(
             at[0][position],
             at[1][position] + rise,
@@ -88,21 +88,25 @@ def _choose(columns: dict[str, list[Any]], params: tuple[str, str] | None) -> tu
         first, second = sorted(by_size[:2], key=list(columns).index)
         return first, second
     known = {short_name(name): name for name in columns} | {name: name for name in columns}
-    if isinstance(params, str) or len(params) != 2 or any(own not in known for own in params):
+    if (
+        isinstance(params, str)
+        or len(params) != 2
+        or any(setting not in known for setting in params)
+    ):
         raise ValueError(f"params must be two of {list(columns)}, which vary, got {params!r}")
-    first, second = (known[own] for own in params)
+    first, second = (known[setting] for setting in params)
     if first == second:
         raise ValueError(f"params must be two different parameters, got {params!r}")
     return first, second
 
 
 def _cells(
-    ax: Axes, own: Candidates, cells: Floats, texts: tuple[list[str], list[str]], cmap: str
+    ax: Axes, candidates: Candidates, cells: Floats, texts: tuple[list[str], list[str]], cmap: str
 ) -> None:
     image = ax.imshow(cells, origin="lower", aspect="auto", cmap=cmap)
     figure = ax.get_figure()
     assert figure is not None
-    figure.colorbar(image, ax=ax, label=own.label)
+    figure.colorbar(image, ax=ax, label=candidates.label)
     x_texts, y_texts = texts
     for texts_, set_ticks, is_x in (
         (x_texts, ax.set_xticks, True),
@@ -134,10 +138,12 @@ def _cells(
             )
 
 
-def _points(ax: Axes, own: Candidates, at: tuple[Floats, Floats], cmap: str) -> None:
-    points = ax.scatter(*at, c=own.means, cmap=cmap, s=36, edgecolors="white", linewidths=0.5)
+def _points(ax: Axes, candidates: Candidates, at: tuple[Floats, Floats], cmap: str) -> None:
+    points = ax.scatter(
+        *at, c=candidates.means, cmap=cmap, s=36, edgecolors="white", linewidths=0.5
+    )
     figure = ax.get_figure()
     assert figure is not None
-    figure.colorbar(points, ax=ax, label=own.label)
+    figure.colorbar(points, ax=ax, label=candidates.label)
     set_scale(ax, "x", at[0])
     set_scale(ax, "y", at[1])

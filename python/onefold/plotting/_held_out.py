@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._losses import shaped_like
-from ..report._call import metric_labels
+from .._scoring.losses import shaped_like
+from ..result._settings import metric_labels
 
 if TYPE_CHECKING:
-    from .._result import CVResult
+    from ..result._cv_result import CVResult
 
 __all__ = [
     "Binary",
@@ -139,9 +139,9 @@ class Binary:
     def by_fold(self) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
         """The folds that hold out some of the class and some of the others."""
         for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True):
-            own = self.is_class[start:stop]
-            if own.any() and not own.all():
-                yield own, self.scores[start:stop]
+            is_class = self.is_class[start:stop]
+            if is_class.any() and not is_class.all():
+                yield is_class, self.scores[start:stop]
 
 
 def binary(result: CVResult, response: str | None, pos_label: Any) -> list[Binary]:
@@ -163,10 +163,10 @@ def binary(result: CVResult, response: str | None, pos_label: Any) -> list[Binar
     labels = np.asarray(result.targets)[result._rows].ravel()
     positions = range(len(classes)) if len(classes) > 2 else range(1, 2)
     if pos_label is not None:
-        found = np.flatnonzero(classes == pos_label)
-        if len(found) == 0:
+        places = np.flatnonzero(classes == pos_label)
+        if len(places) == 0:
             raise ValueError(f"pos_label must be one of {classes.tolist()}, got {pos_label!r}")
-        positions = range(int(found[0]), int(found[0]) + 1)
+        positions = range(int(places[0]), int(places[0]) + 1)
     return [
         Binary(
             label=classes.tolist()[position],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._style import new_axes
+from ._style import has_layout, new_axes, shrink_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,9 @@ class Kind:
     def options(self) -> list[str]:
         """The names of the options."""
         parameters = inspect.signature(self.draw).parameters.values()
-        return [own.name for own in parameters if own.kind is own.KEYWORD_ONLY]
+        return [
+            parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
+        ]
 
 
 def that_apply(result: Any, kinds: Mapping[str, Kind]) -> list[str]:
@@ -60,7 +62,7 @@ def draw(
     if name is None:
         name = next(iter(that_apply(result, kinds)), None)
         if name is None:
-            reasons = "; ".join(f"{own}: {kind.why_not(result)}" for own, kind in kinds.items())
+            reasons = "; ".join(f"{key}: {kind.why_not(result)}" for key, kind in kinds.items())
             raise ValueError(f"no kind of plot applies to this result: {reasons}")
     if name not in kinds:
         raise ValueError(f"kind must be one of {_listed(kinds)}, got {name!r}")
@@ -71,14 +73,17 @@ def draw(
             f"kind={name!r} does not apply: {reason}; kinds that apply to this result: "
             f"{_listed(that_apply(result, kinds)) or 'none'}"
         )
-    unknown = [own for own in options if own not in kind.options]
+    unknown = [option for option in options if option not in kind.options]
     if unknown:
         raise TypeError(
             f"kind={name!r} has no option {unknown[0]!r}; it has "
             f"{_listed(kind.options) or 'no options'}"
         )
     size = kind.size(result, options) if callable(kind.size) else kind.size
-    return kind.draw(result, new_axes(ax, size), **options)
+    drawn = kind.draw(result, new_axes(ax, size), **options)
+    if not has_layout(drawn):
+        shrink_labels(drawn)
+    return drawn
 
 
 def _listed(names: Any) -> str:

@@ -13,7 +13,7 @@ from ._style import BLACK, COLOURS, grouped, legend_above, shortened
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .._result import CVResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["draw_actual_vs_predicted", "draw_confusion_matrix", "draw_residuals"]
 
@@ -34,10 +34,10 @@ def draw_confusion_matrix(
     if normalize not in (None, "true", "pred", "all"):
         raise ValueError(f"normalize must be None, 'true', 'pred' or 'all', got {normalize!r}")
     where = check_fold(result, fold)
-    targets, predictions = (own[where] for own in rows_of(result))
+    targets, predictions = (values[where] for values in rows_of(result))
     labels = np.unique(np.concatenate([np.unique(targets), np.asarray(result.classes)]))
     is_small = len(labels) <= MAX_WRITTEN
-    names = [shortened(str(own)) for own in labels.tolist()]
+    names = [shortened(str(label)) for label in labels.tolist()]
     longest = max(map(len, names))
     ConfusionMatrixDisplay.from_predictions(
         targets,
@@ -98,7 +98,7 @@ def _draw(
     subsample: int | None,
 ) -> Axes:
     where = check_fold(result, fold)
-    targets, predictions = (_output(own[where], output) for own in rows_of(result))
+    targets, predictions = (_output(values[where], output) for values in rows_of(result))
     targets = np.asarray(targets, dtype=np.float64)
     if subsample is not None and not (isinstance(subsample, int) and subsample > 0):
         raise ValueError(f"subsample must be a positive number of samples, got {subsample!r}")
@@ -149,7 +149,7 @@ def _colour_by_fold(result: CVResult, ax: Axes) -> None:
     """Colour the points by the fold that held them out."""
     [points] = ax.collections[-1:]
     fold_of = np.repeat(np.arange(len(result.folds)), np.diff(result._starts))
-    points.set_facecolor([COLOURS[own] for own in fold_of.tolist()])
+    points.set_facecolor([COLOURS[fold] for fold in fold_of.tolist()])
     for fold in range(len(result.folds)):
         ax.scatter([], [], s=16, color=COLOURS[fold], label=f"fold {fold}")
     legend_above(ax, columns=len(COLOURS))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._folds import Folds
+from .._inputs.folds import Folds
 from ..stats._interval import check_level, interval, why_not_independent
 from ._style import (
     BLACK,
@@ -23,7 +23,7 @@ from ._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .._result import CVResult
+    from ..result._cv_result import CVResult
     from ..virtual import Diagnostics
 
 __all__ = ["draw_influence", "draw_losses", "why_no_losses"]
@@ -102,16 +102,16 @@ def _mean(ax: Axes, result: CVResult, name: str, values: Floats, level: float) -
     ordered = np.empty_like(values)
     ordered[result._rows] = values
     try:
-        found = interval(ordered, folds, loss=name, level=level)
+        of_mean = interval(ordered, folds, loss=name, level=level)
     except ValueError:
         return  # losses that do not vary, or are not finite, have none
     ax.axhspan(
-        found.low,
-        found.high,
+        of_mean.low,
+        of_mean.high,
         color=VERMILLION,
         alpha=0.18,
         linewidth=0,
-        label=f"its {as_percent(level)} interval, {found.low:.4g} to {found.high:.4g}",
+        label=f"its {as_percent(level)} interval, {of_mean.low:.4g} to {of_mean.high:.4g}",
     )
 
 
@@ -179,22 +179,22 @@ def draw_influence(
     return ax
 
 
-def _cook(ax: Axes, result: CVResult, found: Diagnostics, output: int, n_labels: int) -> Axes:
-    leverages = np.asarray(getattr(found, "leverages", None), dtype=np.float64)
+def _cook(ax: Axes, result: CVResult, influence: Diagnostics, output: int, n_labels: int) -> Axes:
+    leverages = np.asarray(getattr(influence, "leverages", None), dtype=np.float64)
     if leverages.shape != (result.folds.n_samples,):
         raise ValueError(
             f"diagnostics must be those of the {result.folds.n_samples} samples of this result, "
-            f"as onefold.diagnostics(estimator, X, y) returns them; got {type(found).__name__} "
+            f"as onefold.diagnostics(estimator, X, y) returns them; got {type(influence).__name__} "
             f"with leverages of shape {leverages.shape}"
         )
-    distances = np.asarray(found.cooks_distance, dtype=np.float64)
+    distances = np.asarray(influence.cooks_distance, dtype=np.float64)
     if distances.ndim == 2:
         if not 0 <= output < distances.shape[1]:
             raise ValueError(f"output must be from 0 to {distances.shape[1] - 1}, got {output!r}")
         distances = distances[:, output]
     ax.plot(leverages, distances, ".", color=BLUE, alpha=0.7, rasterized=len(leverages) > 5000)
     n = len(leverages)
-    usual = 2 * found.degrees_of_freedom / n
+    usual = 2 * influence.degrees_of_freedom / n
     ax.axhline(4 / n, color=VERMILLION, linestyle="--", linewidth=1, label=f"4/n = {4 / n:.3g}")
     ax.axvline(
         usual,

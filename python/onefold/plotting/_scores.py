@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from .._folds import Folds
-from .._text import counted
+from .._inputs.folds import Folds
+from .._utils.text import counted
 from ..stats._interval import check_level
 from ._held_out import choose_metric, metric_label
 from ._style import BLACK, BLUE, GREY, LIGHT, VERMILLION, as_percent, grouped, legend_above
@@ -17,7 +17,7 @@ from ._style import BLACK, BLUE, GREY, LIGHT, VERMILLION, as_percent, grouped, l
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .._result import CVResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["draw_scores", "why_no_scores"]
 
@@ -35,7 +35,7 @@ def why_no_scores(result: CVResult) -> str | None:
     scores = result.scores
     if not scores:
         return "there are no scores"
-    if all(np.isnan(own).all() for own in scores.values()):
+    if all(np.isnan(score).all() for score in scores.values()):
         return (
             f"{' and '.join(scores)} is defined on no test set (R², D² and AUC need several "
             "samples in each): `pooled` has the score of all held-out predictions together"
@@ -47,7 +47,7 @@ def draw_scores(
     result: CVResult, ax: Axes, *, metric: str | None = None, level: float | None = None
 ) -> Axes:
     """Draw the score of every fold, or their counts where there are many."""
-    names = [name for name, own in result.scores.items() if not np.isnan(own).all()]
+    names = [name for name, score in result.scores.items() if not np.isnan(score).all()]
     name = choose_metric(names, metric)
     scores = result.scores[name]
     known = scores[~np.isnan(scores)]
@@ -124,7 +124,7 @@ def _counts(ax: Axes, scores: Floats, metric: str) -> None:
     if len(values) <= MAX_VALUES:
         gap = float(np.diff(values).min()) if len(values) > 1 else 1.0
         bars = ax.bar(values, counts, width=0.3 * gap, color=BLUE, alpha=0.7)
-        texts = [grouped(own) for own in counts.tolist()]
+        texts = [grouped(count) for count in counts.tolist()]
         for label in ax.bar_label(bars, texts, padding=2, fontsize="small"):
             label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
             label.set_zorder(5)

@@ -15,7 +15,7 @@ from ._validation_curve import draw_validation_curve, why_no_validation_curve
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..search import SearchResult
+    from ..model_selection import SearchResult
 
 __all__ = ["SEARCH_KINDS", "plot_search_result"]
 

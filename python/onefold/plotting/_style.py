@@ -6,9 +6,10 @@ blindness; their yellow is left out, because it is hard to see on white.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +30,16 @@ __all__ = [
     "are_numbers",
     "as_percent",
     "grouped",
+    "has_layout",
     "label_extremes",
     "legend_above",
     "line_style",
+    "move_names_inside",
     "new_axes",
     "scale_of",
     "set_scale",
     "shortened",
+    "shrink_labels",
 ]
 
 Floats = NDArray[np.float64]
@@ -63,20 +67,31 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     ImportError
         Without matplotlib.
     """
+    if ax is not None:
+        return ax
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("plot needs matplotlib: pip install 'onefold[plot]'") from error
-    if ax is not None:
-        return ax
     _, made = plt.subplots(figsize=size, layout="constrained")
     return made
 
 
 def legend_above(ax: Axes, columns: int = 2, *, is_right: bool = False) -> None:
-    """Put the legend above the axes, where it hides nothing; on the left or on the right."""
+    """Put the legend above the axes, where it hides nothing; on the left or on the right.
+
+    In a figure that does not make room for it (of ``plt.subplots`` without a layout), the legend is
+    inside: above, it would hide the axes of the row before.
+    """
     handles, labels = ax.get_legend_handles_labels()
-    if handles:
+    if handles and not has_layout(ax):
+        ax.legend(
+            fontsize="x-small",
+            markerscale=0.7,
+            framealpha=0.7,
+            loc="lower right" if is_right else _loc(ax),
+        )
+    elif handles:
         inches = ax.get_window_extent().width / ax.figure.dpi
         columns = min(columns, len(handles))
         while columns > 1 and _inches(labels, columns) > inches:
@@ -95,10 +110,55 @@ def legend_above(ax: Axes, columns: int = 2, *, is_right: bool = False) -> None:
         )
 
 
+def has_layout(ax: Axes) -> bool:
+    """Whether the figure of some axes makes room for what stands beside them."""
+    return ax.figure.get_layout_engine() is not None
+
+
+def shrink_labels(ax: Axes) -> None:
+    """Write labels smaller, and broken to the width of the axes, where there is no room."""
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    n_characters = int(inches / INCHES_PER_CHARACTER)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set_fontsize("small")
+        axis.set_tick_params(labelsize="x-small")
+        axis.labelpad = 2
+    ax.set_xlabel(_broken(ax.get_xlabel(), n_characters))
+    for side in ("left", "center"):
+        if ax.get_title(side):
+            ax.set_title(_broken(ax.get_title(side), n_characters), loc=side, fontsize="x-small")
+
+
+def move_names_inside(ax: Axes) -> None:
+    """Write the names on the left into the axes, where there is no room beside them."""
+    ax.set_yticks(
+        ax.get_yticks(), [name.get_text() for name in ax.get_yticklabels()], ha="left", va="bottom"
+    )
+    ax.tick_params(axis="y", pad=-6, length=0)
+    left, right = ax.get_xlim()
+    ax.set_xlim(left - 0.7 * (right - left), right)
+
+
+def _broken(text: str, width: int) -> str:
+    """A text whose lines are broken at words."""
+    return "\n".join(textwrap.fill(line, max(width, 10)) for line in text.split("\n"))
+
+
+MAX_SEARCHED = 10_000
+"""Points among which matplotlib searches the best place of a legend quickly."""
+
+
+def _loc(ax: Axes) -> Literal["best", "upper right"]:
+    """The best place within the axes, or a fixed one where a search would be slow."""
+    n_points = sum(np.size(line.get_xdata()) for line in ax.lines)
+    n_points += sum(np.size(points.get_offsets()) for points in ax.collections)
+    return "best" if n_points <= MAX_SEARCHED else "upper right"
+
+
 def _inches(labels: list[str], columns: int) -> float:
     """About the width of a legend: matplotlib fills its columns one after the other."""
     widths = [0.5 + INCHES_PER_CHARACTER * len(label) for label in labels]
-    return float(sum(own.max() for own in np.array_split(np.array(widths), columns)))
+    return float(sum(column.max() for column in np.array_split(np.array(widths), columns)))
 
 
 def line_style(position: int) -> dict[str, Any]:
@@ -145,9 +205,9 @@ def scale_of(values: Any) -> str:
     if len(positive) < 3 or distinct[0] < 0 or positive[-1] < 8 * positive[0]:
         return "linear"
 
-    def unevenness(own: Floats) -> float:
-        places = (own - own[0]) / (own[-1] - own[0])
-        return float(np.abs(places - np.linspace(0, 1, len(own))).mean())
+    def unevenness(values: Floats) -> float:
+        places = (values - values[0]) / (values[-1] - values[0])
+        return float(np.abs(places - np.linspace(0, 1, len(values))).mean())
 
     if unevenness(np.log(positive)) >= unevenness(positive):
         return "linear"
@@ -155,13 +215,19 @@ def scale_of(values: Any) -> str:
 
 
 def set_scale(ax: Axes, axis: str, values: Any) -> None:
-    """Give an axis the scale of its values."""
+    """Give an axis the scale of its values; numbers on a logarithmic one are written as such."""
     scale = scale_of(values)
     options: dict[str, Any] = {}
     if scale == "symlog":
         numbers = np.asarray(values, dtype=np.float64)
         options["linthresh"] = float(numbers[numbers > 0].min())
     (ax.set_xscale if axis == "x" else ax.set_yscale)(scale, **options)
+    if scale != "linear":
+        from matplotlib.ticker import FuncFormatter
+
+        (ax.xaxis if axis == "x" else ax.yaxis).set_major_formatter(
+            FuncFormatter(lambda value, _: f"{value:g}")
+        )
 
 
 def as_percent(level: float) -> str:
@@ -216,7 +282,8 @@ def label_extremes(ax: Axes, x: Any, y: Any, names: Any, n_labels: int, *, rise:
         width = (0.1 + 0.075 * len(str(names[position]))) * dpi
         low, high = (at - width, at) if is_right else (at, at + width)
         if any(
-            low < own[1] and own[0] < high and abs(height - own[2]) < 0.14 * dpi for own in placed
+            low < label[1] and label[0] < high and abs(height - label[2]) < 0.14 * dpi
+            for label in placed
         ):
             continue  # it would be written over another
         placed.append((low, high, height))

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._folds import Folds
-from ._style import BLACK, BLUE, GREY, ORANGE, grouped
+from .._inputs.folds import Folds
+from ._style import BLACK, BLUE, GREY, ORANGE, grouped, has_layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .._result import CVResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["draw_tree", "tree_nodes", "why_no_tree"]
 
@@ -60,8 +60,8 @@ def tree_nodes(n_folds: int) -> Iterator[Node]:
             span = (node.first, node.last)
             middle = sum(span) // 2
             halves = (node.first, middle), (middle + 1, node.last)
-            for own, other in (halves, halves[::-1]):
-                below.append(Node(*own, node.depth + 1, span, other))
+            for half, other in (halves, halves[::-1]):
+                below.append(Node(*half, node.depth + 1, span, other))
         level = below
 
 
@@ -82,7 +82,7 @@ def draw_tree(result: CVResult, ax: Axes) -> Axes:
     is_labelled = n_folds <= 10
     size = 9 if n_folds <= 10 else 7.5 if n_folds <= 16 else 6
     nodes = list(tree_nodes(n_folds))
-    places = {(own.first, own.last): own.place for own in nodes}
+    places = {(node.first, node.last): node.place for node in nodes}
     for node in nodes:
         if node.parent is not None and node.learns is not None:
             above = places[node.parent]
@@ -114,7 +114,7 @@ def draw_tree(result: CVResult, ax: Axes) -> Axes:
                 "boxstyle": "round,pad=0.25",
             },
         )
-    depth = max(own.depth for own in nodes)
+    depth = max(node.depth for node in nodes)
     ax.set_xlim(0.3, n_folds + 0.7)
     ax.set_ylim(depth + 0.5, -0.5)
     ax.set_yticks(range(depth + 1))
@@ -123,7 +123,10 @@ def draw_tree(result: CVResult, ax: Axes) -> Axes:
     ax.set_xlabel("chunks held out by each model, in the order of the leaves")
     for side in ("top", "right", "bottom"):
         ax.spines[side].set_visible(False)
-    ax.set_title(_title(result), fontsize="small", loc="left")
+    title = _title(result)
+    if not has_layout(ax):  # there is room for one line
+        title = title.split("\n")[-1]
+    ax.set_title(title, fontsize="small", loc="left")
     return ax
 
 

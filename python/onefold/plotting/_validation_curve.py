@@ -22,7 +22,7 @@ from ._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..search import SearchResult
+    from ..model_selection import SearchResult
 
 __all__ = ["draw_validation_curve", "why_no_validation_curve"]
 
@@ -37,7 +37,7 @@ def why_no_validation_curve(result: SearchResult) -> str | None:
     columns = varied(result)
     if not columns:
         return "no parameter varies"
-    if not any(_is_axis(own) for own in columns.values()):
+    if not any(_is_axis(column) for column in columns.values()):
         return f"no parameter that varies has numbers as values ({', '.join(columns)})"
     return None
 
@@ -58,26 +58,26 @@ def draw_validation_curve(
     """Draw mean scores against a parameter, one line for each value of the others."""
     columns = varied(result)
     name = _choose(columns, param)
-    own = Candidates.of(result, metric, simpler)
+    candidates = Candidates.of(result, metric, simpler)
     x, ticks = _positions(columns[name])
     others = {key: values for key, values in columns.items() if key != name}
     groups = _groups(others, len(x))
     if len(groups) <= MAX_LINES:
-        _lines(ax, result, own, x, groups, others)
+        _lines(ax, result, candidates, x, groups, others)
     else:
-        _cloud(ax, own, x)
-    if np.isfinite(own.limit):
+        _cloud(ax, candidates, x)
+    if np.isfinite(candidates.limit):
         ax.axhline(
-            own.limit,
+            candidates.limit,
             color=GREY,
             linestyle=":",
             linewidth=1.2,
             label="best − standard error",
         )
-    for position, words, sign in mark_choices(own):
+    for position, words, sign in mark_choices(candidates):
         ax.plot(
             x[position],
-            own.means[position],
+            candidates.means[position],
             sign,
             color=VERMILLION,
             markersize=13 if sign == "*" else 8,
@@ -91,7 +91,7 @@ def draw_validation_curve(
     else:
         ax.set_xticks(range(len(ticks)), ticks, rotation=30 if max(map(len, ticks)) > 8 else 0)
     ax.set_xlabel(name)
-    ax.set_ylabel(own.label)
+    ax.set_ylabel(candidates.label)
     legend_above(ax)
     return ax
 
@@ -99,39 +99,39 @@ def draw_validation_curve(
 def _choose(columns: dict[str, list[Any]], param: str | None) -> str:
     """The parameter of the axis: by default, of those with numbers, the one with most values."""
     if param is None:
-        mostly = [name for name, own in columns.items() if _is_axis(own)]
+        mostly = [name for name, column in columns.items() if _is_axis(column)]
         always = [name for name in mostly if are_numbers(columns[name])]
         return max(always or mostly, key=lambda name: len(levels(columns[name])))
     if param in columns:
         return param
-    found = [name for name in columns if short_name(name) == param]
-    if len(found) != 1:
+    matches = [name for name in columns if short_name(name) == param]
+    if len(matches) != 1:
         raise ValueError(f"param must be one of {list(columns)}, which vary, got {param!r}")
-    return found[0]
+    return matches[0]
 
 
 def _positions(values: list[Any]) -> tuple[Floats, list[str] | None]:
     """Numbers as they are, others side by side with their names."""
     if are_numbers(values):
         return np.array(values, dtype=np.float64), None
-    ticks = [text_of(own) for own in levels(values)]
-    return np.array([ticks.index(text_of(own)) for own in values], dtype=np.float64), ticks
+    ticks = [text_of(level) for level in levels(values)]
+    return np.array([ticks.index(text_of(level)) for level in values], dtype=np.float64), ticks
 
 
 def _groups(others: dict[str, list[Any]], n: int) -> dict[str, list[int]]:
     """Candidates by the values of the other parameters."""
-    found: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = {}
     for position in range(n):
-        known = {short_name(name): own[position] for name, own in others.items()}
+        known = {short_name(name): other[position] for name, other in others.items()}
         key = ", ".join(f"{k}={text_of(v)}" for k, v in known.items() if v is not None)
-        found.setdefault(key, []).append(position)
-    return found
+        groups.setdefault(key, []).append(position)
+    return groups
 
 
 def _lines(
     ax: Axes,
     result: SearchResult,
-    own: Candidates,
+    candidates: Candidates,
     x: Floats,
     groups: dict[str, list[int]],
     others: dict[str, list[Any]],
@@ -142,24 +142,24 @@ def _lines(
         style = line_style(number)
         ax.plot(
             x[known],
-            own.means[known],
+            candidates.means[known],
             marker="o",
             markersize=4,
             label=key if others else "mean on the test sets",
             **style,
         )
-        errors = own.errors[known]
+        errors = candidates.errors[known]
         if len(groups) <= 3 and np.isfinite(errors).any():
             ax.fill_between(
                 x[known],
-                own.means[known] - errors,
-                own.means[known] + errors,
+                candidates.means[known] - errors,
+                candidates.means[known] + errors,
                 color=style["color"],
                 alpha=0.15,
                 linewidth=0,
-                label=f"± {own.phrase}" if not others else None,
+                label=f"± {candidates.phrase}" if not others else None,
             )
-        train = result.table.get(f"mean_train_{own.metric}")
+        train = result.table.get(f"mean_train_{candidates.metric}")
         if train is not None:
             ax.plot(
                 x[known],
@@ -173,11 +173,11 @@ def _lines(
             )
 
 
-def _cloud(ax: Axes, own: Candidates, x: Floats) -> None:
+def _cloud(ax: Axes, candidates: Candidates, x: Floats) -> None:
     """A point for every candidate, and a line of the best where some share a value."""
-    ax.plot(x, own.means, "o", color=BLUE, markersize=4, alpha=0.6, label="candidates")
+    ax.plot(x, candidates.means, "o", color=BLUE, markersize=4, alpha=0.6, label="candidates")
     values = np.unique(x)
     if 2 * len(values) <= len(x):
-        of_value = [own.means[x == value] for value in values]
+        of_value = [candidates.means[x == value] for value in values]
         best = [np.nan if np.isnan(some).all() else np.nanmax(some) for some in of_value]
         ax.plot(values, best, color=BLUE, label="best over the other parameters")

@@ -2,7 +2,8 @@
 
 ``result.to_html("report.html")`` writes the page, ``result.to_markdown()`` is its twin for
 terminals and issues, ``result.checks()`` has the checks as objects. All work for the result of a
-cross-validation and for that of a search, and need no package beyond those of onefold.
+cross-validation and for that of a search. The figures of a page are plots of `onefold.plotting`,
+which need matplotlib, the extra ``report``; without it, a page has none and says so.
 
 Content
 -------
@@ -17,14 +18,14 @@ from typing import TYPE_CHECKING
 from ._check import ABOUT, Check
 
 if TYPE_CHECKING:
-    from .._result import CVResult
-    from ..search._result import SearchResult
+    from ..model_selection._search.result import SearchResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["ABOUT", "Check", "checks"]
 
 
 def checks(result: CVResult | SearchResult) -> list[Check]:
-    """Return the numbered checks of a result, OF1 to OF9.
+    """Return the numbered checks of a result, OF1 to OF11.
 
     Parameters
     ----------
@@ -47,8 +48,8 @@ def checks(result: CVResult | SearchResult) -> list[Check]:
     >>> checks(search.result_)[0]
     OF1 look: alpha=1 is the smallest of 3 values tried (+0.265 against the next one).
     """
-    from ..search._result import SearchResult
-    from ._result_checks import result_checks
+    from ..model_selection._search.result import SearchResult
+    from ._result_checks import recorded_checks, result_checks
     from ._search_checks import search_checks
 
     if isinstance(result, SearchResult):
@@ -58,4 +59,5 @@ def checks(result: CVResult | SearchResult) -> list[Check]:
         Check("OF1", "not applicable", alone),
         *result_checks(result),
         Check("OF9", "not applicable", alone),
+        *recorded_checks(result),
     ]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.metrics import get_scorer, get_scorer_names
 
-from .._folds import Folds, resolve_cv
-from .._text import describe
+from .._inputs.folds import Folds, resolve_cv
+from .._utils.text import describe
+from ..result._settings import metric_names
 
 if TYPE_CHECKING:
-    from .._result import CVResult
-    from ..search._result import SearchResult
+    from ..model_selection._search.result import SearchResult
+    from ..result._cv_result import CVResult
 
-__all__ = ["call_of_result", "call_of_search", "metric_labels"]
+__all__ = ["call_of_result", "call_of_search"]
 
 MAX_LISTED = 20
 """Values of a parameter that are written out."""
@@ -30,7 +29,7 @@ def call_of_result(result: CVResult) -> str:
         *_keywords(result, settings, name="result"),
         f"engine={result.engine!r},",
         *_seed(settings),
-        *(f"{name}={text}," for name, text in settings.get("options", {}).items()),
+        *_engine_options(settings),
     ]
     return _call("result = onefold.cross_validate", lines)
 
@@ -48,14 +47,20 @@ def call_of_search(search: SearchResult) -> str:
     else:
         lines.append(f"cv=search.result_.folds,  # {folds!r}")
     lines += _seed(settings)
-    if options := settings.get("options"):
-        inner = ", ".join(f"{name!r}: {text}" for name, text in options.items())
-        lines.append(f"options={{{inner}}},")
+    lines += _engine_options(settings)
     has_targets = result is None or result.targets is not None
     fit = ["X", "y"] if has_targets else ["X"]
     fit += ["groups=groups"] if search.has_groups else []
     fit += [f"{name}={name}" for name in settings.get("arrays", [])]
     return f"{_call('search = onefold.GridSearchCV', lines)}.fit({', '.join(fit)})"
+
+
+def _engine_options(settings: dict[str, Any]) -> list[str]:
+    options = settings.get("options")
+    if not options:
+        return []
+    inner = ", ".join(f"{name!r}: {text}" for name, text in options.items())
+    return [f"engine_options={{{inner}}},"]
 
 
 def _call(function: str, lines: list[str]) -> str:
@@ -75,15 +80,15 @@ def _keywords(
     if arrays:
         known = settings.get("arrays", [])
         lines += ["sample_weight=sample_weight,"] if "sample_weight" in known else []
-        others = [own for own in known if own != "sample_weight"]
+        others = [item for item in known if item != "sample_weight"]
         if others:
-            lines.append(f"params={{{', '.join(f'{own!r}: {own}' for own in others)}}},")
+            lines.append(f"params={{{', '.join(f'{other!r}: {other}' for other in others)}}},")
     return lines
 
 
 def _seed(settings: dict[str, Any]) -> list[str]:
     seed = settings.get("random_state", "0")
-    return [] if seed in ("0", "None") else [f"random_state={seed},"]
+    return [] if seed == "0" else [f"random_state={seed},"]
 
 
 def _cv(result: CVResult, name: str) -> str:
@@ -112,25 +117,6 @@ def _is_default(result: CVResult, labels: Any) -> bool:
     return isinstance(made, Folds) and np.array_equal(made.labels, labels)
 
 
-@cache
-def _scorer_names() -> dict[str, str]:
-    return {repr(get_scorer(name)): name for name in reversed(get_scorer_names())}
-
-
-def metric_names(settings: dict[str, Any]) -> dict[str, str]:
-    """Names of scikit-learn's metrics among the scorers of a call, by their name in the result."""
-    known = _scorer_names()
-    scoring = settings.get("scoring", {})
-    return {name: known[text] for name, text in scoring.items() if text in known}
-
-
-def metric_labels(settings: dict[str, Any]) -> dict[str, str]:
-    """What to call metrics for people, where it is known: also the default of an estimator."""
-    default = settings.get("default_metric")
-    is_default = settings.get("scoring", {}).get("score", "").endswith(".score")
-    return metric_names(settings) | ({"score": default} if default and is_default else {})
-
-
 def _scoring(settings: dict[str, Any]) -> str | None:
     scoring = settings.get("scoring", {})
     names = metric_names(settings)
@@ -152,17 +138,18 @@ def _grid(params: list[dict[str, Any]]) -> str:
     """The grid if the candidates are one, else the list of candidates."""
     keys = list(params[0]) if params else []
     values: dict[str, dict[str, Any]] = {key: {} for key in keys}
-    for own in params:
-        if list(own) != keys:
+    for setting in params:
+        if list(setting) != keys:
             return _candidates(params)
         for key in keys:
-            values[key].setdefault(repr(own[key]), own[key])
-    n_cells = int(np.prod([len(own) for own in values.values()], dtype=object)) if keys else 1
-    distinct = {tuple(repr(own[key]) for key in keys) for own in params}
+            values[key].setdefault(repr(setting[key]), setting[key])
+    n_cells = int(np.prod([len(value) for value in values.values()], dtype=object)) if keys else 1
+    distinct = {tuple(repr(setting[key]) for key in keys) for setting in params}
     if n_cells != len(params) or len(distinct) != n_cells:
         return _candidates(params)
     parts = [
-        f"{key!r}: [{_listed([_plain(v) for v in own.values()])}]" for key, own in values.items()
+        f"{key!r}: [{_listed([_plain(v) for v in value.values()])}]"
+        for key, value in values.items()
     ]
     return f"{{{', '.join(parts)}}}"
 
@@ -172,8 +159,8 @@ def _candidates(params: list[dict[str, Any]]) -> str:
     if len(params) > MAX_LISTED:
         return f"...,  # {len(params)} candidates, the first: {describe(params[0])}".rstrip(",")
     cells = (
-        "{" + ", ".join(f"{key!r}: [{_plain(value)}]" for key, value in own.items()) + "}"
-        for own in params
+        "{" + ", ".join(f"{key!r}: [{_plain(value)}]" for key, value in setting.items()) + "}"
+        for setting in params
     )
     return f"[{', '.join(cells)}]"
 

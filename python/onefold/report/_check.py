@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
-__all__ = ["ABOUT", "BY_URGENCY", "LEVEL", "About", "Check", "documentation"]
+__all__ = ["ABOUT", "BY_URGENCY", "LEVEL", "MAX_RATIO", "About", "Check", "documentation"]
 
 ADDRESS = "ONEFOLD_DOCS"
 """The environment variable with the address of the documentation."""
 
 LEVEL = 0.01
 """The level of every test: how often it raises a false alarm where there is nothing to find."""
+
+MAX_RATIO = 100
+"""The ratio of the scales of features that OF10 begins with."""
 
 BY_URGENCY = ("problem", "look", "ok", "not applicable")
 """What a check can say, in the order in which reports say it."""
@@ -33,9 +36,9 @@ class About:
 ABOUT: dict[str, About] = {
     "OF1": About(
         "Place of the choice in the grid",
-        "For every numeric parameter, the candidates that differ from the chosen one in this "
-        "parameter alone are compared, if these have three values or more: is the chosen value the "
-        "smallest or the largest of them? No test is involved.",
+        "For each numeric parameter, the check compares the candidates that differ from the chosen "
+        "one in this parameter only, if there are three values or more: is the chosen value the "
+        "smallest or the largest? This is not a statistical test.",
         "Extend the grid beyond that value, unless the parameter can go no further. If the score "
         "hardly changes towards the edge, a wider grid will not change it much either.",
     ),
@@ -44,18 +47,18 @@ ABOUT: dict[str, About] = {
         "Do the mean losses of the test sets differ more than those of random test sets of the "
         "same sizes? Permutation test of the variance between test sets with 999 permutations of "
         f"the losses, above 4000 samples the F test of one-way analysis of variance; level {LEVEL}."
-        " Stratified folds are more alike than random ones, so there the test is conservative; "
-        "models that change much from fold to fold make it a little too eager.",
+        " Stratified folds are more alike than random folds, so the test is conservative for them. "
+        "Models that change much from fold to fold make it flag slightly too often.",
         "Look at the test sets with the lowest scores. Often the rows are sorted, or come from "
         "groups: shuffle the folds, or keep groups together with groups=. The standard error is "
         "then a rough guide only.",
     ),
     "OF3": About(
         "Order of the rows",
-        "Where check=m was asked for: the mean of engine minus refit on m folds, t test with m − 1 "
+        "With check=m: the mean of engine minus refit on m folds, t test with m − 1 "
         f"degrees of freedom, level {LEVEL} divided by the number of metrics; differences below a "
-        "tenth of the standard error of the score are left out of account. For k folds: do their "
-        "targets differ more than by chance, as they do if the rows are sorted and folds are "
+        "tenth of the standard error of the score are ignored. For k folds: do the targets of the "
+        "folds differ more than by chance, as they do if the rows are sorted and folds are "
         f"blocks of rows? Permutation or F test as in OF2, level {LEVEL}.",
         "If the order of the rows has no meaning, shuffle: cv=KFold(10, shuffle=True, "
         "random_state=0). If it is time, use TimeSeriesSplit. For an engine that differs from "
@@ -63,14 +66,14 @@ ABOUT: dict[str, About] = {
     ),
     "OF4": About(
         "Convergence",
-        "What the engine reports of its tolerance; of refits, whether a model has reached "
-        "max_iter. No test is involved.",
+        "The tolerance that the engine reports; for refits, whether a model has reached max_iter. "
+        "This is not a statistical test.",
         "Scale the features, increase max_iter or the regularisation, or relax tol.",
     ),
     "OF5": About(
         "Classes in every fold",
-        "Counts the classes of every training set and, except for leave-one-out, of every test "
-        "set. No test is involved.",
+        "The check counts the classes of every training set and, except for leave-one-out, of "
+        "every test set. This is not a statistical test.",
         "Use stratified folds (an integer as cv does so for a classifier), fewer folds, or more "
         "samples of the rare class. A class that is missing in a training set cannot be predicted.",
     ),
@@ -88,8 +91,8 @@ ABOUT: dict[str, About] = {
     ),
     "OF7": About(
         "Metric defined on every test set",
-        "Counts the test sets without a score. R² and AUC are not defined on single samples, AUC "
-        "not where a class is missing; a fit that failed has no score either.",
+        "The check counts the test sets without a score. R² and AUC are not defined on single "
+        "samples, and AUC is not defined if a class is missing. A failed fit has no score either.",
         "Use the pooled score, fewer folds, or a metric that is a mean over samples.",
     ),
     "OF8": About(
@@ -97,18 +100,36 @@ ABOUT: dict[str, About] = {
         "Are the losses of samples in neighbouring rows more alike than by chance? Correlation of "
         "the ranks of the losses of neighbouring rows, permutation test with 999 permutations, "
         f"normal approximation above 4000 samples; one-sided, level {LEVEL}; correlations below "
-        "0.1 are left out of account.",
+        "0.1 are ignored.",
         "If rows come from groups (patients, machines, days) or from a time series, random folds "
         "flatter: use groups= with GroupKFold, or TimeSeriesSplit. If rows are merely sorted, "
         "nothing is wrong.",
     ),
     "OF9": About(
         "Optimism of the choice",
-        "The best of many scores is too good on the folds that it was chosen by. The candidate "
-        "with the best mean on a bootstrap sample of the test sets is scored on those left out, "
-        "200 times; the difference to the score of the chosen candidate estimates the optimism. "
-        "It is compared with one standard error of that score; no test is involved.",
+        "The best of many scores is too good on the folds that it was chosen on. The check chooses "
+        "the candidate with the best mean on a bootstrap sample of the test sets and scores it on "
+        "the test sets left out, 200 times. The difference to the score of the chosen candidate "
+        "estimates the optimism. It is compared with one standard error of that score; this is not "
+        "a statistical test.",
         "Report the score of nested_cross_validate, or of rows that the search has not seen.",
+    ),
+    "OF10": About(
+        "Scales of the features",
+        "For estimators that compare or sum features as they are (support vector machines, nearest "
+        "neighbours, kernels, stochastic gradient descent, neural networks) without a step before "
+        "them: the largest standard deviation of a feature over the median one, on at most 1000 "
+        f"rows. A ratio of {MAX_RATIO} or more is worth a look; this is not a statistical test.",
+        "Put a scaler before the estimator: make_pipeline(StandardScaler(), estimator). It is "
+        "fitted to each training set.",
+    ),
+    "OF11": About(
+        "Early stopping by held-out rows",
+        "For estimators whose fit gets an eval_set to stop the training (boosted trees): the check "
+        "counts the rows of the eval_set that are rows of X. It compares arrays of numbers only; "
+        "this is not a statistical test.",
+        "Use engine_options={'eval_split': 0.1}, which takes the eval_set of each fold from its "
+        "training set, or an eval_set of other rows.",
     ),
 }
 """All checks by their number."""
@@ -119,10 +140,10 @@ def documentation() -> str | None:
     if os.environ.get(ADDRESS):
         return os.environ[ADDRESS]
     try:
-        found: Any = metadata("onefold").get_all("Project-URL") or []
+        urls: Any = metadata("onefold").get_all("Project-URL") or []
     except PackageNotFoundError:
         return None
-    for entry in found:
+    for entry in urls:
         label, _, address = str(entry).partition(",")
         if label.strip().lower() == "documentation":
             return address.strip()
@@ -136,7 +157,7 @@ class Check:
     Attributes
     ----------
     number : str
-        ``"OF1"`` to ``"OF9"``; `ABOUT` has what it asks.
+        ``"OF1"`` to ``"OF11"``; `ABOUT` has what it asks.
     verdict : {"ok", "look", "problem", "not applicable"}
     sentence : str
         What was found.

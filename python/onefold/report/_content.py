@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._folds import Folds
-from .._losses import shaped_like
-from .._text import counted, describe, describe_folds, name_of
+from .._inputs.folds import Folds, describe_folds
+from .._scoring.losses import shaped_like
+from .._utils.text import counted, describe, name_of
+from ..result._settings import metric_labels, versions
+from ..result._view import known_interval, work_line
 from ..stats._standard_error import StandardError
 from . import checks
-from ._call import call_of_result, call_of_search, metric_labels
+from ._call import call_of_result, call_of_search
 from ._check import Check
 from ._cost import cost_rows
-from ._figures import Figure, result_figures, search_figures
 from ._number import with_error
-from ._settings import versions
 
 if TYPE_CHECKING:
-    from .._result import CVResult
-    from ..search._result import SearchResult
+    from ..model_selection._search.result import SearchResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["Content", "Headline", "Table", "content_of"]
 
@@ -94,7 +94,8 @@ class Content:
     headlines: list[Headline]
     meanings: list[str]
     checks: list[Check]
-    figures: list[Figure]
+    labels: dict[str, str]
+    """What to call each metric."""
     tables: list[Table]
     settings: list[tuple[str, str]]
     cost: list[tuple[str, int, str]]
@@ -105,7 +106,7 @@ class Content:
 
 def content_of(result: CVResult | SearchResult) -> Content:
     """Collect what a report says."""
-    from ..search._result import SearchResult
+    from ..model_selection._search.result import SearchResult
 
     return _of_search(result) if isinstance(result, SearchResult) else _of_result(result)
 
@@ -122,7 +123,7 @@ def _of_result(result: CVResult) -> Content:
         headlines=_headlines(result, labels),
         meanings=_meanings(result),
         checks=checks(result),
-        figures=result_figures(result, labels),
+        labels=labels,
         tables=_result_tables(result, labels),
         settings=_settings(result, settings, labels),
         cost=cost_rows(result.cost),
@@ -137,8 +138,8 @@ def _labels(result: CVResult, settings: dict[str, Any]) -> dict[str, str]:
     labels = {name: name for name in result.scores}
     if "score" in labels:  # the name of a metric that has none
         text = settings.get("scoring", {}).get("score", "")
-        own = text if text.endswith(".score") else "score"
-        labels["score"] = metric_labels(settings).get("score", own)
+        label = text if text.endswith(".score") else "score"
+        labels["score"] = metric_labels(settings).get("score", label)
     return labels
 
 
@@ -146,45 +147,46 @@ def _headlines(result: CVResult, labels: dict[str, str]) -> list[Headline]:
     return [
         Headline(
             labels[name],
-            float(own.mean()),
-            float(result._error(own)) if len(own) > 1 else float("nan"),
+            float(score.mean()),
+            float(result._error(score)) if len(score) > 1 else float("nan"),
             float(result._pooled.get(name, float("nan"))),
         )
-        for name, own in result.scores.items()
+        for name, score in result.scores.items()
     ]
 
 
 def _meanings(result: CVResult) -> list[str]:
     n_sets = len(result.folds)
-    found = []
+    sentences = []
     if n_sets < 2:
-        found.append("One test set has no standard error.")
+        sentences.append("One test set has no standard error.")
     else:
         sets = counted(n_sets, "test set")
-        found.append(_MEANING[result.std_error_form].format(sets=sets))
+        sentences.append(_MEANING[result.std_error_form].format(sets=sets))
         if n_sets < 10:
             doubt = 1 / math.sqrt(2 * (n_sets - 1))
-            found.append(f"It rests on {sets} only, and is itself uncertain by about {doubt:.0%}.")
-    found.append(
+            sentences.append(
+                f"It rests on {sets} only, and is itself uncertain by about {doubt:.0%}."
+            )
+    sentences.append(
         "Pooled is the metric of all held-out predictions taken together; it need not be the mean."
     )
-    try:
-        known = result.interval()
-    except ValueError:
-        return found
-    found.append(
+    known = known_interval(result)
+    if known is None:
+        return sentences
+    sentences.append(
         f"The mean {known.loss} loss of the fold models on new samples is between {known.low:.4g} "
         f"and {known.high:.4g} with confidence {known.level:g}, if the samples are independent "
         "(Bayle et al.); it is not that of a model fitted to all rows."
     )
-    return found
+    return sentences
 
 
 def _notes(result: CVResult) -> list[str]:
-    found = [f"{what}: {count} ({share:.1f} %)" for what, count, share in _certified(result)]
+    lines = [f"{what}: {count} ({share:.1f} %)" for what, count, share in _certified(result)]
     if result.check is not None:
-        found.append(f"check: {result.check}")
-    return found + list(result.notes)
+        lines.append(f"check: {result.check}")
+    return lines + list(result.notes)
 
 
 def _certified(result: CVResult) -> list[tuple[str, int, float]]:
@@ -198,40 +200,45 @@ def _settings(
     sizes = np.diff(result._starts)
     rows = counted(int(sizes.max()), "row")
     rows = rows if sizes.min() == sizes.max() else f"{sizes.min()} to {rows}"
-    found = [
+    rows_of_table = [
         ("estimator", settings.get("estimator", result.estimator_name)),
         ("metric", ", ".join(labels.values())),
         ("test sets", f"{describe_folds(result.folds)}, {kind}, {rows} each"),
         ("engine", result.engine),
+        ("time", work_line(result)),
     ]
+    if settings.get("date"):
+        rows_of_table.append(("date", settings["date"]))
     if result.targets is not None and result.targets.ndim == 1 and result.classes is not None:
-        found.append(("classes", f"{len(result.classes)}"))
+        rows_of_table.append(("classes", f"{len(result.classes)}"))
     if result.has_groups:
-        found.append(("groups", "kept together"))
+        rows_of_table.append(("groups", "kept together"))
     if settings.get("arrays"):
-        found.append(("arguments of fit", ", ".join(settings["arrays"])))
+        rows_of_table.append(("arguments of fit", ", ".join(settings["arrays"])))
     if settings.get("options"):
-        found.append(("options", ", ".join(f"{k}={v}" for k, v in settings["options"].items())))
+        rows_of_table.append(
+            ("options", ", ".join(f"{k}={v}" for k, v in settings["options"].items()))
+        )
     if "random_state" in settings:
-        found.append(("random_state", settings["random_state"]))
-    return found
+        rows_of_table.append(("random_state", settings["random_state"]))
+    return rows_of_table
 
 
 def _result_tables(result: CVResult, labels: dict[str, str]) -> list[Table]:
-    found = []
+    tables = []
     confusion = _confusion(result)
     if confusion is not None:
-        found.append(confusion)
+        tables.append(confusion)
     if 1 < len(result.folds) <= MAX_FOLDS_LISTED:
         sizes = np.diff(result._starts).tolist()
         columns = list(result.scores.values())
         rows = [
-            [str(i), str(size), *(with_error(float(own[i]), float("nan")) for own in columns)]
+            [str(i), str(size), *(with_error(float(column[i]), float("nan")) for column in columns)]
             for i, size in enumerate(sizes)
         ]
         head = ["test set", "samples", *labels.values()]
-        found.append(Table("Scores of the test sets", head, rows, is_long=True))
-    return found
+        tables.append(Table("Scores of the test sets", head, rows, is_long=True))
+    return tables
 
 
 def _confusion(result: CVResult) -> Table | None:
@@ -246,8 +253,8 @@ def _confusion(result: CVResult) -> Table | None:
         return None
     cells = codes[: len(actual)] * n + codes[len(actual) :]
     counts = np.bincount(cells, minlength=n * n).reshape(n, n)
-    names = [str(own) for own in classes.tolist()]
-    rows = [[name, *map(str, own)] for name, own in zip(names, counts.tolist(), strict=True)]
+    names = [str(label) for label in classes.tolist()]
+    rows = [[name, *map(str, count)] for name, count in zip(names, counts.tolist(), strict=True)]
     sums = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return Table(
         "Confusion matrix",
@@ -268,11 +275,10 @@ def _of_search(search: SearchResult) -> Content:
     if result is not None:
         label = _labels(result, settings).get(search.metric, search.metric)
     chosen = _chosen(search, label)
-    found = None if result is None else _of_result(result)
+    content = None if result is None else _of_result(result)
     engines = ", ".join(repr(name) for name in dict.fromkeys(search.engines))
-    title = "Search" if found is None else f"Search: {found.title}"
-    own_figures = search_figures(search, label)
-    rows = [("candidates", _finished(search)), ("chosen by", label)]
+    title = "Search" if content is None else f"Search: {content.title}"
+    rows = [("candidates", _finished(search)), ("chosen by", label), ("time", search._work())]
     if search.best is not None:
         rows.insert(0, ("choice", name_of(search.best, search.table["params"][search.best])))
     return Content(
@@ -282,11 +288,11 @@ def _of_search(search: SearchResult) -> Content:
             f"engine {engines}"
         ),
         headlines=chosen,
-        meanings=_search_meanings(search, found),
+        meanings=_search_meanings(search, content),
         checks=checks(search),
-        figures=own_figures + ([] if found is None else found.figures),
-        tables=[_candidates(search, label), *([] if found is None else found.tables)],
-        settings=rows + ([] if found is None else found.settings),
+        labels={search.metric: label} if content is None else content.labels,
+        tables=[_candidates(search, label), *([] if content is None else content.tables)],
+        settings=rows + [row for row in (content.settings if content else []) if row[0] != "time"],
         cost=cost_rows(search.cost),
         notes=list(search.notes),
         call=call_of_search(search),
@@ -315,15 +321,17 @@ def _chosen(search: SearchResult, label: str) -> list[Headline]:
     return [Headline(label, mean, error, pooled)]
 
 
-def _search_meanings(search: SearchResult, found: Content | None) -> list[str]:
+def _search_meanings(search: SearchResult, content: Content | None) -> list[str]:
     optimistic = (
         "This is the score of the chosen candidate on the folds that it was chosen by, and so "
         "optimistic: check OF9 estimates by how much, nested_cross_validate avoids it."
     )
     if search.best is None:
         return ["No candidate was chosen: with several metrics, refit= names one of them."]
-    own = [] if found is None else [text for text in found.meanings if "confidence" not in text]
-    return [optimistic, *own] if len(search.engines) > 1 else own
+    sentences = (
+        [] if content is None else [text for text in content.meanings if "confidence" not in text]
+    )
+    return [optimistic, *sentences] if len(search.engines) > 1 else sentences
 
 
 def _candidates(search: SearchResult, label: str) -> Table:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._folds import Folds, Splits
-from .._losses import over_outputs
+from .._inputs.folds import Folds, Splits
+from .._scoring.losses import over_outputs
 
 __all__ = ["dummy_losses"]
 
@@ -48,14 +48,14 @@ def dummy_losses(loss: str, targets: NDArray[Any], folds: Folds | Splits) -> Flo
     classes, codes = np.unique(targets, return_inverse=True)
     overall = int(np.bincount(codes).argmax())
     predicted = np.repeat(_training_modes(codes, len(classes), overall, folds), np.diff(starts))
-    found: Floats = (codes[rows] != predicted).astype(np.float64)
+    losses: Floats = (codes[rows] != predicted).astype(np.float64)
     constant: Floats = (codes[rows] != overall).astype(np.float64)
-    return constant if constant.mean() < found.mean() else found
+    return constant if constant.mean() < losses.mean() else losses
 
 
 def _training_means(numbers: Floats, folds: Folds | Splits) -> Floats:
     if not isinstance(folds, Folds):
-        return np.array([numbers[folds.train(own)].mean(axis=0) for own in range(len(folds))])
+        return np.array([numbers[folds.train(fold)].mean(axis=0) for fold in range(len(folds))])
     centre = numbers.mean(axis=0)
     sums = np.add.reduceat(numbers[folds.rows] - centre, folds.starts[:-1], axis=0)
     n_left = folds.n_samples - np.diff(folds.starts)
@@ -69,8 +69,8 @@ def _training_modes(
     if not isinstance(folds, Folds):
         return np.array(
             [
-                np.bincount(codes[folds.train(own)], minlength=n_classes).argmax()
-                for own in range(len(folds))
+                np.bincount(codes[folds.train(fold)], minlength=n_classes).argmax()
+                for fold in range(len(folds))
             ]
         )
     if len(folds) * n_classes > MAX_COUNTS:

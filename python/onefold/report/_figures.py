@@ -1,42 +1,66 @@
-"""The figures of a report."""
+"""The figures of a report: plots of `onefold.plotting` as SVG in the page.
+
+# Method
+Each figure is drawn on a figure of matplotlib's own, with matplotlib's default style, and written
+as SVG whose text is text. Black becomes the colour of the page's text and white that of the page,
+so that the figures follow the reader's choice of light or dark. The same result gives the same
+bytes.
+
+# References
+matplotlib is the extra ``report``; without it, a report has no figures and says so.
+"""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+import html
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score, roc_curve
 
-from .._losses import shaped_like
-from .._text import counted, describe
-from ..stats._standard_error import StandardError
 from ._search_checks import line_through, numeric_parameters
-from ._svg import Chart
 
 if TYPE_CHECKING:
-    from .._result import CVResult
-    from ..search._result import SearchResult
+    from ..model_selection._search.result import SearchResult
+    from ..result._cv_result import CVResult
 
-__all__ = ["Figure", "result_figures", "search_figures"]
-
-Floats = NDArray[np.float64]
-
-MAX_DOTS = 40
-"""Test sets up to which each has a dot; above, scores are a histogram."""
-
-MAX_POINTS = 800
-"""Samples up to which each has a point; above, they are counted in cells."""
+__all__ = ["NO_FIGURES", "Figure", "figures_of", "first_figure", "has_matplotlib"]
 
 MAX_METRICS = 4
-"""Metrics whose fold scores are drawn."""
+"""Metrics whose fold scores are drawn, and parameters whose validation curves are."""
 
-MAX_CANDIDATES = 20
-"""Candidates in a forest plot, the best first."""
+MIN_VALUES = 3
+"""Values of a parameter from which it has a validation curve."""
+
+NO_FIGURES = "Figures need matplotlib: pip install 'onefold[report]'."
+
+SIZE = (5.0, 3.7)
+"""Width and height of a figure, in inches: its text is readable on a phone."""
+
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "onefold",
+    "text.parse_math": False,
+    "font.size": 10.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+"""Settings of matplotlib, besides its defaults. Names of users are text, not formulas."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot of a report: its kind and options as in ``result.plot``, heading and caption."""
+
+    title: str
+    kind: str
+    caption: str
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,248 +72,134 @@ class Figure:
     caption: str
 
 
-def result_figures(result: CVResult, labels: dict[str, str]) -> list[Figure]:
-    """Fold scores, and the ROC curve of two classes or predicted against actual values."""
-    found = [
-        fold_scores(scores, float(result._error(scores)), labels[name], result._error.phrase)
-        for name, scores in list(result.scores.items())[:MAX_METRICS]
-        if np.isfinite(scores).any()
-    ]
-    for make in (_roc, _predicted):
-        figure = make(result)
-        if figure is not None:
-            found.append(figure)
-    return found
+def has_matplotlib() -> bool:
+    """Whether figures can be drawn."""
+    return find_spec("matplotlib") is not None
 
 
-def padded(values: Any, share: float = 0.08) -> tuple[float, float]:
-    """The range of values, a little wider, and never empty.
+def figures_of(result: CVResult | SearchResult, labels: dict[str, str]) -> list[Figure]:
+    """Draw the figures of a report.
 
-    Examples
-    --------
-    >>> from onefold.report._figures import padded
-    >>> padded([1.0, 2.0], 0.5), padded([3.0])
-    ((0.5, 2.5), (2.5, 3.5))
+    Parameters
+    ----------
+    result : CVResult or SearchResult
+    labels : dict
+        What to call each metric.
     """
-    numbers = np.asarray(values, dtype=np.float64)
-    numbers = numbers[np.isfinite(numbers)]
-    low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
-    if low == high:
-        reach = 0.5 if abs(low) < 10 else 0.05 * abs(low)
-        return low - reach, high + reach
-    pad = share * (high - low)
-    return low - pad, high + pad
+    from ..model_selection._search.result import SearchResult
 
-
-def fold_scores(scores: Floats, error: float, label: str, phrase: str) -> Figure:
-    """One dot per test set, or a histogram of many."""
-    mean = float(scores.mean()) if np.isfinite(scores).all() else float(np.nanmean(scores))
-    spread = "" if math.isnan(error) else f", {phrase} {error:.2g}"
-    about = (
-        f"{counted(len(scores), 'test set')}, {np.nanmin(scores):.4g} to {np.nanmax(scores):.4g}, "
-        f"mean {mean:.4g}{spread}"
-    )
-    title = f"{label} of the test sets"
-    if len(scores) > MAX_DOTS:
-        return _histogram(scores, mean, label, title, about)
-    reach = 0.0 if math.isnan(error) else error
-    chart = Chart(
-        title, about, x=(-0.5, len(scores) - 0.5), y=padded([*scores, mean - reach, mean + reach])
-    )
-    ends = (-0.5, len(scores) - 0.5)
-    if reach:
-        chart.box(ends, (mean - reach, mean + reach))
-    chart.line([(ends[0], mean), (ends[1], mean)], "mean")
-    chart.points([(i, float(own)) for i, own in enumerate(scores)])
-    chart.y_axis(label)
-    step = math.ceil(len(scores) / 10)
-    chart.x_axis("test set", at=range(0, len(scores), step))
-    band = f"; the band is ± one {phrase}" if reach else ""
-    return Figure(title, chart.text(), f"One dot per test set; the line is their mean{band}.")
-
-
-def _histogram(scores: Floats, mean: float, label: str, title: str, about: str) -> Figure:
-    finite = scores[np.isfinite(scores)]
-    counts, edges = np.histogram(finite, bins=30)
-    chart = Chart(title, about, x=padded(edges, 0.03), y=(0, max(1.0, 1.08 * counts.max())))
-    for count, low, high in zip(counts.tolist(), edges[:-1], edges[1:], strict=True):
-        if count:
-            chart.box((float(low), float(high)), (0, count), "bar")
-    chart.line([(mean, chart.y[0]), (mean, chart.y[1])], "mean")
-    chart.y_axis("test sets")
-    chart.x_axis(label)
-    return Figure(title, chart.text(), "How many test sets have which score; the line is the mean.")
-
-
-def _roc(result: CVResult) -> Figure | None:
-    """The pooled ROC curve of two classes."""
-    answers, targets, classes = result._answers, result.targets, result.classes
-    if targets is None or classes is None or np.ndim(targets) != 1 or len(classes) != 2:
-        return None
-    values: Any = answers.get("decision_function")
-    if values is None:
-        values = answers.get("predict_proba")
-    if values is None or isinstance(values, list):
-        return None
-    values = np.asarray(values, dtype=np.float64)
-    values = values if values.ndim == 1 else values[:, -1]
-    is_positive = targets[result._rows] == classes[1]
-    if len(values) != len(is_positive) or is_positive.all() or not is_positive.any():
-        return None
-    if not np.isfinite(values).all():
-        return None
-    false_rate, true_rate, _ = roc_curve(is_positive, values)
-    area = float(roc_auc_score(is_positive, values))
-    step = max(1, len(false_rate) // 300)
-    curve = [*zip(false_rate[::step], true_rate[::step], strict=True), (1.0, 1.0)]
-    title = "ROC curve"
-    about = f"All held-out samples together, positive class {classes[1]!s}; area {area:.4f}"
-    chart = Chart(title, about, x=(0, 1), y=(0, 1), height=340)
-    chart.line([(0, 0), (1, 1)], "guide")
-    chart.line([(float(a), float(b)) for a, b in curve], "line")
-    chart.y_axis("true positive rate")
-    chart.x_axis("false positive rate")
-    caption = (
-        f"{about}. It compares decisions of the models of different folds, and so takes them to be "
-        "on one scale."
-    )
-    return Figure(title, chart.text(), caption)
-
-
-def _predicted(result: CVResult) -> Figure | None:
-    """Predicted against actual values of a regression with one output."""
-    predicted: Any = result._answers.get("predict")
-    if (
-        result._loss_of_predictions != "squared error"
-        or result.targets is None
-        or isinstance(predicted, list)
-    ):
-        return None
-    predicted = np.asarray(predicted, dtype=np.float64)
-    actual = np.asarray(result.targets[result._rows], dtype=np.float64)
-    actual = shaped_like(predicted, actual)
-    if predicted.ndim != 1 or actual.ndim != 1:
-        return None
-    good = np.isfinite(actual) & np.isfinite(predicted)
-    if not good.any():
-        return None
-    actual, predicted = actual[good], predicted[good]
-    title = "Predicted against actual"
-    about = f"{counted(len(actual), 'held-out sample')}; on the line both are equal"
-    low, high = padded([actual.min(), actual.max(), predicted.min(), predicted.max()], 0.04)
-    chart = Chart(title, about, x=(low, high), y=(low, high), height=340)
-    chart.line([(low, low), (high, high)], "guide")
-    if len(actual) <= MAX_POINTS:
-        points = [(float(a), float(b)) for a, b in zip(actual, predicted, strict=True)]
-        chart.points(points, "dot", 2.5)
-        caption = f"{about}."
-    else:
-        _add_cells(chart, actual, predicted, low, high)
-        caption = f"{about}. Darker cells have more samples."
-    chart.y_axis("predicted while held out")
-    chart.x_axis("actual")
-    return Figure(title, chart.text(), caption)
-
-
-def _add_cells(chart: Chart, actual: Floats, predicted: Floats, low: float, high: float) -> None:
-    edges = np.linspace(low, high, 41)
-    counts, _, _ = np.histogram2d(actual, predicted, bins=(edges, edges))
-    most = np.log1p(counts.max())
-    for i, j in np.argwhere(counts > 0):
-        share = 0.12 + 0.88 * float(np.log1p(counts[i, j]) / most)
-        x, y = (edges[i], edges[i + 1]), (edges[j], edges[j + 1])
-        chart.box((float(x[0]), float(x[1])), (float(y[0]), float(y[1])), "cell", share)
-
-
-# Searches
-
-
-def search_figures(search: SearchResult, label: str) -> list[Figure]:
-    """The score along each numeric parameter, or the best candidates with their errors."""
-    means = np.asarray(search.table[f"mean_test_{search.metric}"], dtype=np.float64)
-    if not np.isfinite(means).any():
+    if not has_matplotlib():
         return []
-    errors = np.zeros_like(means)
-    if search.metric not in search.table.pooled and len(search.folds) > 1:
-        errors = np.nan_to_num(StandardError.of(search.folds)(search.scores()))
-    found = []
-    if search.best is not None:
-        params = search.table["params"]
-        for name in numeric_parameters(params, search.best)[:MAX_METRICS]:
-            line = line_through(params, search.best, name)
-            if len(line) >= 3:
-                found.append(_curve(name, line, means, errors, search.best, label))
-    return [*found, _forest(search, means, errors, label)]
+    if not isinstance(result, SearchResult):
+        return [_drawn(result, plot) for plot in _plots_of_result(result, labels)]
+    figures = [_drawn(result, plot) for plot in _plots_of_search(result, labels)]
+    chosen = None if result.best is None else result.results.get(result.best)
+    return figures + ([] if chosen is None else figures_of(chosen, labels))
 
 
-def _curve(
-    name: str,
-    line: list[tuple[float, int]],
-    means: Floats,
-    errors: Floats,
-    best: int,
-    label: str,
-) -> Figure:
-    line = [(value, own) for value, own in line if np.isfinite(means[own])]
-    values = [value for value, _ in line]
-    is_log = min(values) > 0 and max(values) / min(values) >= 50
-    x = padded(values, 0.05)
-    if is_log:
-        reach = (max(values) / min(values)) ** 0.08
-        x = (min(values) / reach, max(values) * reach)
-    own = np.array([position for _, position in line])
-    title = f"{label} by {name}"
-    chosen = next((value for value, position in line if position == best), float("nan"))
-    about = f"{len(line)} values from {values[0]:g} to {values[-1]:g}; the choice is {chosen:g}"
-    y = padded([*(means[own] - errors[own]), *(means[own] + errors[own])])
-    chart = Chart(title, about, x=x, y=y, log_x=is_log)
-    for value, position in line:
-        mean, error = float(means[position]), float(errors[position])
-        chart.line([(value, mean - error), (value, mean + error)], "whisker")
-    chart.line([(value, float(means[position])) for value, position in line], "line")
-    chart.points([(value, float(means[p])) for value, p in line if p != best])
-    chart.points([(value, float(means[p])) for value, p in line if p == best], "chosen", 6.5)
-    chart.y_axis(label)
-    chart.x_axis(name)
-    caption = (
-        "Candidates that differ from the choice in this parameter alone, ± one standard error; "
-        "the larger mark is the choice."
-    )
-    return Figure(title, chart.text(), caption)
+def first_figure(result: CVResult | SearchResult) -> Figure | None:
+    """The first figure of a report, or None without matplotlib or plots."""
+    from ..model_selection._search.result import SearchResult
+
+    if not has_matplotlib():
+        return None
+    if isinstance(result, SearchResult):
+        plot = next(_plots_of_search(result, {}), None)
+    else:
+        plot = next(_plots_of_result(result, {}), None)
+    return None if plot is None else _drawn(result, plot)
 
 
-def _forest(search: SearchResult, means: Floats, errors: Floats, label: str) -> Figure:
-    order = np.argsort(search.table[f"rank_test_{search.metric}"], kind="stable")
-    order = order[np.isfinite(means[order])][:MAX_CANDIDATES]
-    n_rows = len(order)
-    title = f"The best {n_rows} candidates" if n_rows < len(means) else "All candidates"
-    about = f"{label} ± one standard error of {n_rows} of {counted(len(means), 'candidate')}"
-    x = padded([*(means[order] - errors[order]), *(means[order] + errors[order])], 0.05)
-    chart = Chart(title, about, x=x, y=(n_rows + 0.5, 0.5), height=58 + 36 * n_rows, left=14, top=4)
-    names = _short_names(dict.fromkeys(name for own in search.table["params"] for name in own))
-    # Row 1 is at the top: the scale runs from n_rows + 0.5 at the bottom to 0.5 at the top.
-    for row, position in enumerate(order.tolist(), start=1):
-        mean, error = float(means[position]), float(errors[position])
-        is_best = position == search.best
-        own = {names[name]: value for name, value in search.table["params"][position].items()}
-        text = f"{position}: {describe(own)}"
-        text = text if len(text) <= 62 else f"{text[:61]}…"
-        chart.label(
-            f"{text} ← choice" if is_best else text,
-            chart.left,
-            chart.y_scale(row) - 4,
-            anchor="start",
-            kind="entry",
+def _plots_of_result(result: CVResult, labels: dict[str, str]) -> Iterator[Plot]:
+    """Fold scores, and the ROC curve of two classes or predicted against actual values."""
+    from ..plotting import CV_KINDS
+
+    for name in list(result.scores)[:MAX_METRICS]:
+        if np.isfinite(result.scores[name]).any():
+            yield Plot(
+                f"{labels.get(name, name)} of the test sets",
+                "scores",
+                "The score of each test set, or how many test sets have which score; the line is "
+                "the mean, the band its standard error.",
+                {"metric": name},
+            )
+    if CV_KINDS["roc"].why_not(result) is None and len(np.asarray(result.classes)) == 2:
+        yield Plot(
+            "ROC curve",
+            "roc",
+            "Each test set by itself where there are few, and all held-out samples together, which "
+            "takes the decisions of the models of different folds to be on one scale.",
         )
-        chart.line([(mean - error, row + 0.22), (mean + error, row + 0.22)], "whisker")
-        radius = 6.0 if is_best else 4.0
-        chart.points([(mean, row + 0.22)], "chosen" if is_best else "point", radius)
-    chart.x_axis(label)
-    return Figure(title, chart.text(), f"{about}, the best first.")
+    has_one_output = result.targets is not None and result.targets.ndim == 1
+    if has_one_output and CV_KINDS["actual_vs_predicted"].why_not(result) is None:
+        yield Plot(
+            "Predicted against actual",
+            "actual_vs_predicted",
+            "Held-out samples; on the line both are equal.",
+        )
 
 
-def _short_names(names: Iterable[str]) -> dict[str, str]:
-    """Parameters of steps without the names of the steps, where these are not needed."""
-    last = {name: name.rpartition("__")[2] for name in names}
-    counts = Counter(last.values())
-    return {name: own if counts[own] == 1 else name for name, own in last.items()}
+def _plots_of_search(search: SearchResult, labels: dict[str, str]) -> Iterator[Plot]:
+    """The score along each numeric parameter, and differences from the choice."""
+    from ..plotting import SEARCH_KINDS
+
+    if search.best is None or not np.isfinite(search.table[f"mean_test_{search.metric}"]).any():
+        return
+    label = labels.get(search.metric, search.metric)
+    params = search.table["params"]
+    for name in numeric_parameters(params, search.best)[:MAX_METRICS]:
+        if len(line_through(params, search.best, name)) >= MIN_VALUES:
+            yield Plot(
+                f"{label} by {name}",
+                "validation_curve",
+                "Mean scores on the test sets, one line for each value of the other parameters.",
+                {"param": name},
+            )
+    if SEARCH_KINDS["comparison"].why_not(search) is None:
+        yield Plot(
+            "Differences from the choice",
+            "comparison",
+            "Differences of mean scores from that of the choice, with 95 % intervals (Nadeau and "
+            "Bengio), not corrected for the number of candidates.",
+        )
+
+
+def _drawn(result: CVResult | SearchResult, plot: Plot) -> Figure:
+    from matplotlib import figure, style
+
+    from ..plotting import CV_KINDS, SEARCH_KINDS
+
+    size = SIZE
+    if plot.kind == "comparison":
+        kind = SEARCH_KINDS[plot.kind].size
+        size = SIZE[0], kind(result, plot.options)[1] if callable(kind) else SIZE[1]
+    elif plot.kind in CV_KINDS and plot.kind != "scores":
+        size = SIZE[0], SIZE[0]  # both axes have the same scale
+    file = io.StringIO()
+    with style.context(["default", STYLE]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # signs that matplotlib's font lacks are the reader's
+        canvas = figure.Figure(figsize=size, layout="constrained")
+        result.plot(plot.kind, canvas.add_subplot(), **plot.options)
+        canvas.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    return Figure(plot.title, _inline(file.getvalue(), plot), plot.caption)
+
+
+_VIEW_BOX = re.compile(r'viewBox="([^"]*)"')
+_BODY = re.compile(r"<svg[^>]*>(.*)</svg>", re.DOTALL)
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+_GROUP_ID = re.compile(r'<g id="[^"]*"')
+
+
+def _inline(text: str, plot: Plot) -> str:
+    """The SVG of matplotlib as an element of a page, with a description for who cannot see it."""
+    view_box, body = _VIEW_BOX.search(text), _BODY.search(text)
+    if view_box is None or body is None:
+        raise ValueError("matplotlib wrote an SVG without a viewBox")
+    marks = _GROUP_ID.sub("<g", _METADATA.sub("", body[1]))  # ids would repeat in the page
+    marks = marks.replace("#000000", "currentColor").replace("#ffffff", "var(--page)")
+    title, caption = html.escape(plot.title), html.escape(plot.caption)
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'viewBox="{view_box[1]}" role="img" aria-label="{title}. {caption}">'
+        f"<title>{title}</title><desc>{caption}</desc>{marks}</svg>"
+    )

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from ._check import ABOUT, BY_URGENCY, Check
 from ._content import Content, Headline, Table, content_of
-from ._figures import Figure
+from ._figures import NO_FIGURES, figures_of, has_matplotlib
 from ._style import STYLE
 
 if TYPE_CHECKING:
-    from .._result import CVResult
-    from ..search._result import SearchResult
+    from ..model_selection._search.result import SearchResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["SIGNS", "page"]
 
@@ -56,7 +56,7 @@ def page(result: CVResult | SearchResult) -> str:
         _header(content),
         "<main>",
         _checks(content.checks),
-        _figures(content.figures),
+        _figures(result, content),
         *(_table(table) for table in content.tables),
         _settings(content),
         "</main>",
@@ -76,20 +76,20 @@ def _text(text: str) -> str:
 
 
 def _header(content: Content) -> str:
-    meanings = "".join(f"<p class='soft'>{_text(own)}</p>" for own in content.meanings)
+    meanings = "".join(f"<p class='soft'>{_text(meaning)}</p>" for meaning in content.meanings)
     return (
         f"<header><h1>{_text(content.title)}</h1><p class='soft'>{_text(content.subtitle)}</p>"
         f"<div class='scores'>{''.join(map(_headline, content.headlines))}</div>{meanings}</header>"
     )
 
 
-def _headline(own: Headline) -> str:
+def _headline(headline: Headline) -> str:
     pooled = ""
-    if not math.isnan(own.pooled) and not math.isnan(own.mean):
-        pooled = f"<div class='label'>pooled {own.pooled:.4g}</div>".replace("-", "−")
+    if not math.isnan(headline.pooled) and not math.isnan(headline.mean):
+        pooled = f"<div class='label'>pooled {headline.pooled:.4g}</div>".replace("-", "−")
     return (
-        f"<div class='score'><div class='label'>{_text(own.label)}</div>"
-        f"<div class='value'>{_text(own.text)}</div>{pooled}</div>"
+        f"<div class='score'><div class='label'>{_text(headline.label)}</div>"
+        f"<div class='value'>{_text(headline.text)}</div>{pooled}</div>"
     )
 
 
@@ -100,13 +100,13 @@ def verdict(name: str, text: str | None = None) -> str:
 
 
 def _checks(checks: list[Check]) -> str:
-    counts = Counter(own.verdict for own in checks)
+    counts = Counter(check.verdict for check in checks)
     summary = "".join(
         verdict(name, f"{counts[name]} {name}") for name in BY_URGENCY if counts[name]
     )
-    urgent_first = sorted(checks, key=lambda own: BY_URGENCY.index(own.verdict))
-    answered = [own for own in urgent_first if own.verdict != "not applicable"]
-    others = [own for own in checks if own.verdict == "not applicable"]
+    urgent_first = sorted(checks, key=lambda check: BY_URGENCY.index(check.verdict))
+    answered = [check for check in urgent_first if check.verdict != "not applicable"]
+    others = [check for check in checks if check.verdict == "not applicable"]
     rest = ""
     if others:
         rest = (
@@ -119,33 +119,36 @@ def _checks(checks: list[Check]) -> str:
     )
 
 
-def _check(own: Check) -> str:
-    about = ABOUT[own.number]
+def _check(check: Check) -> str:
+    about = ABOUT[check.number]
     link = ""
-    if own.url is not None:
-        link = f"<p><a href='{_text(own.url)}'>{own.number} in the documentation</a></p>"
+    if check.url is not None:
+        link = f"<p><a href='{_text(check.url)}'>{check.number} in the documentation</a></p>"
     return (
-        f"<li id='{own.anchor}'><div>{verdict(own.verdict)}</div><div>"
-        f"<h3>{own.number} · {_text(own.title)}</h3><p>{_text(own.sentence)}</p>"
+        f"<li id='{check.anchor}'><div>{verdict(check.verdict)}</div><div>"
+        f"<h3>{check.number} · {_text(check.title)}</h3><p>{_text(check.sentence)}</p>"
         f"<details class='about'><summary>What is tested, and what to do</summary>"
         f"<p class='soft'>{_text(about.tests)}</p><p class='soft'>{_text(about.advice)}</p>{link}"
         f"</details></div></li>"
     )
 
 
-def _figures(figures: list[Figure]) -> str:
+def _figures(result: CVResult | SearchResult, content: Content) -> str:
+    if not has_matplotlib():
+        return f"<section><h2>Figures</h2><p class='soft'>{_text(NO_FIGURES)}</p></section>"
+    figures = figures_of(result, content.labels)
     if not figures:
         return ""
     parts = "".join(
-        f"<figure><h3>{_text(own.title)}</h3>{own.svg}"
-        f"<figcaption>{_text(own.caption)}</figcaption></figure>"
-        for own in figures
+        f"<figure><h3>{_text(figure.title)}</h3>{figure.svg}"
+        f"<figcaption>{_text(figure.caption)}</figcaption></figure>"
+        for figure in figures
     )
     return f"<section><h2>Figures</h2><div class='figures'>{parts}</div></section>"
 
 
 def _table(table: Table) -> str:
-    head = "".join(f"<th scope='col'>{_text(own)}</th>" for own in table.head)
+    head = "".join(f"<th scope='col'>{_text(title)}</th>" for title in table.head)
     rows = "".join(_row(table, number) for number in range(len(table.rows)))
     body = _wide(f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>")
     caption = f"<p class='caption'>{_text(table.caption)}</p>" if table.caption else ""
@@ -183,7 +186,7 @@ def _settings(content: Content) -> str:
         f"<td class='text soft'>{_text(meaning)}</td></tr>"
         for name, count, meaning in content.cost
     )
-    notes = "".join(f"<li>{_text(own)}</li>" for own in content.notes)
+    notes = "".join(f"<li>{_text(note)}</li>" for note in content.notes)
     noted = f"<section><h2>Notes</h2><ul class='notes'>{notes}</ul></section>" if notes else ""
     return (
         f"<section><h2>Settings</h2>{_wide(f'<tbody>{settings}</tbody>')}</section>"
@@ -195,5 +198,5 @@ def _settings(content: Content) -> str:
 
 
 def _footer(content: Content) -> str:
-    known = ", ".join(f"{name} {own}" for name, own in content.versions.items())
+    known = ", ".join(f"{name} {version}" for name, version in content.versions.items())
     return f"<footer><p>{_text(known)}</p></footer>"

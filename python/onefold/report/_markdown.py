@@ -10,8 +10,8 @@ from ._check import BY_URGENCY, Check
 from ._content import Content, Headline, Table, content_of
 
 if TYPE_CHECKING:
-    from .._result import CVResult
-    from ..search._result import SearchResult
+    from ..model_selection._search.result import SearchResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["markdown"]
 
@@ -55,7 +55,7 @@ def markdown(result: CVResult | SearchResult) -> str:
         *_notes(content),
         "## The call, as far as the result knows it",
         _code(content.call),
-        ", ".join(f"{name} {_text(own)}" for name, own in content.versions.items()),
+        ", ".join(f"{name} {_text(version)}" for name, version in content.versions.items()),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -66,19 +66,19 @@ def _text(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", plain).replace("<", "&lt;")
 
 
-def _headline(own: Headline) -> str:
-    has_both = not math.isnan(own.pooled) and not math.isnan(own.mean)
-    pooled = f" (pooled {own.pooled:.4g})" if has_both else ""
-    return f"**{_text(own.label)} {own.text}**{pooled}"
+def _headline(headline: Headline) -> str:
+    has_both = not math.isnan(headline.pooled) and not math.isnan(headline.mean)
+    pooled = f" (pooled {headline.pooled:.4g})" if has_both else ""
+    return f"**{_text(headline.label)} {headline.text}**{pooled}"
 
 
 def _checks(checks: list[Check]) -> str:
     rows = []
-    for own in sorted(checks, key=lambda own: BY_URGENCY.index(own.verdict)):
-        number = own.number if own.url is None else f"[{own.number}]({own.url})"
-        is_bad = own.verdict in ("problem", "look")
-        shown = f"**{own.verdict}**" if is_bad else own.verdict
-        rows.append([number, shown, f"{_text(own.title)}: {_text(own.sentence)}"])
+    for check in sorted(checks, key=lambda check: BY_URGENCY.index(check.verdict)):
+        number = check.number if check.url is None else f"[{check.number}]({check.url})"
+        is_bad = check.verdict in ("problem", "look")
+        shown = f"**{check.verdict}**" if is_bad else check.verdict
+        rows.append([number, shown, f"{_text(check.title)}: {_text(check.sentence)}"])
     return _rows(["check", "verdict", "finding"], rows, escape=False)
 
 
@@ -103,11 +103,11 @@ def _rows(head: list[str], rows: list[list[str]], *, escape: bool = True) -> str
 def _notes(content: Content) -> list[str]:
     if not content.notes:
         return []
-    return ["## Notes", "\n".join(f"- {_text(own)}" for own in content.notes)]
+    return ["## Notes", "\n".join(f"- {_text(note)}" for note in content.notes)]
 
 
 def _code(text: str) -> str:
     """A block of code, with a fence longer than any in it."""
-    longest = max((len(own) for own in re.findall("`+", text)), default=0)
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}python\n{text}\n{fence}"

@@ -1,8 +1,7 @@
-"""Checks of one result: OF2 to OF8."""
+"""Checks of one result: OF2 to OF8, and OF10 and OF11 from what its call has recorded."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +10,20 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
-from .._folds import Folds, partitions
-from ..engines._iterations import Iterations
+from .._engines.early_stopping import why_optimistic
+from .._engines.iterations import Iterations
+from .._inputs.folds import Folds, partitions
 from ..stats._interval import interval, why_not_independent
-from ._check import LEVEL, Check
+from ._check import LEVEL, MAX_RATIO, Check
 from ._dummy import dummy_losses
 from ._number import with_error
 from ._statistics import between_sets, neighbour_correlation
 
 if TYPE_CHECKING:
-    from .._result import CVResult
+    from .._engines.status import Status
+    from ..result._cv_result import CVResult
 
-__all__ = ["convergence", "result_checks"]
+__all__ = ["convergence", "recorded_checks", "result_checks"]
 
 Floats = NDArray[np.float64]
 
@@ -32,20 +33,54 @@ MIN_CORRELATION = 0.1
 NEGLIGIBLE = 0.1
 """Differences to refits below this share of the standard error of the score are no order effect."""
 
+ENOUGH_GAP = 1e-6
+"""A relative duality gap that no score shows."""
+
 MAX_MODELS = 1000
 """Fold models that are asked whether they have converged."""
 
 
 def result_checks(result: CVResult) -> list[Check]:
     """The checks OF2 to OF8 of a result."""
-    found = []
+    verdicts = []
     for number, check in _CHECKS.items():
         try:
-            found.append(check(result))
+            verdicts.append(check(result))
         except (TypeError, ValueError, ArithmeticError) as error:
             # Such as labels of several types, which cannot be sorted: no report should fail by it.
-            found.append(_not(number, f"It cannot be computed: {error}."))
-    return found
+            verdicts.append(_not(number, f"It cannot be computed: {error}."))
+    return verdicts
+
+
+def recorded_checks(result: CVResult) -> list[Check]:
+    """The checks OF10 and OF11 of a result, from what the call has recorded."""
+    settings = getattr(result, "settings", None) or {}
+    return [_scaling(result, settings), _early_stopping(settings)]
+
+
+def _scaling(result: CVResult, settings: dict[str, Any]) -> Check:
+    ratio = settings.get("scale_ratio")
+    if ratio is None:
+        return _not("OF10", "The scales of features do not matter to it, or are not known.")
+    finding = f"The largest scale of a feature is {ratio:.3g} times the median one"
+    if ratio < MAX_RATIO:
+        return Check("OF10", "ok", f"{finding}.", {"ratio": ratio})
+    advice = f"{result.estimator_name} takes features as they are: put a scaler before it"
+    return Check("OF10", "look", f"{finding}, and {advice}.", {"ratio": ratio})
+
+
+def _early_stopping(settings: dict[str, Any]) -> Check:
+    share = (settings.get("options") or {}).get("eval_split")
+    if share is not None:
+        finding = f"Rows of each training set stop the training (eval_split={share})."
+        return Check("OF11", "ok", finding)
+    n_rows = settings.get("rows_in_eval_set")
+    if n_rows is None:
+        return _not("OF11", "No eval_set was passed, or it cannot be compared with X.")
+    values = {"n_rows": n_rows}
+    if not n_rows:
+        return Check("OF11", "ok", "eval_set has no row of X.", values)
+    return Check("OF11", "look", f"{why_optimistic(n_rows)}.", values)
 
 
 def _not(number: str, reason: str) -> Check:
@@ -103,14 +138,12 @@ def _folds_differ(result: CVResult) -> Check:
 
 
 def _order_effect(result: CVResult) -> Check:
-    suspect = next(
-        (note for note in result.notes if "may be far from that of refits" in note), None
-    )
+    risk = result.status.order_risk
     checked = None if result.check is None else _difference_to_refits(result)
     if checked is not None and checked.verdict in ("problem", "look"):
         return checked
-    if suspect is not None:
-        return Check("OF3", "problem", f"{suspect[0].upper()}{suspect[1:]}.")
+    if risk:
+        return Check("OF3", "problem", f"{risk[0].upper()}{risk[1:]}.")
     targets = _targets_differ(result)
     if targets.verdict == "look" or checked is None or checked.verdict == "not applicable":
         return targets
@@ -193,57 +226,56 @@ def _columns(result: CVResult, targets: NDArray[Any]) -> tuple[Any, int]:
 
 
 def _converged(result: CVResult) -> Check:
-    return convergence(result.engine, result.notes, result)
+    return convergence(result.status, result)
 
 
-def convergence(engine: str, notes: list[str], result: CVResult | None) -> Check:
-    """OF4 of a result, or of a whole search by its notes."""
+def convergence(status: Status, result: CVResult | None = None) -> Check:
+    """OF4 of a result, or of the candidates of a search that one engine solved."""
     if result is not None and "estimator" in result:
-        found = _reached_max_iter(result["estimator"])
-        if found is not None:
-            return found
-    for note in notes:
-        if "not converged" in note:
-            return Check("OF4", "problem", f"{note[0].upper()}{note[1:]}.")
-    for note in notes:
-        solved = re.search(r"relative gradient of (\S+) \(tol=(\S+)\)", note)
-        if solved is not None:
-            reached, tol = map(float, solved.groups())
-            values = {"reached": reached, "tol": tol}
-            finding = f"Every fold was solved to a relative gradient of {reached:.1e}, tol={tol:g}."
-            return Check("OF4", "ok" if reached <= tol else "problem", finding, values)
-        solved = re.search(r"relative duality gap of ([\d.e+-]+)", note)
-        if solved is not None:
-            reached = float(solved.group(1))
-            verdict = "ok" if reached <= 1e-6 else "look"
-            finding = f"Every fold was solved to a relative duality gap of {reached:.0e}."
-            return Check("OF4", verdict, finding, {"reached": reached})
-    if result is not None and result.certificates is not None:
+        models = _reached_max_iter(result["estimator"])
+        if models is not None:
+            return models
+    if result is not None and result.certificates is not None and not status.unsolved:
         return Check("OF4", "ok", "Every prediction is certified or re-solved.")
-    if engine in ("merge", "virtual", "neighbours"):
-        return Check("OF4", "ok", f"Engine {engine!r} needs no iterations.")
-    if engine == "seeded":
-        return Check("OF4", "ok", "Every fold was solved to the tolerance of the estimator.")
+    if status.measure and status.reached is not None and status.tol is not None:
+        values = {"reached": status.reached, "tol": status.tol}
+        finding = (
+            f"Every fold was solved to a {status.measure} of {status.reached:.1e}, "
+            f"tol={status.tol:g}."
+        )
+        if not status.unsolved:
+            return Check("OF4", "ok", finding, values)
+        # A duality gap bounds the error, so that a small one is enough.
+        is_enough = status.solved_by == "path" and status.reached <= ENOUGH_GAP
+        verdict = "look" if status.solved_by == "path" else "problem"
+        return Check("OF4", "ok" if is_enough else verdict, finding, values)
+    if status.unsolved:
+        return Check("OF4", "problem", f"Not converged: {status.unsolved}.")
+    engine = status.solved_by
     if engine == "tree":
         return _not("OF4", "Training is a single pass over the rows.")
-    return _not(
-        "OF4",
-        "No fit is known to have stopped early; return_estimator=True keeps all.",
-    )
+    if engine == "refit":
+        return _not(
+            "OF4",
+            "No fit is known to have stopped early; return_estimator=True keeps all.",
+        )
+    if status.converged:
+        return Check("OF4", "ok", "Every fold was solved to the tolerance of the estimator.")
+    return Check("OF4", "ok", f"Engine {engine!r} needs no iterations.")
 
 
 def _reached_max_iter(models: Any) -> Check | None:
     """Whether fitted models have used up their iterations, None if they do not count them."""
-    found = Iterations()
+    iterations = Iterations()
     step = max(1, len(models) // MAX_MODELS)
     for model in models[::step] if isinstance(models, (list, tuple)) else list(models)[::step]:
-        found.add(model)
-    if found.n_models == 0:
+        iterations.add(model)
+    if iterations.n_models == 0:
         return None
-    n_asked, limit = found.n_models, found.max_iter
-    values = {"n_reached": found.n_reached, "n_models": n_asked, "max_iter": limit}
-    if found.n_reached:
-        return Check("OF4", "problem", f"{found.text}.", values)
+    n_asked, limit = iterations.n_models, iterations.max_iter
+    values = {"n_reached": iterations.n_reached, "n_models": n_asked, "max_iter": limit}
+    if iterations.n_reached:
+        return Check("OF4", "problem", f"{iterations.text}.", values)
     return Check("OF4", "ok", f"All {n_asked} fold models stopped before max_iter={limit}.", values)
 
 
@@ -276,8 +308,8 @@ def _absent(result: CVResult, codes: NDArray[np.intp], n_classes: int) -> tuple[
         totals = np.bincount(codes, minlength=n_classes)
         whole = cells[counts == totals[cells % n_classes]]
         return len(np.unique(whole // n_classes)), untested
-    trained = (len(np.unique(codes[folds.train(own)])) for own in range(n_sets))
-    return sum(own < n_classes for own in trained), untested
+    trained = (len(np.unique(codes[folds.train(fold)])) for fold in range(n_sets))
+    return sum(n_trained < n_classes for n_trained in trained), untested
 
 
 # Scores
@@ -324,7 +356,7 @@ def _worse_than_dummy(result: CVResult) -> Check:
 
 def _undefined_metric(result: CVResult) -> Check:
     n_sets = len(result.folds)
-    lacking = {name: int(np.isnan(own).sum()) for name, own in result.scores.items()}
+    lacking = {name: int(np.isnan(score).sum()) for name, score in result.scores.items()}
     lacking = {name: count for name, count in lacking.items() if count}
     if not lacking:
         return Check("OF7", "ok", "Every test set has a score.")

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ..stats._standard_error import StandardError
 from ._check import ABOUT, Check
-from ._result_checks import convergence, result_checks
+from ._result_checks import convergence, recorded_checks, result_checks
 
 if TYPE_CHECKING:
-    from ..search._result import SearchResult
+    from ..model_selection._search.result import SearchResult
 
 __all__ = ["line_through", "numeric_parameters", "search_checks"]
 
@@ -28,24 +28,36 @@ MAX_SCORES = 2_000_000
 
 def search_checks(search: SearchResult) -> list[Check]:
     """The checks of a search, in the order of their numbers."""
-    return [_edge(search), *_of_chosen(search), _optimism(search)]
+    return [_edge(search), *_of_chosen(search), _optimism(search), *_recorded(search)]
+
+
+def _recorded(search: SearchResult) -> list[Check]:
+    if search.best is None or search.best not in search.results:
+        reason = "The chosen candidate is not kept."
+        return [Check(number, "not applicable", reason) for number in _RECORDED]
+    return recorded_checks(search.chosen)
 
 
 def _of_chosen(search: SearchResult) -> list[Check]:
     if search.best is None or search.best not in search.results:
         reason = "The held-out answers of a chosen candidate are not kept (keep=, refit=)."
-        found = [Check(number, "not applicable", reason) for number in ABOUT if number not in _OWN]
+        verdicts = [
+            Check(number, "not applicable", reason) for number in ABOUT if number not in _OWN
+        ]
     else:
-        found = result_checks(search.chosen)
-    engines = list(dict.fromkeys(search.engines))
-    over_all = convergence(engines[0] if len(engines) == 1 else "", search.notes, None)
-    if over_all.verdict in ("problem", "look"):
-        found = [over_all if own.number == "OF4" else own for own in found]
-    return found
+        verdicts = result_checks(search.chosen)
+    for status in search.statuses:
+        over_all = convergence(status)
+        if over_all.verdict in ("problem", "look"):
+            return [over_all if check.number == "OF4" else check for check in verdicts]
+    return verdicts
 
 
-_OWN = ("OF1", "OF9")
-"""Checks of the search itself."""
+_RECORDED = ("OF10", "OF11")
+"""Checks that read what the call has recorded."""
+
+_OWN = ("OF1", "OF9", *_RECORDED)
+"""Checks that `result_checks` does not have."""
 
 
 # The edge of the grid
@@ -71,23 +83,23 @@ def line_through(params: list[dict[str, Any]], best: int, name: str) -> list[tup
     [(1.0, 0), (2.0, 3), (4.0, 2)]
     """
     rest = {key: value for key, value in params[best].items() if key != name}
-    found = {}
-    for position, own in enumerate(params):
-        value = own.get(name)
+    line = {}
+    for position, other in enumerate(params):
+        value = other.get(name)
         is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-        if is_number and own.keys() == params[best].keys() and _are_equal(own, rest):
-            found[float(own[name])] = position
-    found[float(params[best][name])] = best
-    return sorted(found.items())
+        if is_number and other.keys() == params[best].keys() and _are_equal(other, rest):
+            line[float(other[name])] = position
+    line[float(params[best][name])] = best
+    return sorted(line.items())
 
 
 def _are_equal(params: dict[str, Any], rest: dict[str, Any]) -> bool:
     for key, value in rest.items():
-        own = params[key]
-        if own is value:
+        param = params[key]
+        if param is value:
             continue
         try:
-            if not bool(np.all(own == value)):
+            if not bool(np.all(param == value)):
                 return False
         except (TypeError, ValueError):
             return False

@@ -1,4 +1,4 @@
-"""The short form of a report in a notebook: the checks that say something, in one line each."""
+"""The short form of a report in a notebook: its first figure, and a line of each urgent check."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ._check import BY_URGENCY, Check
+from ._figures import first_figure
 
 if TYPE_CHECKING:
-    from .._result import CVResult
-    from ..search._result import SearchResult
+    from ..model_selection._search.result import SearchResult
+    from ..result._cv_result import CVResult
 
 __all__ = ["short_form"]
 
 
 def short_form(result: CVResult | SearchResult) -> str:
-    """Counts of the verdicts, and the checks that are worth a look.
+    """Counts of the verdicts, the checks that are worth a look, and the first figure.
 
     Examples
     --------
@@ -26,20 +27,28 @@ def short_form(result: CVResult | SearchResult) -> str:
     >>> from onefold.report._short import short_form
     >>> X, y = load_iris(return_X_y=True)
     >>> short_form(onefold.cross_validate(GaussianNB(), X, y, cv=10))
-    '<div><b>checks</b> 7 ok, 2 not applicable</div>'
+    '<div><b>checks</b> 7 ok, 4 not applicable</div><div style=...<svg...</svg></div>'
     """
     from . import checks
 
-    found = checks(result)
-    counts = Counter(own.verdict for own in found)
+    verdicts = checks(result)
+    counts = Counter(check.verdict for check in verdicts)
     summary = ", ".join(f"{counts[name]} {name}" for name in BY_URGENCY if counts[name])
-    lines = [_line(own) for name in ("problem", "look") for own in found if own.verdict == name]
+    lines = [
+        _line(check) for name in ("problem", "look") for check in verdicts if check.verdict == name
+    ]
     listed = f"<ul>{''.join(lines)}</ul>" if lines else ""
-    return f"<div><b>checks</b> {html.escape(summary)}{listed}</div>"
+    figure = first_figure(result)
+    drawn = "" if figure is None else f"<div style='{_STYLE}'>{figure.svg}</div>"
+    return f"<div><b>checks</b> {html.escape(summary)}{listed}</div>{drawn}"
 
 
-def _line(own: Check) -> str:
-    number = html.escape(own.number)
-    if own.url is not None:
-        number = f'<a href="{html.escape(own.url, quote=True)}">{number}</a>'
-    return f"<li>{number} <b>{own.verdict}</b> {html.escape(own.sentence)}</li>"
+_STYLE = "max-width: 26em; --page: transparent"
+"""The figure is as wide as a column of a page, and takes the colours of the notebook."""
+
+
+def _line(check: Check) -> str:
+    number = html.escape(check.number)
+    if check.url is not None:
+        number = f'<a href="{html.escape(check.url, quote=True)}">{number}</a>'
+    return f"<li>{number} <b>{check.verdict}</b> {html.escape(check.sentence)}</li>"

@@ -90,20 +90,20 @@ def between_sets(
     if n <= n_sets or n_sets < 2 or not total > 0:
         return float("nan")
     sizes = np.diff(starts)
-    found = _between(columns[None], starts, sizes)[0]
+    observed = _between(columns[None], starts, sizes)[0]
     if n > MAX_PERMUTED:
-        within = max(total - found, np.finfo(float).tiny)
-        ratio = (found / (n_sets - 1)) / (within / (n - n_sets))
+        within = max(total - observed, np.finfo(float).tiny)
+        ratio = (observed / (n_sets - 1)) / (within / (n - n_sets))
         rank = columns.shape[1] if rank is None else rank
         return float(f_distribution.sf(ratio, rank * (n_sets - 1), rank * (n - n_sets)))
-    return _p_value(found, columns, lambda drawn: _between(drawn, starts, sizes), total, seed)
+    return _p_value(observed, columns, lambda drawn: _between(drawn, starts, sizes), total, seed)
 
 
 def _between(drawn: Floats, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> Floats:
     """Q of every draw; the second axis has the rows."""
     sums = np.add.reduceat(drawn, starts[:-1], axis=1)
-    found: Floats = (np.square(sums) / sizes[:, None]).sum(axis=(1, 2))
-    return found
+    squares: Floats = (np.square(sums) / sizes[:, None]).sum(axis=(1, 2))
+    return squares
 
 
 def neighbour_correlation(values: Any, seed: int = 0) -> tuple[float, float]:
@@ -139,16 +139,16 @@ def neighbour_correlation(values: Any, seed: int = 0) -> tuple[float, float]:
     if n > MAX_PERMUTED:
         return correlation, float(norm.sf((correlation + 1 / (n - 1)) * np.sqrt(n)))
     columns = ranks[:, None]
-    found = float(_products(columns[None])[0])
-    return correlation, _p_value(found, columns, _products, total, seed)
+    observed = float(_products(columns[None])[0])
+    return correlation, _p_value(observed, columns, _products, total, seed)
 
 
 def _products(drawn: Floats) -> Floats:
-    found: Floats = (drawn[:, 1:, 0] * drawn[:, :-1, 0]).sum(axis=1)
-    return found
+    products: Floats = (drawn[:, 1:, 0] * drawn[:, :-1, 0]).sum(axis=1)
+    return products
 
 
-def _p_value(found: float, columns: Floats, statistic: Any, scale: float, seed: int) -> float:
+def _p_value(observed: float, columns: Floats, statistic: Any, scale: float, seed: int) -> float:
     """(1 + how many permutations reach the statistic)/(1 + their number)."""
     random = np.random.default_rng(seed)
     size = max(1, _BATCH_BYTES // columns.nbytes)
@@ -157,6 +157,6 @@ def _p_value(found: float, columns: Floats, statistic: Any, scale: float, seed: 
         n_drawn = min(size, left)
         rows = random.permuted(np.tile(np.arange(len(columns)), (n_drawn, 1)), axis=1)
         # Sums of the same numbers in another order differ by rounding only.
-        n_reached += int((statistic(columns[rows]) >= found - 1e-12 * scale).sum())
+        n_reached += int((statistic(columns[rows]) >= observed - 1e-12 * scale).sum())
         left -= n_drawn
     return (1 + n_reached) / (1 + N_PERMUTATIONS)

@@ -54,19 +54,7 @@ summary { cursor: pointer; color: var(--accent); font-size: .9rem; padding: .2re
            gap: 1.6rem; align-items: start; }
 figure { margin: 0; break-inside: avoid; }
 svg { display: block; width: 100%; height: auto; max-width: 34rem; color: var(--ink); }
-svg text { font: 14px system-ui, sans-serif; fill: var(--soft); }
-svg .name, svg .entry { fill: var(--ink); }
-svg .entry { font-size: 13px; }
-svg .grid { stroke: var(--rule); stroke-width: 1; }
-svg .axis { stroke: var(--soft); stroke-width: 1; }
-svg .line { fill: none; stroke: var(--accent); stroke-width: 2; }
-svg .whisker { fill: none; stroke: var(--accent); stroke-width: 1.5; }
-svg .guide { fill: none; stroke: var(--soft); stroke-width: 1; stroke-dasharray: 5 4; }
-svg .mean { fill: none; stroke: var(--second); stroke-width: 2; }
-svg .band { fill: var(--second); fill-opacity: .16; }
-svg .bar, svg .cell, svg .point { fill: var(--accent); }
-svg .dot { fill: var(--accent); fill-opacity: .5; }
-svg .chosen { fill: var(--second); stroke: var(--page); stroke-width: 1.5; }
+svg text { fill: currentColor; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid var(--rule);

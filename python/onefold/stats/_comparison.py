@@ -46,15 +46,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from .._folds import Folds, Splits
-from .._text import counted, name_of, show
+from .._inputs.folds import Folds, Splits
+from .._utils.text import counted, name_of, show
 from ._interval import Interval, check_level, interval, why_not_independent
 from ._standard_error import StandardError, size_ratio
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .._result import CVResult
+    from ..result._cv_result import CVResult
 
 __all__ = [
     "Comparison",
@@ -132,7 +132,7 @@ class Comparison:
         It is of losses and of the fold models as they are, so it may disagree with ``p``, which is
         of the metric and allows for the choice of the training sets.
         """
-        known = [own for own in self.intervals if own is not None]
+        known = [one for one in self.intervals if one is not None]
         return known[0] if len(self.candidate) == 2 and known else None
 
     def _columns(self) -> dict[str, Any]:
@@ -148,14 +148,14 @@ class Comparison:
         columns = self._columns()
         for end in ("low", "high") if self.intervals else ():
             columns[f"loss_difference_{end}"] = [
-                np.nan if own is None else getattr(own, end) for own in self.intervals
+                np.nan if one is None else getattr(one, end) for one in self.intervals
             ]
         return pd.DataFrame(columns).set_index("candidate")
 
     def _title(self) -> str:
-        own = self.params[int(np.flatnonzero(self.candidate == self.to)[0])]
+        reference = self.params[int(np.flatnonzero(self.candidate == self.to)[0])]
         return (
-            f"{self.metric} of each candidate minus that of {name_of(self.to, own)}, "
+            f"{self.metric} of each candidate minus that of {name_of(self.to, reference)}, "
             f"on {counted(self.n_test_sets, 'test set')}"
         )
 
@@ -165,10 +165,10 @@ class Comparison:
         return [list(columns), *([show(value) for value in row] for row in rows)]
 
     def _remarks(self) -> list[str]:
-        found = [VERDICT] if self.n_test_sets > 1 else []
+        remarks = [VERDICT] if self.n_test_sets > 1 else []
         if self.rope is not None:
-            found.append(f"equivalent: a difference of at most {self.rope:g}")
-        return [*found, *self.notes]
+            remarks.append(f"equivalent: a difference of at most {self.rope:g}")
+        return [*remarks, *self.notes]
 
     def __repr__(self) -> str:
         cells = self._cells()
@@ -244,7 +244,7 @@ def compare(
     """
     check_level(level)
     _check_same_folds(first.folds, second.folds)
-    params = [{"estimator": result.estimator_name} for result in (first, second)]
+    params = _differing_params(first, second)
     if loss is not None:
         check_only_one(metric, loss)
         return compare_losses(
@@ -273,6 +273,19 @@ def compare(
         rope=rope,
         intervals=_intervals_of(first, second, level),
     )
+
+
+def _differing_params(first: CVResult, second: CVResult) -> list[dict[str, Any]]:
+    """What to call two results: the parameters that differ, or else the estimators."""
+    both = [result.settings.get("params") or {} for result in (first, second)]
+    names = [
+        name
+        for name in dict.fromkeys([*both[0], *both[1]])
+        if name not in both[0] or name not in both[1] or both[0][name] != both[1][name]
+    ]
+    if first.estimator_name != second.estimator_name or not names:
+        return [{"estimator": result.estimator_name} for result in (first, second)]
+    return [{name: params[name] for name in names if name in params} for params in both]
 
 
 def _check_same_folds(first: Folds | Splits, second: Folds | Splits) -> None:
@@ -313,7 +326,11 @@ def _intervals_of(first: CVResult, second: CVResult, level: float) -> list[Inter
     """Intervals of the mean difference of losses, or why there are none."""
     if first.loss is None or second.loss is None:
         return "the losses of the samples are not known"
-    known = [(own.loss, own.losses_in_test_order(own.loss)) for own in (first, second) if own.loss]
+    known = [
+        (result.loss, result.losses_in_test_order(result.loss))
+        for result in (first, second)
+        if result.loss
+    ]
     has_groups = first.has_groups or second.has_groups
     return loss_intervals(known, first.folds, has_groups=has_groups, to=1, level=level)
 
@@ -337,21 +354,23 @@ def loss_intervals(
     base = losses[to]
     order = np.empty_like(folds.rows)
     order[folds.rows] = np.arange(len(order))
-    found: list[Interval | None] = []
+    intervals: list[Interval | None] = []
     reason = "there is nothing to compare with"
-    for position, own in enumerate(losses):
-        found.append(None)
+    for position, candidate_losses in enumerate(losses):
+        intervals.append(None)
         if position == to:
             continue
-        if base is None or own is None or base[0] != own[0]:
+        if base is None or candidate_losses is None or base[0] != candidate_losses[0]:
             reason = "the candidates do not have the same kind of loss"
             continue
         try:
-            difference = (own[1] - base[1])[order]
-            found[-1] = interval(difference, folds, loss=base[0], level=level, is_difference=True)
+            difference = (candidate_losses[1] - base[1])[order]
+            intervals[-1] = interval(
+                difference, folds, loss=base[0], level=level, is_difference=True
+            )
         except ValueError as error:
             reason = str(error)
-    return found if any(found) else reason
+    return intervals if any(intervals) else reason
 
 
 def compare_losses(
@@ -379,10 +398,10 @@ def compare_losses(
         As in `compare_scores` and `loss_intervals`.
     """
     starts = folds.starts
-    scores = -np.stack([np.add.reduceat(own, starts[:-1]) / np.diff(starts) for own in losses])
+    scores = -np.stack([np.add.reduceat(loss, starts[:-1]) / np.diff(starts) for loss in losses])
     if to is None:
         to = int(np.argmax(scores.mean(axis=1)))
-    known = [(loss, own) for own in losses]
+    known = [(loss, values) for values in losses]
     return compare_scores(
         scores,
         to=to,

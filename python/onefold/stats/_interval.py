@@ -53,7 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from .._folds import Folds, Splits
+from .._inputs.folds import Folds, Splits
 
 __all__ = ["Interval", "check_level", "interval", "why_not_independent"]
 

@@ -35,7 +35,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .._folds import Folds
+from .._inputs.folds import Folds
 
 __all__ = ["prediction_interval"]
 

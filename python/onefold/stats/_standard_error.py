@@ -55,7 +55,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._folds import Folds, Splits, partitions
+from .._inputs.folds import Folds, Splits, partitions
 
 __all__ = ["PHRASES", "StandardError", "size_ratio"]
 
@@ -77,7 +77,7 @@ class StandardError:
     --------
     >>> import numpy as np
     >>> from sklearn.model_selection import RepeatedKFold
-    >>> from onefold._folds import resolve_cv
+    >>> from onefold._inputs.folds import resolve_cv
     >>> from onefold.stats import StandardError
     >>> scores = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
     >>> twice = resolve_cv(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), [[0]] * 6)
@@ -117,8 +117,8 @@ class StandardError:
         values = np.asarray(scores, dtype=np.float64)
         parts = np.split(values, np.cumsum(self.sizes)[:-1], axis=-1)
         squares = [self._variance(part) for part in parts]
-        found = np.sqrt(np.mean(squares, axis=0))
-        return float(found) if found.ndim == 0 else found
+        errors = np.sqrt(np.mean(squares, axis=0))
+        return float(errors) if errors.ndim == 0 else errors
 
     def _variance(self, scores: Floats) -> Any:
         """The squared error of the mean over one partition, or over all test sets."""

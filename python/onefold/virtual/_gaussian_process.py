@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessRegressor
 
-from .._estimator_class import known_class
-from .._folds import Folds, resolve_cv
-from .._jobs import blas_threads
-from ..engines import Candidate, Data, Problem, Task
-from ..engines._gaussian_process import held_out_normal, plan_gaussian_process
+from .._engines import Candidate, Data, Task
+from .._engines.gaussian_process import held_out_normal
+from .._engines.specs.virtual import VIRTUAL
+from .._inputs.folds import Folds, resolve_cv
+from .._inputs.routing import Routed
+from .._sklearn_compat import validate_params
+from .._utils.estimator_class import known_class
+from .._utils.jobs import blas_threads
 
 __all__ = ["gaussian_process_predict"]
 
@@ -70,12 +73,14 @@ def gaussian_process_predict(
     if not isinstance(folds, Folds):
         raise ValueError("cv must hold every sample out exactly once")
     data = Data(X, y, n_jobs=n_jobs)
-    estimator._validate_params()
-    plan = plan_gaussian_process(Candidate(estimator), Task(Problem(data, folds), scorers={}))
-    if isinstance(plan, str):
-        raise ValueError(f"estimator: {plan}")
+    validate_params(estimator)
+    spec = VIRTUAL.spec_of(
+        Candidate(estimator), Task.of(estimator, data, folds, Routed({}), scorers={})
+    )
+    if isinstance(spec, str):
+        raise ValueError(f"estimator: {spec}")
     with blas_threads(n_jobs):
-        mean, std = held_out_normal(plan, data, folds)
+        mean, std = held_out_normal(spec, data, folds)
     if mean.shape[1] == 1:
         return mean[:, 0], std[:, 0]
     return mean, std

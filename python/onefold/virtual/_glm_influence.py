@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
-from .._folds import Folds
-from ..engines import Data, Problem
-from ..engines._base import Candidate
-from ..engines._newton_loo import run_core
-from ..engines._newton_problem import SmoothProblem
-from ..engines._newton_spec import SmoothSpec, parse
-from ..engines._step_weights import StepWeights
+from .._engines import Data, Problem
+from .._engines.base import Candidate
+from .._engines.newton_problem import SmoothProblem
+from .._engines.newton_spec import SmoothSpec, parse
+from .._engines.step_weights import StepWeights
+from .._inputs.folds import Folds
 
 __all__ = ["glm_diagnostics", "glm_spec"]
 
@@ -60,15 +59,17 @@ def glm_diagnostics(spec: SmoothSpec, data: Data, n_jobs: int | None) -> dict[st
     n = data.n_samples
     folds = Folds.from_labels(np.arange(n), n)
     smooth = SmoothProblem.of(spec, Problem(data, folds), StepWeights(data.weights))
-    found = run_core(
-        smooth, smooth.penalties([spec]), epsilon=EPSILON, tol=TOL, n_jobs=n_jobs, progress=False
+    [solution] = smooth.solve(
+        [spec], tol=TOL, epsilon=EPSILON, method="leave-one-out", n_jobs=n_jobs, progress=False
     )
-    left_out, _, statuses, fitted, leverages, moves = (own[:, 0, 0] for own in found[:-1])
+    assert solution.rows is not None
+    left_out = solution.predictors[:, 0]
+    names = ("statuses", "fitted", "leverages", "influence")
+    statuses, fitted, leverages, influence = (solution.rows[name][:, 0] for name in names)
     if (statuses == 2).any():
         row = int(np.flatnonzero(statuses == 2)[0])
         raise ValueError(f"X, y: the loss has no unique finite minimum without row {row}")
-    assert smooth.targets is not None
-    y, w = smooth.targets[:, 0], smooth.total_weights
+    y, w = smooth.targets, smooth.total_weights
     mean, mean_left_out = _mean(spec, fitted), _mean(spec, left_out)
     n_rows, freedom = int((w > 0).sum()), float(leverages.sum())
     rest = n_rows - freedom if n_rows - freedom > 1e-10 * n_rows else np.nan
@@ -76,15 +77,21 @@ def glm_diagnostics(spec: SmoothSpec, data: Data, n_jobs: int | None) -> dict[st
     if spec.loss not in ("logistic", "poisson"):
         power = POWERS.get(spec.loss, spec.power)
         dispersion = float(np.sum(w * (y - mean) ** 2 / mean**power)) / rest
-    deviance, press = (float(np.sum(w * _deviance(spec, y, own))) for own in (mean, mean_left_out))
+    deviance, press = (
+        float(np.sum(w * _deviance(spec, y, predicted))) for predicted in (mean, mean_left_out)
+    )
     constant = np.full(n, np.average(y, weights=w))
     total = float(np.sum(w * _deviance(spec, y, constant)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt(dispersion * _variance(spec, mean) * (1 - leverages))
+        studentized = np.sqrt(w) * (y - mean) / error
     return {
         "leverages": leverages,
         "residuals": y - mean,
         "loo_residuals": y - mean_left_out,
-        "cooks_distance": moves**2 / (dispersion * (freedom or np.nan)),
-        "dffits": -moves / np.sqrt(dispersion),
+        "studentized_residuals": studentized,
+        "cooks_distance": influence**2 / (dispersion * (freedom or np.nan)),
+        "dffits": -influence / np.sqrt(dispersion),
         "degrees_of_freedom": freedom,
         "press": press,
         "predicted_r2": 1 - press / (total or np.nan),
@@ -96,6 +103,13 @@ def _mean(spec: SmoothSpec, z: Floats) -> Floats:
     if spec.loss == "logistic":
         return np.asarray(expit(z))
     return z if spec.loss == "half_squared" else np.exp(z)
+
+
+def _variance(spec: SmoothSpec, mean: Floats) -> Floats:
+    """The variance of a target with this mean, without the dispersion."""
+    if spec.loss == "logistic":
+        return mean * (1 - mean)
+    return np.asarray(mean ** POWERS.get(spec.loss, spec.power))
 
 
 def _deviance(spec: SmoothSpec, y: Floats, mean: Floats) -> Floats:

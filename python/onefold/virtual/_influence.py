@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeClassifier
-from sklearn.utils.validation import _num_samples
 
 from .. import _core
-from .._data import as_weights
-from .._estimator_class import known_class
-from .._jobs import effective_n_jobs
-from .._text import counted, spread
-from ..engines import Data
-from ..engines._newton_spec import MODELS
-from ..engines._virtual import LinearProblem, parse
+from .._engines import Data
+from .._engines.newton_spec import MODELS
+from .._engines.virtual import LinearProblem, parse
+from .._inputs.data import as_weights
+from .._sklearn_compat import _num_samples
+from .._utils.estimator_class import known_class
+from .._utils.jobs import effective_n_jobs
+from .._utils.text import counted, spread
 from ._glm_influence import glm_diagnostics, glm_spec
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Diagnostics", "diagnostics"]
 
@@ -41,6 +44,10 @@ class Diagnostics:
     """y − ŷ of the fit to all rows."""
     loo_residuals: Any
     """y − ŷ of the fit without the row; r/(1 − h) of least squares."""
+    studentized_residuals: Any
+    """Residuals over their standard error, √w·r/(σ̂₍ᵢ₎√(1 − h)) with the noise σ̂₍ᵢ₎ without the row
+    (externally studentised); of generalised linear models, Pearson residuals over √(φ·(1 − h)) with
+    the dispersion φ of all rows."""
     cooks_distance: Any
     """How far all fitted values move when the row is left out, in units of the noise: the sum of
     the squared moves, and of the penalty of the coefficients' moves, over df·σ̂²."""
@@ -57,16 +64,50 @@ class Diagnostics:
     gcv: Any
     """Generalised cross-validation: leave-one-out with every h replaced by their mean."""
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas data frame with one row per sample.
+
+        Columns of several outputs end with the number of the output.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from onefold.virtual import diagnostics
+        >>> frame = diagnostics(LinearRegression(), *load_diabetes(return_X_y=True)).to_frame()
+        >>> list(frame.columns)
+        ['leverage', 'residual', 'loo_residual', 'studentized_residual', 'cooks_distance', 'dffits']
+        >>> frame.studentized_residual.abs().idxmax(), frame.cooks_distance.idxmax()
+        (...)
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'onefold[frames]'") from error
+        columns: dict[str, Any] = {"leverage": self.leverages}
+        for name in _BY_OUTPUT:
+            values = np.asarray(getattr(self, name))
+            column = name if name == "dffits" else name.removesuffix("s")
+            if values.ndim == 1:
+                columns[column] = values
+            else:
+                columns |= {f"{column}_{j}": values[:, j] for j in range(values.shape[1])}
+        return pd.DataFrame(columns).rename_axis("sample")
+
     def __repr__(self) -> str:
-        names = ("leverages", "residuals", "loo_residuals", "cooks_distance", "dffits")
+        names = ("leverages", *_BY_OUTPUT)
         numbers = ("degrees_of_freedom", "press", "predicted_r2", "gcv")
         n_outputs = np.size(self.press)
         lines = [
             f"Diagnostics: {counted(len(self.leverages), 'sample')}, {counted(n_outputs, 'output')}"
         ]
-        lines += [f"  {name:<18}  {spread(getattr(self, name))}" for name in names + numbers]
+        lines += [f"  {name:<21}  {spread(getattr(self, name))}" for name in names + numbers]
         row = int(np.nanargmax(np.reshape(self.leverages, -1)))
-        return "\n".join([*lines, f"  largest leverage    sample {row}"])
+        return "\n".join([*lines, f"  {'largest leverage':<21}  sample {row}"])
+
+
+_BY_OUTPUT = ("residuals", "loo_residuals", "studentized_residuals", "cooks_distance", "dffits")
+"""Values of every row and output."""
 
 
 def diagnostics(
@@ -77,7 +118,7 @@ def diagnostics(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Diagnostics:
-    """Compute leverages, Cook's distances, DFFITS, PRESS, predicted R² and GCV in one pass.
+    """Compute leverages, studentised residuals, Cook's distances, DFFITS and PRESS in one pass.
 
     Leverages, Cook's distances and DFFITS of generalised linear models are those of one step away
     from the optimum of all rows; residuals without a row, PRESS and predicted R² are exact.
@@ -136,16 +177,16 @@ def diagnostics(
         problem.rows,
         problem.targets,
         weights,
-        problem.model(alphas, len(problem.targets)),
+        problem.least_squares(alphas, len(problem.targets))[0],
         n_jobs=effective_n_jobs(n_jobs),
     )
     return _summary(problem.targets, weights, (leverages, residuals, left_out), np.ndim(y) == 1)
 
 
 def _summary(
-    y: Floats, weights: Floats | None, found: tuple[Floats, Floats, Floats], is_single: bool
+    y: Floats, weights: Floats | None, influence: tuple[Floats, Floats, Floats], is_single: bool
 ) -> Diagnostics:
-    leverages, residuals, left_out = found
+    leverages, residuals, left_out = influence
     w = np.ones((len(y), 1)) if weights is None else weights[:, None]
     counts = w[:, 0] > 0
     n = int(counts.sum())
@@ -163,6 +204,8 @@ def _summary(
     rest_without = rest - 1 if rest > 1 + 1e-10 * n else np.nan
     with np.errstate(divide="ignore", invalid="ignore"):
         without = np.maximum(rss - w * residuals * left_out, 0) / rest_without
+        # r·(left out) is r²/(1 − h).
+        studentized = np.sign(residuals) * np.sqrt(w * residuals * left_out / without)
         dffits = np.sqrt(w) * (left_out - residuals) / np.sqrt(without * leverages[:, None])
     predicted_r2 = 1 - press / spread
     gcv = n * rss / rest**2
@@ -174,6 +217,7 @@ def _summary(
         leverages=leverages,
         residuals=shaped(residuals),
         loo_residuals=shaped(left_out),
+        studentized_residuals=shaped(studentized),
         cooks_distance=shaped(cooks),
         dffits=shaped(dffits),
         degrees_of_freedom=freedom,

@@ -22,10 +22,10 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils import check_random_state
 
 from .. import _core
-from .._data import as_rows, as_values, as_weights
-from .._folds import Folds, Splits, resolve_cv
-from .._jobs import effective_n_jobs
-from .._text import describe_folds, spread
+from .._inputs.data import as_rows, as_values, as_weights
+from .._inputs.folds import Folds, Splits, describe_folds, resolve_cv
+from .._utils.jobs import effective_n_jobs
+from .._utils.text import spread
 
 __all__ = ["LinearizationWarning", "VirtualCV", "virtual_cv"]
 
@@ -231,15 +231,20 @@ class _Fit:
         total = damping + ridge
         c = -(ridge / total if total else 0.0) * self.parameters[self.free]
         moved = self.residuals + jacobian @ c
-        model = _core.LeastSquares([total], intercept=False)
+        (model,) = _core.LeastSquares.family([total], intercept=False)
         target = np.ascontiguousarray(-moved[:, None])
-        predicted, steps = _core.virtual_predict(
-            jacobian, target, weights, folds, model, coefficients=True, n_jobs=n_jobs
+        (found,) = _core.cross_validate(
+            "virtual",
+            [model],
+            (jacobian, target, 0, weights),
+            folds,
+            keep=["coefficients"],
+            n_jobs=n_jobs,
         )
         leverages, _, _ = _core.virtual_diagnostics(jacobian, target, weights, model, n_jobs=n_jobs)
         parameters = np.tile(self.parameters, (len(folds), 1))
-        parameters[:, self.free] += c + steps[:, 0, 0, :-1]
-        return moved[folds.rows] + predicted[:, 0, 0], parameters, leverages
+        parameters[:, self.free] += c + found.coefficients[:, 0, :-1]
+        return moved[folds.rows] + found.outputs[:, 0], parameters, leverages
 
 
 def _limits(bounds: tuple[ArrayLike, ArrayLike], parameters: Floats) -> tuple[Floats, Floats]:
@@ -263,16 +268,16 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
     """Extract residuals, Jacobian and parameters from the result of a fit."""
     mask = None
     if hasattr(result, "x") and hasattr(result, "fun"):
-        residuals, found, x = result.fun, getattr(result, "jac", None), result.x
+        residuals, given, x = result.fun, getattr(result, "jac", None), result.x
         mask = getattr(result, "active_mask", None)
         _check_loss(result)
     elif isinstance(result, tuple) and len(result) == 5:
         x, info = result[0], result[2]
         residuals = info["fvec"]
-        found = _from_minpack(info) if "fjac" in info else None
+        given = _from_minpack(info) if "fjac" in info else None
     elif isinstance(result, tuple) and len(result) in (2, 3):
-        residuals, found = result[:2]
-        n_parameters = _n_parameters(found if jac is None else jac)
+        residuals, given = result[:2]
+        n_parameters = _n_parameters(given if jac is None else jac)
         _check_not_covariance(result)
         x = result[2] if len(result) == 3 else np.zeros(n_parameters)
     else:
@@ -282,14 +287,14 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
         )
     r, theta = _vector(residuals, "residuals"), _vector(x, "parameters")
     if jac is not None:
-        found = jac
-    elif found is None:
+        given = jac
+    elif given is None:
         if fun is None:
             raise ValueError("result has no Jacobian: pass jac, or fun to compute it from")
-        found = least_squares(fun, theta, jac="3-point", max_nfev=1).jac
-    if isinstance(found, LinearOperator):
+        given = least_squares(fun, theta, jac="3-point", max_nfev=1).jac
+    if isinstance(given, LinearOperator):
         raise ValueError("result: its Jacobian is a LinearOperator; pass the matrix as jac")
-    jacobian: Any = found.tocsr() if hasattr(found, "tocsr") else np.asarray(found, dtype=float)
+    jacobian: Any = given.tocsr() if hasattr(given, "tocsr") else np.asarray(given, dtype=float)
     if jacobian.shape != (len(r), len(theta)):
         raise ValueError(
             f"jac has shape {jacobian.shape} for {len(r)} residuals and {len(theta)} parameters"
@@ -333,9 +338,9 @@ def _check_loss(result: Any) -> None:
     jacobian: Any = getattr(result, "jac", None)
     if gradient is None or jacobian is None or isinstance(jacobian, LinearOperator):
         return
-    own = jacobian.T @ result.fun
+    slope = jacobian.T @ result.fun
     size = abs(jacobian).T @ np.abs(result.fun)
-    if np.any(np.abs(own - gradient) > 1e-6 * size + 1e-300):
+    if np.any(np.abs(slope - gradient) > 1e-6 * size + 1e-300):
         raise ValueError("result: the loss was not linear, and leave-out formulas need squares")
 
 
@@ -402,13 +407,13 @@ class _Refit:
         """All residuals, as many as the fit has."""
         if self.fun is None:
             raise ValueError("check needs fun, which returns all residuals for given parameters")
-        found = np.asarray(self.fun(parameters), dtype=np.float64)
-        if found.shape != self.fit.residuals.shape:
+        residuals = np.asarray(self.fun(parameters), dtype=np.float64)
+        if residuals.shape != self.fit.residuals.shape:
             raise ValueError(
                 f"fun must return the {len(self.fit.residuals)} residuals of result, "
-                f"got shape {found.shape}"
+                f"got shape {residuals.shape}"
             )
-        return found
+        return residuals
 
 
 def _fold_norms(values: Floats, folds: Folds | Splits) -> Floats:

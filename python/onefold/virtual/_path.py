@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LinearRegression, RidgeClassifier
-from sklearn.utils.validation import _num_samples
 
-from .._data import as_numbers, as_weights
-from .._folds import Folds, Splits, resolve_cv
-from .._text import counted, spread
-from ..engines import Data, Problem
-from ..engines._virtual import MAX_PREDICTIONS_HELD, LinearProblem, parse
+from .._engines import Data, Problem
+from .._engines.run import MAX_RESPONSES_HELD
+from .._engines.virtual import LinearProblem, parse
+from .._inputs.data import as_numbers, as_weights
+from .._inputs.folds import Folds, Splits, resolve_cv
+from .._sklearn_compat import _num_samples
+from .._utils.text import counted, spread
 from ..stats._standard_error import PHRASES, StandardError
 
 __all__ = ["RidgePath", "ridge_path"]
@@ -135,27 +136,27 @@ def ridge_path(
     problem = LinearProblem.of(spec, data, weights).scaled(Problem(data, folds))
     if isinstance(folds, Folds):
         return RidgePath(grid, *problem.errors(folds, grid, n_jobs=n_jobs, progress=progress))
-    size = max(1, MAX_PREDICTIONS_HELD // (len(folds.rows) * problem.targets.shape[1]))
+    size = max(1, MAX_RESPONSES_HELD // (len(folds.rows) * problem.targets.shape[1]))
     lots = [grid[start : start + size] for start in range(0, len(grid), size)]
     error = StandardError.of(folds)
-    found = []
+    errors = []
     for lot in lots:
-        predicted, _, undetermined = problem.predict(folds, lot, n_jobs=n_jobs, progress=progress)
-        for fold, reason in undetermined.items():
-            raise ValueError(f"fold {fold} cannot be predicted: {reason}")
-        found.append(_errors(predicted, problem.targets, folds, error))
-    mse, std_error, press = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        for one in problem.predict(folds, lot, n_jobs=n_jobs, progress=progress):
+            for fold, reason in one.undetermined:
+                raise ValueError(f"fold {fold} cannot be predicted: {reason}")
+            errors.append(_errors(one.outputs, problem.targets, folds, error))
+    mse, std_error, press = (np.stack(parts) for parts in zip(*errors, strict=True))
     return RidgePath(grid, mse, std_error, press, error.form)
 
 
 def _errors(
     predicted: Floats, targets: Floats, folds: Splits, error: StandardError
 ) -> tuple[Floats, Floats, Floats]:
-    """Mean squared error, its standard error, and PRESS, where test sets are no partition."""
+    """Mean squared error, its standard error, and PRESS, by output: no partition is needed."""
     rows, starts = folds.rows, folds.starts
-    squares = np.square(predicted - targets[rows][:, None, :])
-    sizes = np.diff(starts)[:, None, None]
+    squares = np.square(predicted - targets[rows])
+    sizes = np.diff(starts)[:, None]
     means = np.add.reduceat(squares, starts[:-1], axis=0) / sizes
     times_held_out = np.bincount(rows)[rows]
-    press = (squares / times_held_out[:, None, None]).sum(axis=0)
-    return means.mean(axis=0), error(np.moveaxis(means, 0, -1)), press
+    press = (squares / times_held_out[:, None]).sum(axis=0)
+    return means.mean(axis=0), error(means.T), press

@@ -1,8 +1,8 @@
 //! Leave-one-out of a few rows in closed form: a model restricted to its margins on them.
 //!
 //! # Problem
-//! Half of the nodes of leave-one-out have two rows, and most have a few. Their cost is not the rows but
-//! the forks, calls and loop overhead around them.
+//! Half of the nodes of leave-one-out have two rows, and most have a few. Their cost is not the
+//! rows but the forks, calls and loop overhead around them.
 //!
 //! # Method
 //! A model that will see no rows but x₁ … xₘ needs no weights, only its products pᵢ = ⟨v, xᵢ⟩:

@@ -1,36 +1,44 @@
 //! Leave-one-out: one Newton step for each row, with a bound on its error; further steps where the bound
 //! is too large.
 //!
-//! **Problem.** The optimum without row i, for every row.
+//! # Problem
+//! The optimum without row i, for every row.
 //!
-//! **Method.** With H the Hessian of all rows at their optimum φ, c = wℓ'', h_i = x_iᵀH⁻¹x_i and
+//! # Method
+//! With H the Hessian of all rows at their optimum φ, c = wℓ'', h_i = x_iᵀH⁻¹x_i and
 //! v = ∇F_i(φ) + wℓ'_i x_i, what changes besides the row itself (nothing, unless weights or penalties
 //! depend on the training set), the step is
 //!
 //! Δ = sH⁻¹x_i − a,  a = H⁻¹v,  s = (wℓ'_i − c_i x_iᵀa) / (1 − c_i h_i)
 //!
-//! and the predictor of row i becomes z_i + s·h_i − x_iᵀa. The bound is that of `certificate`. *Suspect*
+//! and the predictor of row i becomes z_i + s·h_i − x_iᵀa. The bound is that of `certificate`. *Uncertified*
 //! rows are those with a bound above ε, and those whose predicted class it leaves open. Their gradients
 //! at the end of the step are computed, side by side; a second step and a sharper bound follow. Those
-//! that are suspect still are solved as folds are, starting with the factor of H less one row.
+//! that are uncertified still are solved as folds are, starting with the factor of H less one row.
 //!
-//! **Cost.** Three passes of O(np²) for all bounds, in the place of n refits; one Hessian is O(np²) as
-//! well. A suspect row is a problem of `minimise`: O(np) for each step.
+//! # Cost
+//! Three passes of O(np²) for all bounds, in the place of n refits; one Hessian is O(np²) as
+//! well. An uncertified row is a problem of `minimise`: O(np) for each step.
 
-mod all_rows;
-mod suspects;
+mod far_rows;
+mod full_fit;
+mod uncertified;
 
-use ndarray::{Array3, ArrayView2};
+use ndarray::Array2;
 
-use self::all_rows::AllRows;
-use super::penalties::{check_penalties, from_strong_to_weak};
-use super::solve::{Family, Solver};
-use crate::data::Dataset;
-use crate::newton::Accuracy;
-use crate::{Error, Folds, Monitor, Result};
+use self::full_fit::FullFit;
+use super::engine::{FamilyJob, Finish, undetermined};
+use super::samples::Samples;
+use super::solve::Solver;
+use super::spec::from_strong_to_weak;
+use crate::engine::Status;
+use crate::linear::set_index;
+use crate::newton::{Accuracy, Loss};
+use crate::runtime::memory;
+use crate::{Cost, Monitor, OutOfFold, Result};
 
-/// Suspect rows that are solved side by side: their parameters, and some vectors of the same length.
-const MOST_PROBLEM_VALUES: usize = 1 << 24;
+/// Uncertified rows that are solved side by side: their parameters, and some vectors of the same length.
+const MAX_PROBLEM_VALUES: usize = 1 << 24;
 
 /// The tolerance of relative gradients, times the number of rows: a row is one among many.
 const ROW_TOLERANCE: f64 = 1e-3;
@@ -51,157 +59,175 @@ pub enum RowStatus {
     Undetermined,
 }
 
-/// What was found of all rows; arrays are row × candidate × output.
+/// What leaving out each row does, in test order: row × output.
 #[derive(Clone, Debug)]
 pub struct LeaveOneOut {
-    /// Linear predictors of each row by the model without it.
-    pub predictors: Array3<f64>,
-    /// How far they may be from the optimum; NaN unless the row is certified.
-    pub bounds: Array3<f64>,
-    /// How they were found.
-    pub statuses: Array3<RowStatus>,
+    /// How far outputs may be from the optimum; NaN unless the row is certified.
+    pub bounds: Array2<f64>,
+    /// How outputs were found.
+    pub statuses: Array2<RowStatus>,
     /// Linear predictors by the model of all rows.
-    pub fitted: Array3<f64>,
+    pub fitted: Array2<f64>,
     /// c_i h_i.
-    pub leverages: Array3<f64>,
+    pub leverages: Array2<f64>,
     /// s√h: the length of the step that leaves out the row, in the norm of H, with the sign of the change
     /// of its predictor.
-    pub moves: Array3<f64>,
-    /// Rows read for gradients, once for each problem.
-    pub gradient_rows: u64,
-    /// Rows read for Hessians and bounds.
-    pub hessian_rows: u64,
+    pub influence: Array2<f64>,
 }
 
-impl LeaveOneOut {
-    fn new(shape: (usize, usize, usize)) -> Self {
-        let undefined = || Array3::from_elem(shape, f64::NAN);
-        Self {
-            predictors: undefined(),
-            bounds: undefined(),
-            statuses: Array3::from_elem(shape, RowStatus::Undetermined),
-            fitted: undefined(),
-            leverages: undefined(),
-            moves: undefined(),
-            gradient_rows: 0,
-            hessian_rows: 0,
+/// The rows of one model.
+struct Rows {
+    /// Linear predictors of each row by the model without it.
+    outputs: Array2<f64>,
+    others: LeaveOneOut,
+}
+
+impl Rows {
+    fn new(shape: (usize, usize)) -> Result<Self> {
+        let what = format_args!("outputs, bounds and leverages of {} rows", shape.0);
+        memory::check_shape::<f64>(what, &[6, shape.0, shape.1])?;
+        let undefined = || Array2::from_elem(shape, f64::NAN);
+        Ok(Self {
+            outputs: undefined(),
+            others: LeaveOneOut {
+                bounds: undefined(),
+                statuses: Array2::from_elem(shape, RowStatus::Undetermined),
+                fitted: undefined(),
+                leverages: undefined(),
+                influence: undefined(),
+            },
+        })
+    }
+
+    fn set(&mut self, at: (usize, usize), predictor: f64, bound: f64, status: RowStatus) {
+        self.outputs[at] = predictor;
+        self.others.bounds[at] = bound;
+        self.others.statuses[at] = status;
+    }
+
+    fn out_of_fold(self, [gradient_rows, hessian_rows]: [u64; 2]) -> OutOfFold {
+        let is_undetermined = |status: &RowStatus| *status == RowStatus::Undetermined;
+        let rows = self.others.statuses.outer_iter().enumerate();
+        let bad = rows.filter(|(_, statuses)| statuses.iter().any(is_undetermined));
+        OutOfFold {
+            cost: Cost {
+                rows_evaluated: self.outputs.nrows() as u64,
+                gradient_rows,
+                hessian_rows,
+                ..Cost::default()
+            },
+            status: Status {
+                undetermined: bad.map(|(fold, _)| undetermined(fold)).collect(),
+                ..Status::default()
+            },
+            outputs: self.outputs,
+            leave_one_out: Some(self.others),
+            ..OutOfFold::default()
         }
     }
 }
 
-/// Leaves out every row for `targets` (row × output) and `penalties` (candidate × training set: that of
-/// all rows, then that without each row). Bounds up to `epsilon`, in units of the predictor or, for
-/// losses of differences, of the standard deviation of the targets, are accepted.
-pub fn leave_one_out(
-    family: &Family<'_>,
-    data: &Dataset<'_>,
-    targets: ArrayView2<'_, f64>,
-    penalties: ArrayView2<'_, f64>,
-    (epsilon, tolerance): (f64, f64),
-    monitor: &Monitor,
-) -> Result<LeaveOneOut> {
-    if family.scaling.is_some() {
-        return Err(Error::Parameter {
-            name: "scaling",
-            rule: "none: a scaling of the columns changes with every row",
-            value: "a scaling".into(),
-        });
-    }
-    let n = data.n_rows();
-    let folds = Folds::leave_one_out(n)?;
-    check_penalties(penalties, &folds)?;
-    let tolerance = tolerance.min(ROW_TOLERANCE / n as f64);
+/// Leaves out every row for every penalty, the largest first. Folds are single rows.
+pub(super) fn run(
+    family: &FamilyJob<'_>,
+    loss: Loss,
+    samples: Samples<'_>,
+    finish: &mut Finish<'_>,
+) -> Result<()> {
+    let monitor = family.monitor;
+    let shape = (samples.n_rows(), samples.n_problems());
+    let tolerance = family
+        .accuracy
+        .tolerance
+        .min(ROW_TOLERANCE / shape.0 as f64);
     let accuracy = Accuracy {
         tolerance: CLOSER * tolerance,
-        enough: tolerance,
+        accepted: tolerance,
         passes: CLOSER_PASSES,
+        ..tolerance.into()
     };
-    let solver = Solver::new(family, data, targets, &folds, accuracy, monitor)?;
-    let mut found = LeaveOneOut::new((n, penalties.nrows(), targets.ncols()));
-    monitor.add_total((n * penalties.nrows() * targets.ncols()) as u64);
-    let mut start = solver.constants();
-    for candidate in from_strong_to_weak(penalties) {
-        let penalties = penalties.row(candidate).to_vec();
+    let solver = Solver::new(family, loss, samples, accuracy)?;
+    monitor.add_total((shape.0 * shape.1 * family.penalties.nrows()) as u64);
+    let mut start = solver.family.constants.clone();
+    for candidate in from_strong_to_weak(&family.penalties) {
+        let before = solver.family.n_rows_read();
+        let penalties = family.penalties.row(candidate).to_vec();
         let full = solver.fit(&penalties, &start, monitor)?;
         let totals = solver.totals(&full, monitor)?;
+        let mut rows = Rows::new(shape)?;
         for (output, (solution, losses)) in full.iter().zip(&totals).enumerate() {
-            let all_rows = AllRows::new(&solver, output, &penalties, (solution, losses), monitor)?;
-            if let Some(all_rows) = all_rows {
-                let unit = if family.loss.has_unit_of_targets() {
-                    solver.passes.samples.deviation(output)
+            let full_fit = FullFit::new(&solver, output, &penalties, (solution, losses), monitor)?;
+            if let Some(full_fit) = full_fit {
+                let unit = if loss.has_unit_of_targets() {
+                    solver.family.samples.deviation(output)
                 } else {
                     1.0
                 };
-                all_rows.leave_out(epsilon * unit, (&mut found, candidate), monitor)?;
-                start[output].clone_from(&solution.shared);
+                full_fit.leave_out(family.epsilon * unit, &mut rows, monitor)?;
+                start[output][0].clone_from(&solution.common);
             } else {
-                monitor.advance(n as u64)?;
+                monitor.advance(shape.0 as u64)?;
             }
         }
+        let after = solver.family.n_rows_read();
+        finish(
+            candidate,
+            rows.out_of_fold([after[0] - before[0], after[1] - before[1]]),
+        )?;
     }
-    [found.gradient_rows, found.hessian_rows] = solver.passes.n_rows_read();
-    Ok(found)
+    Ok(())
 }
 
 /// Which bounds are accepted.
 #[derive(Clone, Copy)]
-struct Limit {
+struct Acceptance {
     epsilon: f64,
     decides_by_sign: bool,
 }
 
-impl Limit {
-    /// Whether a predictor is certain enough: within ε, and of a certain sign where that is a class.
+impl Acceptance {
+    /// Whether a predictor is certain accepted: within ε, and of a certain sign where that is a class.
     fn accepts(self, predictor: f64, bound: f64) -> bool {
         let is_open = self.decides_by_sign && predictor.abs() <= bound && bound > 0.0;
         bound <= self.epsilon && !is_open && predictor.is_finite()
     }
 }
 
-impl AllRows<'_> {
+impl FullFit<'_> {
     /// Leaves out every row; a bound of up to `epsilon` is accepted.
-    fn leave_out(
-        &self,
-        epsilon: f64,
-        (found, candidate): (&mut LeaveOneOut, usize),
-        monitor: &Monitor,
-    ) -> Result<()> {
-        let terms = self.terms(monitor)?;
-        let (certificate, squares) = self.certificate(&terms, monitor)?;
-        let limit = Limit {
+    fn leave_out(&self, epsilon: f64, rows: &mut Rows, monitor: &Monitor) -> Result<()> {
+        let derivatives = self.derivatives(monitor)?;
+        let (certificate, parts) = self.certificate(&derivatives, monitor)?;
+        let acceptance = Acceptance {
             epsilon,
-            decides_by_sign: self.passes().loss.decides_by_sign(),
+            decides_by_sign: self.solver.loss.decides_by_sign(),
         };
-        let mut suspects = vec![];
+        let mut uncertified = vec![];
         for row in 0..self.design().n_rows() {
-            let step = self.step(row, &terms, &squares);
-            let at = (row, candidate, self.output);
-            found.fitted[at] = terms.z[row];
-            found.leverages[at] = terms.second[row] * terms.h[row];
-            found.moves[at] = step.length * terms.h[row].sqrt();
+            let step = self.step(row, &derivatives, &parts);
+            let at = (set_index(self.without(row)) - 1, self.output);
+            rows.others.fitted[at] = derivatives.z[row];
+            rows.others.leverages[at] = derivatives.second[row] * derivatives.h[row];
+            rows.others.influence[at] = step.length * derivatives.h[row].sqrt();
             let bound = if self.factor.is_exact() {
                 certificate.bound(&step.bounded)
             } else {
                 f64::INFINITY
             };
-            if limit.accepts(step.predictor, bound) {
-                found.predictors[at] = step.predictor;
-                found.bounds[at] = bound;
-                found.statuses[at] = RowStatus::Certified;
+            if acceptance.accepts(step.predictor, bound) {
+                rows.set(at, step.predictor, bound, RowStatus::Certified);
             } else {
-                suspects.push((row, step.bounded));
+                uncertified.push((row, step.bounded));
             }
         }
-        let n_certified = self.design().n_rows() - suspects.len();
+        let n_certified = self.design().n_rows() - uncertified.len();
         monitor.advance(n_certified as u64)?;
-        let most = (MOST_PROBLEM_VALUES / (8 * self.design().n_columns())).max(1);
-        for group in suspects.chunks(most) {
-            let solved = self.resolve(group, &terms, (&certificate, limit), monitor)?;
+        let most = (MAX_PROBLEM_VALUES / (8 * self.design().n_columns())).max(1);
+        for group in uncertified.chunks(most) {
+            let solved = self.resolve(group, &derivatives, (&certificate, acceptance), monitor)?;
             for ((row, _), (predictor, bound, status)) in group.iter().zip(solved) {
-                let at = (*row, candidate, self.output);
-                found.predictors[at] = predictor;
-                found.bounds[at] = bound;
-                found.statuses[at] = status;
+                let at = (set_index(self.without(*row)) - 1, self.output);
+                rows.set(at, predictor, bound, status);
             }
             monitor.advance(group.len() as u64)?;
         }

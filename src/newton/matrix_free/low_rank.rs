@@ -7,14 +7,14 @@
 
 use rayon::prelude::*;
 
-use super::super::coordinates::Coordinates;
-use super::products::Products;
+use super::preconditioner::Columns;
 use crate::linalg::{Cholesky, Mat};
+use crate::linear::Design;
 use crate::{Monitor, Result};
 
 /// The most rows of A, and the square of their number for each row of the data: the product AΛ⁻¹Aᵀ then
 /// costs no more than some passes over the rows.
-const MOST_ROWS: usize = 1024;
+const MAX_ROWS: usize = 1024;
 const SQUARE_PER_ROW: usize = 64;
 
 /// The smallest part of the diagonal that is left in Λ, so that it has an inverse.
@@ -32,25 +32,23 @@ pub(super) struct LowRank {
 
 impl LowRank {
     /// From the weights D of all rows.
-    pub(super) fn new(
-        products: &Products<'_>,
-        coordinates: &Coordinates,
-        penalty: f64,
-        weights: &[f64],
-        monitor: &Monitor,
-    ) -> Result<Self> {
-        let chosen = largest_leverages(products, penalty, weights, monitor)?;
+    pub(super) fn new(columns: &Columns<'_>, weights: &[f64], monitor: &Monitor) -> Result<Self> {
+        let Columns { design, map, ridge } = *columns;
+        let chosen = largest_leverages(design, ridge.lambda, weights, monitor)?;
         let mut others = weights.to_vec();
         for &row in &chosen {
             others[row] = 0.0;
         }
-        let diagonal = |weights: &[f64], penalty: f64| -> Result<Vec<f64>> {
-            let sums = products.column_sums(weights, |u| u, monitor)?;
-            let squares = products.column_sums(weights, |u| u * u, monitor)?;
-            Ok(coordinates.hessian_diagonal(&sums, &squares, penalty))
+        let weights_of_both = [weights.to_vec(), others];
+        let sums = design.column_sums(&weights_of_both, |_, u| u, monitor)?;
+        let squares = design.column_sums(&weights_of_both, |_, u| u * u, monitor)?;
+        let diagonal = |at: usize| {
+            let mut diagonal = map.squares(&sums[at], &squares[at]);
+            ridge.add_diagonal(&mut diagonal);
+            diagonal
         };
-        let all = diagonal(weights, penalty)?;
-        let inverse: Vec<f64> = diagonal(&others, penalty)?
+        let (all, others) = (diagonal(0), diagonal(1));
+        let inverse: Vec<f64> = others
             .iter()
             .zip(&all)
             .map(|(others, all)| {
@@ -58,12 +56,17 @@ impl LowRank {
                 if inverse.is_finite() { inverse } else { 1.0 }
             })
             .collect();
-        let own = |&row: &usize| -> Result<Vec<(usize, f64)>> {
-            let u = products.weighted_rows(&[row], weights)?;
-            let own = coordinates.gradient(&u).into_iter().enumerate();
-            Ok(own.filter(|(_, value)| *value != 0.0).collect())
+        let mapped = |&row: &usize| -> Result<Vec<(usize, f64)>> {
+            let mut u = vec![];
+            design.block([row].into_iter(), &mut u)?;
+            let root = weights[row].sqrt();
+            for u in &mut u {
+                *u *= root;
+            }
+            let values = map.gradient(&u).into_iter().enumerate();
+            Ok(values.filter(|(_, value)| *value != 0.0).collect())
         };
-        let rows = chosen.par_iter().map(own).collect::<Result<Vec<_>>>()?;
+        let rows = chosen.par_iter().map(mapped).collect::<Result<Vec<_>>>()?;
         let gram = gram(&rows, &inverse);
         Ok(Self {
             factor: Cholesky::new(gram, 0.0, monitor)?,
@@ -97,22 +100,23 @@ impl LowRank {
 
 /// Rows in the order of w Σ u²/(Σ w u² + λ), which is near their leverage, as many as there may be.
 fn largest_leverages(
-    products: &Products<'_>,
+    design: &Design<'_>,
     penalty: f64,
     weights: &[f64],
     monitor: &Monitor,
 ) -> Result<Vec<usize>> {
-    let mut inverse = products.column_sums(weights, |u| u * u, monitor)?;
+    let squares = design.column_sums(&[weights.to_vec()], |_, u| u * u, monitor)?;
+    let mut inverse = squares.concat();
     for square in &mut inverse {
         *square = (*square + penalty).max(f64::MIN_POSITIVE).recip();
     }
-    let sums = products.row_sums(&inverse, |u| u * u)?;
+    let sums = design.row_sums(&inverse, |u| u * u)?;
     let leverages: Vec<f64> = sums.iter().zip(weights).map(|(sum, w)| sum * w).collect();
     let mut order: Vec<usize> = (0..weights.len())
         .filter(|&row| leverages[row] > 0.0)
         .collect();
     order.sort_by(|&a, &b| leverages[b].total_cmp(&leverages[a]));
-    order.truncate(MOST_ROWS.min((SQUARE_PER_ROW * weights.len()).isqrt()));
+    order.truncate(MAX_ROWS.min((SQUARE_PER_ROW * weights.len()).isqrt()));
     Ok(order)
 }
 

@@ -4,53 +4,26 @@
 //! with it. Every iteration is one product UV and one product UᵀR with the columns of all problems. The
 //! changes UV of the predictors are kept: that along d is a combination of them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use rayon::prelude::*;
 
 use super::super::Accuracy;
-use super::losses::Losses;
-use super::preconditioner::Preconditioner;
+use super::super::family::Family;
+use super::preconditioner::{Columns, Preconditioner};
 use super::problem::{Iteration, Problem};
-use super::products::Products;
 use crate::{Monitor, Result};
 
 /// The most steps of a problem.
-const MOST_STEPS: usize = 100;
+const MAX_STEPS: usize = 100;
 
 /// The most iterations of conjugate gradients for one step.
-const MOST_ITERATIONS: usize = 500;
+const MAX_ITERATIONS: usize = 500;
 
-/// Rows and losses.
-pub(super) struct Context<'a> {
-    pub(super) products: Products<'a>,
-    pub(super) losses: Losses<'a>,
-    /// Rows read for gradients, once for each problem.
-    gradient_rows: AtomicU64,
-    /// Rows read for products with Hessians, once for each problem.
-    hessian_rows: AtomicU64,
+/// Problems of any number of predictors, whose Hessians are multiplied with vectors only.
+pub(super) struct Solver<'a> {
+    pub(super) family: Family<'a>,
 }
 
-impl<'a> Context<'a> {
-    pub(super) fn new(products: Products<'a>, losses: Losses<'a>) -> Self {
-        Self {
-            products,
-            losses,
-            gradient_rows: AtomicU64::new(0),
-            hessian_rows: AtomicU64::new(0),
-        }
-    }
-
-    /// Rows read for gradients and for products with Hessians, once for each problem.
-    pub(super) fn n_rows_read(&self) -> [u64; 2] {
-        [&self.gradient_rows, &self.hessian_rows].map(|count| count.load(Ordering::Relaxed))
-    }
-
-    fn count(&self, counter: &AtomicU64, n_problems: usize) {
-        let n_rows = (n_problems * self.products.n_rows()) as u64;
-        counter.fetch_add(n_rows, Ordering::Relaxed);
-    }
-
+impl Solver<'_> {
     /// Minimises all problems. If the preconditioner is to be kept up to date, they must be those of all
     /// outputs of one training set.
     pub(super) fn minimise(
@@ -62,13 +35,13 @@ impl<'a> Context<'a> {
     ) -> Result<()> {
         self.prepare(problems, monitor)?;
         let mut has_moved = false;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             if is_refreshed {
                 self.refresh(problems, preconditioner, monitor)?;
             }
             let mut active: Vec<&mut Problem<'_>> = problems
                 .iter_mut()
-                .filter_map(|problem| problem.judge(accuracy, has_moved))
+                .filter_map(|problem| problem.update_state(accuracy, has_moved))
                 .collect();
             let (false, Some(preconditioner)) = (active.is_empty(), preconditioner.as_ref()) else {
                 return Ok(());
@@ -78,15 +51,15 @@ impl<'a> Context<'a> {
                 .par_iter_mut()
                 .zip(&steps)
                 .for_each(|(problem, step)| {
-                    problem.n_passes += step.n_passes;
-                    problem.search(step, &self.losses);
+                    problem.fit.n_passes += step.n_passes;
+                    problem.line_search(step, &self.family.samples);
                 });
             self.set_gradients(&mut active, monitor)?;
             has_moved = true;
         }
         for problem in problems {
-            if let Some(problem) = problem.judge(accuracy, true) {
-                problem.give_up();
+            if let Some(problem) = problem.update_state(accuracy, true) {
+                problem.fit.give_up();
             }
         }
         Ok(())
@@ -94,9 +67,12 @@ impl<'a> Context<'a> {
 
     /// Predictors, derivatives and gradients at the start.
     fn prepare(&self, problems: &mut [Problem<'_>], monitor: &Monitor) -> Result<()> {
-        let width = self.losses.width();
-        let theta: Vec<Vec<f64>> = problems.iter().flat_map(Problem::shared).collect();
-        let panel = self.products.forward(&theta, monitor)?;
+        let width = self.family.samples.n_predictors();
+        let theta: Vec<Vec<f64>> = problems
+            .iter()
+            .flat_map(|problem| problem.fit.common())
+            .collect();
+        let panel = self.family.design.forward(&theta, monitor)?;
         let parts = parts(&panel, problems.len(), width);
         problems
             .par_iter_mut()
@@ -111,24 +87,30 @@ impl<'a> Context<'a> {
                     second,
                     ..
                 } = problem;
-                let column = problem.column;
-                self.losses
-                    .differentiate(column, predictors, &vec![0.0; n], first, second);
+                let subproblem = problem.fit.subproblem;
+                self.family.samples.differentiate(
+                    subproblem,
+                    predictors,
+                    &vec![0.0; n],
+                    first,
+                    second,
+                );
             });
         self.set_gradients(&mut problems.iter_mut().collect::<Vec<_>>(), monitor)
     }
 
     fn set_gradients(&self, problems: &mut [&mut Problem<'_>], monitor: &Monitor) -> Result<()> {
-        let width = self.losses.width();
+        let width = self.family.samples.n_predictors();
         let first: Vec<&[f64]> = problems.iter().map(|problem| &problem.first[..]).collect();
-        self.count(&self.gradient_rows, first.len());
+        self.family.count_gradients(first.len());
         let panel = panel(&first, width);
         let sums = self
-            .products
+            .family
+            .design
             .adjoint(&panel, first.len() * width, monitor)?;
-        let own = problems.par_iter_mut().zip(sums.par_chunks(width));
-        own.for_each(|(problem, sums)| {
-            problem.n_passes += 1.0;
+        let pairs = problems.par_iter_mut().zip(sums.par_chunks(width));
+        pairs.for_each(|(problem, sums)| {
+            problem.fit.n_passes += 1.0;
             problem.set_gradient(sums);
         });
         Ok(())
@@ -144,7 +126,7 @@ impl<'a> Context<'a> {
         let weights = self.curvatures(problems);
         if preconditioner
             .as_ref()
-            .is_none_or(|own| own.is_stale(&weights))
+            .is_none_or(|known| known.is_stale(&weights))
         {
             *preconditioner = Some(self.precondition(problems, weights, true, monitor)?);
         }
@@ -167,27 +149,25 @@ impl<'a> Context<'a> {
         is_shared: bool,
         monitor: &Monitor,
     ) -> Result<Preconditioner> {
-        let Problem {
-            coordinates,
-            penalty,
-            ..
-        } = problems[0];
-        let classes = (self.losses.is_softmax(), is_shared);
-        Preconditioner::new(
-            &self.products,
-            coordinates,
-            penalty,
-            weights,
-            classes,
-            monitor,
-        )
+        let columns = Columns {
+            design: &self.family.design,
+            map: problems[0].fit.map,
+            ridge: problems[0].fit.ridge,
+        };
+        let classes = (self.family.samples.is_softmax(), is_shared);
+        Preconditioner::new(&columns, weights, classes, monitor)
     }
 
     /// Second derivatives by each predictor of some problems, one vector each.
     fn curvatures(&self, problems: &[Problem<'_>]) -> Vec<Vec<f64>> {
-        let width = self.losses.width();
+        let width = self.family.samples.n_predictors();
         let each = problems.iter().flat_map(|problem| {
-            split(self.losses.diagonal(problem.column, &problem.second), width)
+            split(
+                self.family
+                    .samples
+                    .diagonal(problem.fit.subproblem, &problem.second),
+                width,
+            )
         });
         each.collect()
     }
@@ -200,7 +180,7 @@ impl<'a> Context<'a> {
         accuracy: Accuracy,
         monitor: &Monitor,
     ) -> Result<Vec<Iteration>> {
-        let width = self.losses.width();
+        let width = self.family.samples.n_predictors();
         let gradients: Vec<Vec<f64>> = problems
             .iter()
             .map(|problem| problem.gradient.iter().map(|g| -g).collect())
@@ -208,7 +188,7 @@ impl<'a> Context<'a> {
         let vectors: Vec<(usize, &[f64])> = problems
             .iter()
             .zip(&gradients)
-            .map(|(problem, own)| (problem.column.output, &own[..]))
+            .map(|(problem, gradient)| (problem.fit.subproblem.output, &gradient[..]))
             .collect();
         let found = preconditioner.apply(&vectors, width);
         let mut iterations: Vec<Iteration> = problems
@@ -216,12 +196,12 @@ impl<'a> Context<'a> {
             .zip(&found)
             .map(|(problem, found)| problem.start(found, accuracy))
             .collect();
-        for _ in 0..MOST_ITERATIONS {
+        for _ in 0..MAX_ITERATIONS {
             let mut active: Vec<(&Problem<'_>, &mut Iteration)> = problems
                 .iter()
                 .zip(&mut iterations)
                 .filter(|(problem, iteration)| {
-                    let n_passes = problem.n_passes + iteration.n_passes;
+                    let n_passes = problem.fit.n_passes + iteration.n_passes;
                     iteration.is_active && accuracy.target(n_passes).is_some()
                 })
                 .map(|(problem, iteration)| (&**problem, iteration))
@@ -232,13 +212,15 @@ impl<'a> Context<'a> {
             self.iterate(&mut active, monitor)?;
             let vectors: Vec<(usize, &[f64])> = active
                 .iter()
-                .map(|(problem, own)| (problem.column.output, &own.residual[..]))
+                .map(|(problem, iteration)| {
+                    (problem.fit.subproblem.output, &iteration.residual[..])
+                })
                 .collect();
             let found = preconditioner.apply(&vectors, width);
             active
                 .par_iter_mut()
                 .zip(&found)
-                .for_each(|((_, own), found)| own.turn(found));
+                .for_each(|((_, iteration), found)| iteration.next_direction(found));
         }
         Ok(iterations)
     }
@@ -249,36 +231,42 @@ impl<'a> Context<'a> {
         active: &mut [(&Problem<'_>, &mut Iteration)],
         monitor: &Monitor,
     ) -> Result<()> {
-        let width = self.losses.width();
+        let width = self.family.samples.n_predictors();
         let theta: Vec<Vec<Vec<f64>>> = active
             .par_iter()
-            .map(|(problem, own)| problem.to_shared(&own.direction).collect())
+            .map(|(problem, iteration)| problem.fit.to_common(&iteration.direction).collect())
             .collect();
-        let product = self.products.forward(&theta.concat(), monitor)?;
+        let product = self.family.design.forward(&theta.concat(), monitor)?;
         let changes = parts(&product, active.len(), width);
         let images: Vec<Vec<f64>> = active
             .par_iter()
             .zip(&changes)
             .map(|((problem, _), change)| {
                 let mut image = vec![0.0; change.len()];
-                self.losses
-                    .multiply(problem.column, &problem.second, change, &mut image);
+                self.family.samples.multiply(
+                    problem.fit.subproblem,
+                    &problem.second,
+                    change,
+                    &mut image,
+                );
                 image
             })
             .collect();
         let images: Vec<&[f64]> = images.iter().map(|image| &image[..]).collect();
-        self.count(&self.hessian_rows, images.len());
+        let n_rows = images.len() * self.family.design.n_rows();
+        self.family.count_hessian_rows(n_rows);
         let panel = panel(&images, width);
         let sums = self
-            .products
+            .family
+            .design
             .adjoint(&panel, images.len() * width, monitor)?;
         let found = active
             .par_iter_mut()
             .zip(&changes)
             .zip(sums.par_chunks(width));
-        found.for_each(|(((problem, own), change), sums)| {
-            let image = problem.to_own_gradient(sums, &own.direction);
-            own.advance(&image, change);
+        found.for_each(|(((problem, iteration), change), sums)| {
+            let image = problem.fit.gradient_at(sums, &iteration.direction);
+            iteration.advance(&image, change);
         });
         Ok(())
     }

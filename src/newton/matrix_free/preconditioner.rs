@@ -9,32 +9,43 @@
 
 use rayon::prelude::*;
 
-use super::super::coordinates::Coordinates;
+use super::super::ridge::Ridge;
 use super::low_rank::LowRank;
-use super::products::Products;
-use crate::linalg::{Cholesky, Mat, MatRef, add_product, par_tiles, row_major, zeros};
+use crate::linalg::Mat;
+use crate::linear::{Design, FoldMap, ScaledCholesky};
 use crate::{Monitor, Result};
 
 /// The most features of which Hessians are factored.
-const MOST_FEATURES: usize = 1024;
+const MAX_FEATURES: usize = 1024;
 
 /// Rows with a weight below this part of the mean are left out.
 const MIN_WEIGHT: f64 = 0.05;
 
-/// Rows that are copied at a time.
-const COPIED_ROWS: usize = 8192;
-
 /// A preconditioner is computed anew if the sum of some output's weights has changed by this factor.
 const STALE_RATIO: f64 = 2.0;
-
-/// What is added to the diagonal, then of unit values, of a matrix that is singular to rounding.
-const SHIFTS: [f64; 3] = [1e-10, 1e-7, 1e-3];
 
 /// Pivots of a matrix with unit diagonal that are below it, per row, are rounding errors.
 const MIN_PIVOT: f64 = 1e-14;
 
 /// Columns that are solved at a time.
 const SOLVED_COLUMNS: usize = 8;
+
+/// Columns of a training set, and their penalty.
+pub(super) struct Columns<'a> {
+    pub(super) design: &'a Design<'a>,
+    pub(super) map: &'a FoldMap,
+    pub(super) ridge: Ridge,
+}
+
+impl Columns<'_> {
+    /// The Hessian of one predictor, from second derivatives of all rows.
+    fn hessian(&self, weights: &[f64], monitor: &Monitor) -> Result<Mat<f64>> {
+        let common = self.design.gram(weights, monitor)?;
+        let mut hessian = self.map.second_moments(common.as_ref());
+        self.ridge.add_hessian(&mut hessian);
+        Ok(hessian)
+    }
+}
 
 /// An approximate inverse of the Hessians.
 pub(super) struct Preconditioner {
@@ -47,8 +58,7 @@ pub(super) struct Preconditioner {
 }
 
 enum Block {
-    /// Of DAD with the diagonal matrix D, of which this is the diagonal.
-    Factor(Cholesky, Vec<f64>),
+    Factor(ScaledCholesky),
     /// The inverse of the diagonal.
     Diagonal(Vec<f64>),
     LowRank(LowRank),
@@ -57,23 +67,21 @@ enum Block {
 impl Preconditioner {
     /// From weights of all rows, one vector per output; classes have one block if it is shared.
     pub(super) fn new(
-        products: &Products<'_>,
-        coordinates: &Coordinates,
-        penalty: f64,
+        columns: &Columns<'_>,
         mut weights: Vec<Vec<f64>>,
         (is_softmax, is_shared): (bool, bool),
         monitor: &Monitor,
     ) -> Result<Self> {
         let totals = totals(&weights);
-        let is_small = products.n_features() <= MOST_FEATURES;
+        let is_small = columns.design.n_features() <= MAX_FEATURES;
         if is_softmax && is_shared {
             weights = vec![means(&weights)];
         }
         let block = |weights: &Vec<f64>| {
             if is_small {
-                factor(products, coordinates, penalty, weights, monitor)
+                factor(columns, weights, monitor)
             } else {
-                LowRank::new(products, coordinates, penalty, weights, monitor).map(Block::LowRank)
+                LowRank::new(columns, weights, monitor).map(Block::LowRank)
             }
         };
         Ok(Self {
@@ -125,14 +133,12 @@ impl Block {
                     column.iter_mut().zip(inverse).for_each(|(v, d)| *v *= d);
                 }
             }
-            Self::Factor(cholesky, scale) => {
-                let mut solved =
-                    Mat::from_fn(scale.len(), columns.len(), |i, j| columns[j][i] * scale[i]);
-                cholesky.solve(&mut solved);
+            Self::Factor(factor) => {
+                let n = columns.first().map_or(0, |column| column.len());
+                let mut solution = Mat::from_fn(n, columns.len(), |i, j| columns[j][i]);
+                factor.solve(&mut solution);
                 for (j, column) in columns.iter_mut().enumerate() {
-                    for (i, value) in column.iter_mut().enumerate() {
-                        *value = solved[(i, j)] * scale[i];
-                    }
+                    column.copy_from_slice(solution.col_as_slice(j));
                 }
             }
         }
@@ -167,84 +173,36 @@ fn center(vector: &mut [f64], width: usize) {
     }
 }
 
-/// The rows whose weight counts.
-fn kept(weights: &[f64]) -> Vec<usize> {
-    let mean = weights.iter().sum::<f64>() / weights.len() as f64;
-    let is_kept = |row: &usize| weights[*row] > MIN_WEIGHT * mean;
-    (0..weights.len()).filter(is_kept).collect()
+/// The weights, those that hardly count set to zero.
+fn kept(weights: &[f64]) -> Vec<f64> {
+    let least = MIN_WEIGHT * weights.iter().sum::<f64>() / weights.len() as f64;
+    let kept = weights.iter().map(|&w| if w > least { w } else { 0.0 });
+    kept.collect()
 }
 
-/// Σ w u uᵀ of the rows that count; the lower triangle.
-fn hessian(products: &Products<'_>, weights: &[f64], monitor: &Monitor) -> Result<Mat<f64>> {
-    let width = products.n_features() + 1;
-    let mut sum = zeros("a Hessian", width, width)?;
-    for rows in kept(weights).chunks(COPIED_ROWS) {
-        monitor.check()?;
-        let copied = products.weighted_rows(rows, weights)?;
-        let copied: MatRef<'_, f64> = row_major(&copied, rows.len(), width);
-        par_tiles(0, sum.as_mut(), &|first, tile| {
-            let (n, end) = (tile.ncols(), tile.nrows());
-            let own = copied.get(.., first..first + n);
-            let below = copied.get(.., first..end);
-            add_product(tile.get_mut(first.., ..), below.transpose(), own);
-        });
+fn factor(columns: &Columns<'_>, weights: &[f64], monitor: &Monitor) -> Result<Block> {
+    let hessian = columns.hessian(&kept(weights), monitor)?;
+    let min_pivot = MIN_PIVOT * hessian.nrows() as f64;
+    if let Some(factor) = ScaledCholesky::with_shift(&hessian, min_pivot, monitor)? {
+        return Ok(Block::Factor(factor));
     }
-    Ok(sum)
+    let diagonal = (0..hessian.nrows()).map(|j| hessian[(j, j)].recip());
+    let or_one = |inverse: f64| if inverse.is_finite() { inverse } else { 1.0 };
+    Ok(Block::Diagonal(diagonal.map(or_one).collect()))
 }
 
-fn factor(
-    products: &Products<'_>,
-    coordinates: &Coordinates,
-    penalty: f64,
-    weights: &[f64],
-    monitor: &Monitor,
-) -> Result<Block> {
-    let shared = hessian(products, weights, monitor)?;
-    let own = coordinates.hessian(shared.as_ref(), penalty);
-    for shift in [0.0].into_iter().chain(SHIFTS) {
-        if let Some((cholesky, scale)) = cholesky(&own, shift, monitor)? {
-            return Ok(Block::Factor(cholesky, scale));
-        }
-    }
-    let diagonal: Vec<f64> = (0..own.nrows()).map(|j| own[(j, j)]).collect();
-    Ok(Block::Diagonal(inverse(&diagonal, |d| d)))
-}
-
-/// The factor of DAD + shift·I, and the diagonal matrix D that makes the diagonal of DAD one; `None` if
-/// it is singular to rounding.
-fn cholesky(a: &Mat<f64>, shift: f64, monitor: &Monitor) -> Result<Option<(Cholesky, Vec<f64>)>> {
-    let n = a.nrows();
-    let diagonal: Vec<f64> = (0..n).map(|j| a[(j, j)]).collect();
-    let scale = inverse(&diagonal, f64::sqrt);
-    let scaled = Mat::from_fn(n, n, |i, j| {
-        let entry = if i < j { 0.0 } else { a[(i, j)] };
-        entry * scale[i] * scale[j] + if i == j { shift } else { 0.0 }
-    });
-    let factor = Cholesky::new(scaled, MIN_PIVOT * n as f64, monitor)?;
-    Ok(factor.map(|factor| (factor, scale)))
-}
-
-/// Whether the own parameters are determined by the rows with positive weight. Rows of many features are
-/// taken not to determine them.
+/// Whether the parameters of a fold are determined by the rows with positive weight. Rows of many
+/// features are taken not to determine them.
 pub(super) fn has_full_rank(
-    products: &Products<'_>,
-    coordinates: &Coordinates,
+    design: &Design<'_>,
+    map: &FoldMap,
     weights: &[f64],
     monitor: &Monitor,
 ) -> Result<bool> {
-    if products.n_features() > MOST_FEATURES {
+    if design.n_features() > MAX_FEATURES {
         return Ok(false);
     }
-    let shared = hessian(products, weights, monitor)?;
-    let own = coordinates.hessian(shared.as_ref(), 0.0);
-    Ok(cholesky(&own, 0.0, monitor)?.is_some())
-}
-
-/// 1/f of each value; 1 where there is none.
-fn inverse(values: &[f64], of: impl Fn(f64) -> f64) -> Vec<f64> {
-    let one = |&value: &f64| {
-        let inverse = of(value).recip();
-        if inverse.is_finite() { inverse } else { 1.0 }
-    };
-    values.iter().map(one).collect()
+    let gram = map.second_moments(design.gram(weights, monitor)?.as_ref());
+    let min_pivot = MIN_PIVOT * gram.nrows() as f64;
+    Ok(ScaledCholesky::new(&gram, min_pivot, monitor)?.is_some())
 }

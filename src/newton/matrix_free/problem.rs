@@ -5,52 +5,31 @@
 use rayon::prelude::*;
 
 use super::super::Accuracy;
-use super::super::coordinates::Coordinates;
+use super::super::family::{Fit, State};
 use super::super::line_search::line_search;
-use super::super::passes::Column;
-use super::losses::Losses;
+use super::super::samples::Samples;
+use super::super::vectors::{add, dot};
 
 /// A step solves Newton's equation to at most this part of its right-hand side.
-const MOST_RESIDUAL: f64 = 0.3;
+const MAX_RESIDUAL: f64 = 0.3;
 
-/// Without a penalty, the last step of a problem with a finite optimum changes no predictor by more
-/// than this part of the largest.
-const FINITE_STEP: f64 = 1e-2;
+/// Without a penalty, the last step of a problem with a finite optimum, which is not solved exactly,
+/// changes no predictor by more than this part of the largest.
+const MAX_INEXACT_STEP: f64 = 1e-2;
 
 /// Steps below the tolerance, without a penalty, after which there is no finite optimum.
-const MOST_EXTRA_STEPS: usize = 10;
+const MAX_EXTRA_STEPS: usize = 10;
 
-/// How far a problem is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum State {
-    Active,
-    Solved,
-    /// The optimum was not found.
-    Unsolved,
-    /// There is no penalty, and no finite optimum, or it was not found.
-    Undetermined,
-}
-
-/// One problem: as many predictors as the losses have, each with parameters of its own.
+/// One problem, and its losses where it is.
 pub(super) struct Problem<'a> {
-    pub(super) column: Column,
-    pub(super) coordinates: &'a Coordinates,
-    /// λ.
-    pub(super) penalty: f64,
-    /// Sⱼ of each parameter.
-    pub(super) magnitude: Vec<f64>,
-    /// φ of each predictor.
-    pub(super) own: Vec<f64>,
+    pub(super) fit: Fit<'a>,
     /// z of all rows.
     pub(super) predictors: Vec<f64>,
     pub(super) first: Vec<f64>,
     pub(super) second: Vec<f64>,
     pub(super) gradient: Vec<f64>,
-    pub(super) relative_gradient: f64,
-    pub(super) state: State,
-    pub(super) n_extra_steps: usize,
-    /// Gradients and products with the Hessian so far.
-    pub(super) n_passes: f64,
+    /// Steps in a row that changed a predictor by more than a small part.
+    n_extra_steps: usize,
 }
 
 /// The state of conjugate gradients for one problem.
@@ -69,92 +48,32 @@ pub(super) struct Iteration {
 }
 
 impl<'a> Problem<'a> {
-    /// A problem at shared parameters, one vector for each predictor; `magnitudes` likewise.
-    pub(super) fn new(
-        column: Column,
-        coordinates: &'a Coordinates,
-        penalty: f64,
-        magnitudes: &[Vec<f64>],
-        shared: &[Vec<f64>],
-    ) -> Self {
+    pub(super) fn new(fit: Fit<'a>) -> Self {
         Self {
-            column,
-            coordinates,
-            penalty,
-            magnitude: magnitudes
-                .iter()
-                .flat_map(|m| coordinates.magnitude(m))
-                .collect(),
-            own: shared
-                .iter()
-                .flat_map(|own| coordinates.to_own(own))
-                .collect(),
+            fit,
             predictors: vec![],
             first: vec![],
             second: vec![],
             gradient: vec![],
-            relative_gradient: f64::INFINITY,
-            state: State::Active,
             n_extra_steps: 0,
-            n_passes: 0.0,
         }
     }
 
-    /// Shared parameters of vectors like φ.
-    pub(super) fn to_shared(&self, own: &[f64]) -> impl Iterator<Item = Vec<f64>> {
-        own.chunks_exact(self.coordinates.n_own())
-            .map(|own| self.coordinates.to_shared(own))
-    }
-
-    /// Shared parameters of each predictor.
-    pub(super) fn shared(&self) -> Vec<Vec<f64>> {
-        self.to_shared(&self.own).collect()
-    }
-
-    /// Derivatives by φ from those by shared parameters, and λ times the penalised ones of `own`.
-    pub(super) fn to_own_gradient(&self, shared: &[Vec<f64>], own: &[f64]) -> Vec<f64> {
-        let n_own = self.coordinates.n_own();
-        let mut gradient: Vec<f64> = shared
-            .iter()
-            .flat_map(|shared| self.coordinates.gradient(shared))
-            .collect();
-        for (j, (gradient, own)) in gradient.iter_mut().zip(own).enumerate() {
-            if self.coordinates.is_penalised(j % n_own) {
-                *gradient += self.penalty * own;
-            }
-        }
-        gradient
-    }
-
-    /// λ⟨a, b⟩ over the penalised parameters.
-    fn penalty_product(&self, a: &[f64], b: &[f64]) -> f64 {
-        let n_own = self.coordinates.n_own();
-        let products = a.iter().zip(b).enumerate();
-        let penalised = products.filter(|(j, _)| self.coordinates.is_penalised(j % n_own));
-        self.penalty * penalised.map(|(_, (a, b))| a * b).sum::<f64>()
-    }
-
-    pub(super) fn set_gradient(&mut self, shared: &[Vec<f64>]) {
-        self.gradient = self.to_own_gradient(shared, &self.own);
-        let ratios = self.gradient.iter().zip(&self.magnitude);
-        self.relative_gradient = ratios.fold(0.0, |largest, (g, s)| {
-            let ratio = if *g == 0.0 { 0.0 } else { g.abs() / s };
-            if ratio > largest || ratio.is_nan() {
-                ratio
-            } else {
-                largest
-            }
-        });
+    pub(super) fn set_gradient(&mut self, common: &[Vec<f64>]) {
+        self.gradient = self.fit.gradient_at(common, &self.fit.params);
+        self.fit.relative_gradient = self.fit.relative(&self.gradient);
     }
 
     pub(super) fn start(&self, preconditioned: &[f64], accuracy: Accuracy) -> Iteration {
-        let tolerance = accuracy.target(self.n_passes).unwrap_or(accuracy.enough);
+        let tolerance = accuracy
+            .target(self.fit.n_passes)
+            .unwrap_or(accuracy.accepted);
         let residual: Vec<f64> = self.gradient.iter().map(|g| -g).collect();
         let norm = dot(&residual, preconditioned);
-        let relative = self.relative_gradient;
-        let part = MOST_RESIDUAL
+        let relative = self.fit.relative_gradient;
+        let part = MAX_RESIDUAL
             .min(relative.sqrt())
-            .max(MOST_RESIDUAL * tolerance / relative);
+            .max(MAX_RESIDUAL * tolerance / relative);
         Iteration {
             solution: vec![0.0; residual.len()],
             change: vec![0.0; self.predictors.len()],
@@ -168,15 +87,16 @@ impl<'a> Problem<'a> {
     }
 
     /// Moves along the step, if the losses decrease along it.
-    pub(super) fn search(&mut self, step: &Iteration, losses: &Losses<'_>) {
+    pub(super) fn line_search(&mut self, step: &Iteration, samples: &Samples<'_>) {
         let slope = dot(&self.gradient, &step.solution);
-        let penalty = [&self.own, &step.solution].map(|a| self.penalty_product(a, &step.solution));
+        let penalty =
+            [&self.fit.params, &step.solution].map(|a| self.fit.ridge.product(a, &step.solution));
         let mut moved = vec![];
         let length = line_search(slope, |length| {
             let pairs = self.predictors.par_iter().zip(&step.change);
             moved = pairs.map(|(z, change)| z + length * change).collect();
-            let [first, second] = losses.differentiate(
-                self.column,
+            let [first, second] = samples.differentiate(
+                self.fit.subproblem,
                 &moved,
                 &step.change,
                 &mut self.first,
@@ -186,53 +106,48 @@ impl<'a> Problem<'a> {
             (first, second + penalty[1])
         });
         match length {
-            Some(length) => self.finish(step, length, moved),
-            None => self.give_up(),
+            Some(length) => self.apply_step(step, length, moved),
+            None => self.fit.give_up(),
         }
     }
 
-    /// Ends where the problem is. With a penalty there is an optimum, but it was not found.
-    pub(super) fn give_up(&mut self) {
-        self.state = if self.penalty > 0.0 {
-            State::Unsolved
-        } else {
-            State::Undetermined
-        };
-    }
-
-    fn finish(&mut self, step: &Iteration, length: f64, predictors: Vec<f64>) {
-        let own = self.own.iter_mut().zip(&step.solution);
-        own.for_each(|(own, d)| *own += length * d);
+    fn apply_step(&mut self, step: &Iteration, length: f64, predictors: Vec<f64>) {
+        let params = self.fit.params.iter_mut().zip(&step.solution);
+        params.for_each(|(param, d)| *param += length * d);
         self.predictors = predictors;
-        if self.penalty > 0.0 {
+        if self.fit.has_penalty() {
             return;
         }
         let largest = |values: &[f64]| values.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         let is_small =
-            length * largest(&step.change) <= FINITE_STEP * (1.0 + largest(&self.predictors));
+            length * largest(&step.change) <= MAX_INEXACT_STEP * (1.0 + largest(&self.predictors));
         self.n_extra_steps = if is_small { 0 } else { self.n_extra_steps + 1 };
     }
 
     /// Decides whether the problem is solved; `None` if it is not active any more.
-    pub(super) fn judge(&mut self, accuracy: Accuracy, has_moved: bool) -> Option<&mut Self> {
-        if self.state != State::Active {
+    pub(super) fn update_state(
+        &mut self,
+        accuracy: Accuracy,
+        has_moved: bool,
+    ) -> Option<&mut Self> {
+        if self.fit.state != State::Active {
             return None;
         }
-        let target = accuracy.target(self.n_passes);
-        if !self.relative_gradient.is_finite() {
-            self.give_up();
-        } else if self.relative_gradient <= target.unwrap_or(accuracy.enough) {
+        let target = accuracy.target(self.fit.n_passes);
+        if !self.fit.relative_gradient.is_finite() {
+            self.fit.give_up();
+        } else if self.fit.relative_gradient <= target.unwrap_or(accuracy.accepted) {
             // Without a penalty the optimum may be at infinity, where gradients vanish but steps do not.
-            if self.penalty > 0.0 || (has_moved && self.n_extra_steps == 0) {
-                self.state = State::Solved;
-            } else if self.n_extra_steps > MOST_EXTRA_STEPS {
-                self.state = State::Undetermined;
+            if self.fit.has_penalty() || (has_moved && self.n_extra_steps == 0) {
+                self.fit.state = State::Solved;
+            } else if self.n_extra_steps > MAX_EXTRA_STEPS {
+                self.fit.state = State::Undetermined;
             }
         }
-        if self.state == State::Active && target.is_none() {
-            self.give_up();
+        if self.fit.state == State::Active && target.is_none() {
+            self.fit.give_up();
         }
-        (self.state == State::Active).then_some(self)
+        (self.fit.state == State::Active).then_some(self)
     }
 }
 
@@ -251,7 +166,7 @@ impl Iteration {
     }
 
     /// The next direction, from the preconditioned residual.
-    pub(super) fn turn(&mut self, preconditioned: &[f64]) {
+    pub(super) fn next_direction(&mut self, preconditioned: &[f64]) {
         let norm = dot(&self.residual, preconditioned);
         let ratio = norm / self.norm;
         self.norm = norm;
@@ -259,13 +174,4 @@ impl Iteration {
         let values = self.direction.iter_mut().zip(preconditioned);
         values.for_each(|(v, y)| *v = y + ratio * *v);
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// a ← a + fb.
-fn add(a: &mut [f64], factor: f64, b: &[f64]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * b);
 }

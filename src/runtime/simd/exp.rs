@@ -7,7 +7,7 @@ const LARGEST: f64 = 708.0;
 
 /// Adding it to a number of moderate size rounds that number to an integer, which stands in the last
 /// bits of the sum.
-const ROUNDING: f64 = 6_755_399_441_055_744.0; // 1.5 · 2⁵²
+const ROUNDING_SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 · 2⁵²
 
 /// The first bits of ln 2, such that their product with an exponent is exact, and the others.
 const LN_2_HIGH: f64 = 0.693_147_180_369_123_8;
@@ -48,8 +48,8 @@ pub fn exp<S: Simd>(x: f64) -> f64 {
     exp_by::<S, 12>(x, &INVERSE_FACTORIALS)
 }
 
-/// [`exp`] to a relative error of 5e-14, for results that are rounded to f32: one in a million is rounded to
-/// another f32 than the exact one.
+/// [`exp`] to a relative error of 5e-14, for results that are rounded to f32: one in a million is
+/// rounded to another f32 than the exact one.
 #[inline(always)]
 pub(crate) fn exp_for_f32<S: Simd>(x: f64) -> f64 {
     exp_by::<S, 8>(x, &MINIMAX_FOR_F32)
@@ -60,8 +60,8 @@ pub(crate) fn exp_for_f32<S: Simd>(x: f64) -> f64 {
 fn exp_by<S: Simd, const N: usize>(x: f64, coefficients: &[f64; N]) -> f64 {
     let x = x.clamp(-LARGEST, LARGEST);
     // x = k·ln 2 + r with |r| ≤ ln(2)/2.
-    let shifted = multiply_add::<S>(x, std::f64::consts::LOG2_E, ROUNDING);
-    let k = shifted - ROUNDING;
+    let shifted = multiply_add::<S>(x, std::f64::consts::LOG2_E, ROUNDING_SHIFT);
+    let k = shifted - ROUNDING_SHIFT;
     let r = multiply_add::<S>(-LN_2_LOW, k, multiply_add::<S>(-LN_2_HIGH, k, x));
     let mut sum = coefficients[0];
     for &coefficient in &coefficients[1..] {

@@ -5,7 +5,8 @@
 //! a [`WithSimd`] and hand it to [`dispatch`]; everything it calls must be `#[inline(always)]`, so
 //! that it is compiled for the chosen instructions too.
 //!
-//! ```
+#![cfg_attr(feature = "internals", doc = "```")]
+#![cfg_attr(not(feature = "internals"), doc = "```ignore")]
 //! use onefold::runtime::simd::{self, Simd, WithSimd};
 //!
 //! struct SquaredNorms<'a>(&'a [[f64; 2]]);
@@ -228,7 +229,7 @@ pub fn products<S: Simd, const M: usize, const N: usize>(
         }
         return totals;
     }
-    let whole = S::as_simd_f64s(a[0]).0.len();
+    let n_vectors = S::as_simd_f64s(a[0]).0.len();
     let mut a_vectors = [S::as_simd_f64s(a[0]).0; M];
     let mut b_vectors = [S::as_simd_f64s(a[0]).0; N];
     // The last vector of a row overlaps the one before; the mask drops the overlap.
@@ -240,16 +241,16 @@ pub fn products<S: Simd, const M: usize, const N: usize>(
     for (i, a) in a.into_iter().enumerate() {
         assert_eq!(a.len(), length);
         // One length for the compiler, too.
-        a_vectors[i] = &S::as_simd_f64s(a).0[..whole];
+        a_vectors[i] = &S::as_simd_f64s(a).0[..n_vectors];
         a_last[i] = simd.mul_f64s(mask, S::as_simd_f64s(&a[last..]).0[0]);
     }
     for (j, b) in b.into_iter().enumerate() {
         assert_eq!(b.len(), length);
-        b_vectors[j] = &S::as_simd_f64s(b).0[..whole];
+        b_vectors[j] = &S::as_simd_f64s(b).0[..n_vectors];
         b_last[j] = S::as_simd_f64s(&b[last..]).0[0];
     }
     let mut sums = [[simd.splat_f64s(0.0); N]; M];
-    for place in 0..whole {
+    for place in 0..n_vectors {
         for (sums, a) in sums.iter_mut().zip(&a_vectors) {
             for (sum, b) in sums.iter_mut().zip(&b_vectors) {
                 *sum = simd.mul_add_e_f64s(a[place], b[place], *sum);

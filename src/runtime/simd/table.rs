@@ -19,7 +19,7 @@ pub struct ByteTable {
 
 impl ByteTable {
     /// A table for codes up to `largest`.
-    pub fn new(values: [f32; 256], largest: u8) -> Self {
+    pub fn new(values: &[f32; 256], largest: u8) -> Self {
         #[cfg(target_arch = "x86_64")]
         let plane = |byte: usize| {
             let byte_of = |code: usize| values[code].to_le_bytes()[byte];
@@ -36,7 +36,7 @@ impl ByteTable {
                 );
                 value.to_bits() == last.to_bits()
             }),
-            values,
+            values: *values,
         }
     }
 
@@ -142,7 +142,7 @@ mod tests {
         let most_alike = std::array::from_fn(|code| all[code.min(31)]);
         let cases = [0, 1, 7, 8, 15, 16, 31, 32, 255].map(|largest| (all, largest));
         for (values, largest) in cases.into_iter().chain([(most_alike, 255)]) {
-            let table = ByteTable::new(values, largest);
+            let table = ByteTable::new(&values, largest);
             assert_eq!(table.fits_registers(), values == most_alike || largest < 32);
             for n in [0_usize, 1, 8, 32, 40, 77, 512] {
                 let codes: Vec<u8> = (0..=largest).cycle().step_by(7).take(n).collect();

@@ -27,18 +27,6 @@ pub(super) struct FoldResult {
 }
 
 impl<R: Layout + Debug> CvContext<'_, R> {
-    /// How often each row occurs in a training set.
-    pub(super) fn row_counts(&self, fold: Option<usize>) -> Vec<f64> {
-        let Some(fold) = fold else {
-            return vec![1.0; self.folds.n_samples()];
-        };
-        let mut counts = vec![0.0; self.folds.n_samples()];
-        for &row in self.folds.training(fold).into_iter().flatten() {
-            counts[row] += 1.0;
-        }
-        counts
-    }
-
     /// Decision values of a fold's test samples, unless they are known in f64.
     pub(super) fn fold_result(
         &self,

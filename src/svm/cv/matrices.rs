@@ -1,16 +1,16 @@
 //! The kernel matrices of a family: one for all training sets, or one for each.
 //!
 //! # Method
-//! Training sets differ in their kernel (scikit-learn's `gamma="scale"` depends on the training set), in
-//! their rows (scaled by what was fitted to the training set), or in neither. Kernels over the same rows
-//! are derived from one [base](Base): one for all sets, or one per set if rows are scaled. If the bases
-//! of all sets exceed the budget, every matrix is computed from its rows.
+//! Training sets differ in their kernel (scikit-learn's `gamma="scale"` depends on the training
+//! set), in their rows (scaled by what was fitted to the training set), or in neither. Kernels over
+//! the same rows are derived from one [base](Base): one for all sets, or one per set if rows are
+//! scaled. If the bases of all sets exceed the budget, every matrix is computed from its rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::scaling::{FoldScaling, ScaledLayout, ScaledValues};
-use crate::svm::candidate::Candidate;
+use crate::linear::{FoldMaps, ScaledLayout, ScaledValues, TrainingSet, set_index};
+use crate::svm::candidate::SvmSpec;
 use crate::svm::gram::{Base, Buffers, Gram};
 use crate::svm::kernel::Kernel;
 use crate::svm::memory::Budget;
@@ -20,7 +20,7 @@ use crate::{Monitor, Result};
 pub(super) struct Matrices<'a, R> {
     rows: &'a R,
     row_of_sample: &'a [usize],
-    scaling: Option<&'a FoldScaling>,
+    scaling: Option<&'a FoldMaps>,
     /// One for all training sets, one for each, or none.
     bases: Vec<Base<'a>>,
     share: Budget,
@@ -32,10 +32,11 @@ pub(super) struct Matrices<'a, R> {
 }
 
 impl<'a, R: ScaledLayout> Matrices<'a, R> {
-    /// The matrices of `paths`, each known by one of its candidates, for all samples and `n_folds` folds.
+    /// The matrices of `paths`, each known by one of its candidates, for all samples and `n_folds`
+    /// folds.
     pub(super) fn new(
         (rows, row_of_sample): (&'a R, &'a [usize]),
-        paths: &[&'a Candidate],
+        paths: &[&'a SvmSpec],
         n_folds: usize,
         budget: Budget,
         monitor: &'a Monitor,
@@ -56,7 +57,7 @@ impl<'a, R: ScaledLayout> Matrices<'a, R> {
             n_from_rows: Arc::default(),
         };
         if plan.has_base {
-            for set in 0..n_sets {
+            for set in (0..n_sets).map(|index| index.checked_sub(1)) {
                 let budgets = (plan.share, plan.for_products);
                 match matrices.base(set, &kernels, budgets)? {
                     Some(base) => matrices.bases.push(base),
@@ -69,7 +70,7 @@ impl<'a, R: ScaledLayout> Matrices<'a, R> {
 
     fn base(
         &self,
-        set: usize,
+        set: TrainingSet,
         kernels: &[Kernel],
         budgets: (Budget, Budget),
     ) -> Result<Option<Base<'a>>> {
@@ -77,22 +78,21 @@ impl<'a, R: ScaledLayout> Matrices<'a, R> {
         match self.scaling {
             None => Base::new(self.rows, order, kernels, budgets, monitor),
             Some(scaling) => {
-                let rows = ScaledValues::new(self.rows, scaling, set)?;
+                let rows = ScaledValues::new(self.rows, scaling.of_set(set))?;
                 Base::new(rows, order, kernels, budgets, monitor)
             }
         }
     }
 
-    /// The matrix of a kernel over the rows of a training set: 0 for all samples, fold + 1 for that of a
-    /// fold.
-    pub(super) fn gram(&self, kernel: Kernel, set: usize) -> Result<Gram<'_>> {
+    /// The matrix of a kernel over the rows of a training set.
+    pub(super) fn gram(&self, kernel: Kernel, set: TrainingSet) -> Result<Gram<'_>> {
         let (order, share, monitor) = (self.row_of_sample, self.share, self.monitor);
-        let at = if self.scaling.is_some() { set } else { 0 };
+        let at = self.scaling.map_or(0, |_| set_index(set));
         let gram = match (self.bases.get(at), self.scaling) {
             (Some(base), _) => return base.derive(kernel, share, monitor),
             (None, None) => Gram::new(self.rows, order, kernel, share, monitor),
             (None, Some(scaling)) => {
-                let rows = ScaledValues::new(self.rows, scaling, set)?;
+                let rows = ScaledValues::new(self.rows, scaling.of_set(set))?;
                 Gram::of_rows(rows, order, kernel, share, monitor)
             }
         };
@@ -120,13 +120,13 @@ struct MemoryPlan {
 impl MemoryPlan {
     /// `n_sets` is the number of bases.
     fn new(
-        paths: &[&Candidate],
+        paths: &[&SvmSpec],
         kernels: &[Kernel],
         n_sets: usize,
         budget: Budget,
         n: usize,
     ) -> Self {
-        let n_matrices = |path: &&Candidate| {
+        let n_matrices = |path: &&SvmSpec| {
             if path.has_one_matrix() {
                 1
             } else {

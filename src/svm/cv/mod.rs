@@ -10,8 +10,9 @@
 //! Which training sets are solved first, and from which seeds the others start, is the table of
 //! [`plan`]. [`start`] makes the seeds and chooses between them; [`path`] executes the plan.
 //!
-//! Kernels and rows may differ between folds: see [`matrices`]. If the kernel is not positive semidefinite, the dual has several solutions, and `auto` starts every fold cold to find
-//! that of a fit.
+//! Kernels and rows may differ between folds: see [`matrices`]. If the kernel is not positive
+//! semidefinite, the dual has several solutions, and `auto` starts every fold cold to find that of
+//! a fit.
 //!
 //! # Cost
 //! n kernel rows for a single kernel; for several, at most n rows of distances and n rows of inner
@@ -32,20 +33,18 @@ use rayon::prelude::*;
 use self::fold_result::CvContext;
 use self::matrices::Matrices;
 use self::order::stages;
-use self::path::{PathSolver, Prepared};
+use self::path::{PathSolver, PreparedCandidate};
 use self::plan::Plan;
-use super::candidate::Candidate;
+use super::candidate::SvmSpec;
 use super::definite::is_definite;
 use super::gram::Gram;
-use super::kernel::Kernel;
 use super::memory::Budget;
 use super::problem::BinaryProblems;
-
 use super::seeding::Seeding;
-use crate::data::{Row as _, with_layout};
-use crate::engine::{Engine, Finished, Job, OutOfFold};
+use crate::data::{Row as _, Targets, with_layout};
+use crate::engine::{Engine, Finished, Job, OutOfFold, group};
 use crate::folds::Resampling;
-use crate::scaling::{FoldScaling, ScaledLayout};
+use crate::linear::{RowWeights, ScaledLayout, TrainingSet, TrainingSets};
 use crate::{Error, Result};
 
 /// The engine of support vector machines: one kernel matrix for all folds, which start from the
@@ -58,12 +57,12 @@ pub struct Seeded {
     pub budget: Budget,
 }
 
-impl Engine<Candidate> for Seeded {
-    /// Candidates finish from coarse to fine. Those of one kernel finish together, except a few that come
-    /// first in a large grid. Outputs are decision values, one column per binary problem.
+impl Engine<SvmSpec> for Seeded {
+    /// Candidates finish from coarse to fine. Those of one kernel finish together, except a few
+    /// that come first in a large grid. Outputs are decision values, one column per binary problem.
     fn run(
         &self,
-        candidates: &[&Candidate],
+        candidates: &[&SvmSpec],
         job: &Job<'_>,
         finished: &mut Finished<'_>,
     ) -> Result<()> {
@@ -73,13 +72,7 @@ impl Engine<Candidate> for Seeded {
             monitor,
             ..
         } = *job;
-        data.check_samples(folds.n_samples())?;
-        let candidates = candidates.iter().map(|candidate| {
-            candidate.check(folds.n_splits())?;
-            let binary = BinaryProblems::new(data.targets(), candidate.epsilon)?;
-            Ok(Prepared { candidate, binary })
-        });
-        let candidates = candidates.collect::<Result<Vec<_>>>()?;
+        let candidates = prepare(candidates, job)?;
         let Some(first) = candidates.first() else {
             return Ok(());
         };
@@ -100,61 +93,81 @@ impl Engine<Candidate> for Seeded {
     }
 }
 
+/// Checks the candidates. They share their training sets, and those with the same ε their binary
+/// problems.
+fn prepare<'a>(candidates: &[&'a SvmSpec], job: &Job<'a>) -> Result<Vec<PreparedCandidate<'a>>> {
+    let Job { data, folds, .. } = *job;
+    let sets = TrainingSets::new(data, folds, None, 1)?;
+    let mut prepared: Vec<PreparedCandidate<'a>> = vec![];
+    for candidate in candidates {
+        candidate.check(folds.n_splits())?;
+        let has_same_problems = |other: &&PreparedCandidate<'_>| {
+            matches!(data.targets(), Targets::Classes { .. })
+                || other.candidate.epsilon == candidate.epsilon
+        };
+        let binary = match prepared.iter().find(has_same_problems) {
+            Some(other) => Arc::clone(&other.binary),
+            None => Arc::new(BinaryProblems::new(data.targets(), candidate.epsilon)?),
+        };
+        let class_weights = candidate.class_weights.as_deref();
+        let weights = RowWeights::new(data, class_weights, folds.n_splits() + 1, 1)?;
+        prepared.push(PreparedCandidate {
+            candidate,
+            binary,
+            sets: sets.with_weights(weights),
+        });
+    }
+    Ok(prepared)
+}
+
 /// Number of binary problems to solve.
 fn n_solves<'a>(
-    candidates: impl IntoIterator<Item = &'a Prepared<'a>>,
+    candidates: impl IntoIterator<Item = &'a PreparedCandidate<'a>>,
     plan: &Plan,
     folds: &dyn Resampling,
 ) -> usize {
     let n_training_sets = plan.n_training_sets(folds.n_splits());
-    let solves = |one: &Prepared<'_>| one.binary.problems.len() * n_training_sets;
+    let solves = |one: &PreparedCandidate<'_>| one.binary.problems.len() * n_training_sets;
     candidates.into_iter().map(solves).sum()
 }
 
 /// Candidates whose kernels have the same base, over the same rows.
 struct KernelFamily<'a> {
-    base: Kernel,
-    scaling: Option<&'a Arc<FoldScaling>>,
     paths: Vec<CPath<'a>>,
 }
 
-/// Candidates of the same kernel, by increasing C, each with its number.
-type CPath<'a> = Vec<(usize, &'a Prepared<'a>)>;
+/// Candidates of the same kernel, by increasing C, each with its index.
+type CPath<'a> = Vec<(usize, &'a PreparedCandidate<'a>)>;
 
-fn families<'a>(candidates: &'a [Prepared<'a>]) -> Vec<KernelFamily<'a>> {
-    let mut families: Vec<KernelFamily<'a>> = vec![];
-    for (number, prepared) in candidates.iter().enumerate() {
-        let kernels = &prepared.candidate.kernels;
-        let base = kernels[0].base();
-        let scaling = prepared.candidate.scaling.as_ref();
-        let is_same = |family: &KernelFamily<'_>| {
-            let same_rows = match (family.scaling, scaling) {
-                (Some(known), Some(own)) => Arc::ptr_eq(known, own),
-                (known, own) => known.is_none() && own.is_none(),
-            };
-            same_rows && family.base == base
+fn families<'a>(candidates: &'a [PreparedCandidate<'a>]) -> Vec<KernelFamily<'a>> {
+    let candidates: CPath<'a> = candidates.iter().enumerate().collect();
+    let families = split(&candidates, |a, b| {
+        let has_same_rows = match (&a.scaling, &b.scaling) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
         };
-        let at = families.iter().position(is_same);
-        let at = at.unwrap_or(families.len());
-        if at == families.len() {
-            families.push(KernelFamily {
-                base,
-                scaling,
-                paths: vec![],
-            });
+        has_same_rows && a.kernels[0].base() == b.kernels[0].base()
+    });
+    let families = families.into_iter().map(|family| {
+        let mut paths = split(&family, |a, b| a.kernels == b.kernels);
+        for path in &mut paths {
+            path.sort_by(|(_, a), (_, b)| a.candidate.c.total_cmp(&b.candidate.c));
         }
-        let paths = &mut families[at].paths;
-        let same = |path: &&mut CPath<'_>| path[0].1.candidate.kernels == *kernels;
-        match paths.iter_mut().find(same) {
-            Some(path) => path.push((number, prepared)),
-            None => paths.push(vec![(number, prepared)]),
-        }
-    }
-    let c = |(_, prepared): &(usize, &Prepared<'_>)| prepared.candidate.c;
-    for path in families.iter_mut().flat_map(|family| &mut family.paths) {
-        path.sort_by(|a, b| c(a).total_cmp(&c(b)));
-    }
-    families
+        KernelFamily { paths }
+    });
+    families.collect()
+}
+
+/// The candidates in groups of the same kind.
+fn split<'a>(
+    candidates: &CPath<'a>,
+    is_same: impl Fn(&SvmSpec, &SvmSpec) -> bool,
+) -> Vec<CPath<'a>> {
+    let groups = group(candidates, |(_, a), (_, b)| {
+        is_same(a.candidate, b.candidate)
+    });
+    let members = |group: Vec<usize>| group.into_iter().map(|at| candidates[at]).collect();
+    groups.into_iter().map(members).collect()
 }
 
 impl KernelFamily<'_> {
@@ -168,7 +181,7 @@ impl KernelFamily<'_> {
     ) -> Result<()> {
         let (rows, monitor) = (context.examples.rows(), context.monitor);
         let row_of_sample = &self.paths[0][0].1.binary.row_of_sample;
-        let firsts: Vec<&Candidate> = self.paths.iter().map(|path| path[0].1.candidate).collect();
+        let firsts: Vec<&SvmSpec> = self.paths.iter().map(|path| path[0].1.candidate).collect();
         let n_folds = context.folds.n_splits();
         if let Some(scaling) = &firsts[0].scaling {
             scaling.check(n_folds, rows.n_features())?;
@@ -190,20 +203,23 @@ impl KernelFamily<'_> {
             let mut computed = matrices.rows_computed() - *counted;
             *counted += computed;
             computed += if is_first { initial } else { 0 };
-            for ((number, _), mut outcome) in path.iter().zip(outcomes) {
+            for ((index, _), mut outcome) in path.iter().zip(outcomes) {
                 let cost = &mut outcome.cost;
                 cost.kernel_rows = std::mem::take(&mut computed);
                 cost.cache_hits = cost.cache_hits.saturating_sub(cost.kernel_rows);
-                finished(*number, outcome);
+                finished(*index, outcome);
             }
         };
         let run = |(is_first, path): (bool, &CPath<'_>)| -> Result<()> {
             let members = members(path);
             let candidate = members[0].candidate;
-            let gram = |set| matrices.gram(candidate.kernel(set), set).map(Box::new);
+            let gram = |set| {
+                let kernel = candidate.kernel(set);
+                matrices.gram(kernel, set).map(Box::new)
+            };
             let outcomes = if candidate.has_one_matrix() {
-                let own = gram(0)?;
-                run_path(context, plan, &members, |_| Ok(&*own))?
+                let gram = gram(None)?;
+                run_path(context, plan, &members, |_| Ok(&*gram))?
             } else {
                 run_path(context, plan, &members, gram)?
             };
@@ -215,31 +231,30 @@ impl KernelFamily<'_> {
             for visits in stage.chunks(matrices.n_parallel) {
                 let first = std::mem::take(&mut is_first);
                 let visits = visits.par_iter().enumerate();
-                visits.try_for_each(|(at, path)| run((first && at == 0, path)))?;
+                visits.try_for_each(|(place, path)| run((first && place == 0, path)))?;
             }
         }
         Ok(())
     }
 }
 
-fn members<'a>(path: &CPath<'a>) -> Vec<&'a Prepared<'a>> {
+fn members<'a>(path: &CPath<'a>) -> Vec<&'a PreparedCandidate<'a>> {
     path.iter().map(|(_, one)| *one).collect()
 }
 
-/// Cross-validates the candidates of a path; `grams(set)` is the kernel matrix of all samples (0) or of
-/// a fold (fold + 1).
+/// Cross-validates the candidates of a path over the kernel matrices of the training sets.
 fn run_path<'g, R: ScaledLayout, K: Deref<Target = Gram<'g>> + Sync>(
     context: &CvContext<'_, R>,
     plan: &Plan,
-    path: &[&Prepared<'_>],
-    grams: impl Fn(usize) -> Result<K> + Sync,
+    path: &[&PreparedCandidate<'_>],
+    grams: impl Fn(TrainingSet) -> Result<K> + Sync,
 ) -> Result<Vec<OutOfFold>> {
     let mut plan = *plan;
     let kernels = &path[0].candidate.kernels;
     let is_auto = plan.rule == Seeding::Auto;
     if is_auto
         && !kernels.iter().all(|kernel| kernel.is_definite())
-        && !is_definite(&*grams(0)?, context.monitor)?
+        && !is_definite(&*grams(None)?, context.monitor)?
     {
         let solves = |plan| n_solves(path.iter().copied(), plan, context.folds);
         let cold = Plan::new(Seeding::Cold, context.folds.n_splits());

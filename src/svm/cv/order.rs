@@ -5,10 +5,10 @@
 //! instead of one of its corners.
 //!
 //! # Method
-//! C paths, by increasing γ, are visited in the order of the van der Corput sequence: after any number of
-//! visits, those that are finished are spread evenly. Of a large grid, two C of each of the first four
-//! paths come before everything else. The order does not depend on when the search ends, and neither
-//! do its results.
+//! C paths, by increasing γ, are visited in the order of the van der Corput sequence: after any
+//! number of visits, those that are finished are spread evenly. Of a large grid, two C of each of
+//! the first four paths come before everything else. The order does not depend on when the search
+//! ends, and neither do its results.
 //!
 //! # Cost
 //! A visit derives its kernel matrix, so paths that are visited twice have theirs derived twice.

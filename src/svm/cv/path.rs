@@ -10,16 +10,17 @@
 
 use std::fmt::Debug;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::fold_result::{CvContext, FoldResult};
 use super::plan::{Anchor, Plan, Seed};
-use super::start::{Solved, Unsolved};
+use super::start::{BinaryTask, SolvedTask};
 use crate::engine::{OutOfFold, Status};
-use crate::scaling::{RowStore as _, ScaledLayout, ScaledValues};
-use crate::svm::candidate::Candidate;
+use crate::linear::{RowStore as _, ScaledLayout, ScaledValues, TrainingSet, TrainingSets};
+use crate::svm::candidate::SvmSpec;
 use crate::svm::decision::{Decision, decision_values};
 use crate::svm::dual::Solution;
 use crate::svm::gram::Gram;
@@ -29,29 +30,26 @@ use crate::{Cost, Result};
 
 /// A candidate with its binary problems.
 #[derive(Debug)]
-pub(super) struct Prepared<'a> {
-    pub(super) candidate: &'a Candidate,
-    pub(super) binary: BinaryProblems,
+pub(super) struct PreparedCandidate<'a> {
+    pub(super) candidate: &'a SvmSpec,
+    /// Those of candidates with the same ε are shared.
+    pub(super) binary: Arc<BinaryProblems>,
+    /// With the weights of its classes.
+    pub(super) sets: TrainingSets<'a>,
 }
 
-/// A training set: its kernel matrix, and the C of every sample for each candidate of the path.
-struct TrainingSet<K> {
-    /// 0 for all samples, fold + 1 for that of a fold.
-    number: usize,
+/// A training set with its kernel matrix, and the C of every sample for each candidate of the path.
+struct WeightedGram<K> {
+    set: TrainingSet,
     gram: K,
     costs: Vec<Vec<f64>>,
 }
 
 /// Solutions of one binary problem on one training set, one per candidate of the path.
-type PathSolutions = Vec<Solved>;
+type PathSolutions = Vec<SolvedTask>;
 
 /// Results of a fold, by binary problem and candidate.
 type FoldResults = Vec<Vec<FoldResult>>;
-
-/// The number of a training set: 0 for all samples, fold + 1 for that of a fold.
-fn set_number(fold: Option<usize>) -> usize {
-    fold.map_or(0, |fold| fold + 1)
-}
 
 /// The solved anchors, each with its solutions by binary problem.
 type Anchors = Vec<(Anchor, Vec<PathSolutions>)>;
@@ -62,11 +60,10 @@ fn find(anchors: &Anchors, wanted: Anchor) -> Option<&Vec<PathSolutions>> {
     found.map(|(_, solutions)| solutions)
 }
 
-/// Solves a C path. `grams(set)` is the kernel matrix of all samples (0) or of a fold (fold + 1), shared
-/// or owned.
+/// Solves a C path over the kernel matrices of the training sets, shared or owned.
 pub(super) struct PathSolver<'a, R, G> {
     pub(super) context: &'a CvContext<'a, R>,
-    pub(super) path: &'a [&'a Prepared<'a>],
+    pub(super) path: &'a [&'a PreparedCandidate<'a>],
     pub(super) plan: Plan,
     pub(super) grams: &'a G,
 }
@@ -74,7 +71,7 @@ pub(super) struct PathSolver<'a, R, G> {
 impl<'g, R, G, K> PathSolver<'_, R, G>
 where
     R: ScaledLayout,
-    G: Fn(usize) -> Result<K> + Sync,
+    G: Fn(TrainingSet) -> Result<K> + Sync,
     K: Deref<Target = Gram<'g>> + Sync,
 {
     /// Solves the anchors, then all other folds; returns one outcome per candidate of the path.
@@ -92,7 +89,7 @@ where
         let folds = folds.collect::<Result<Vec<_>>>()?;
         let candidates = 0..self.path.len();
         Ok(candidates
-            .map(|at| self.outcome(at, &folds, &anchors))
+            .map(|candidate_index| self.outcome(candidate_index, &folds, &anchors))
             .collect())
     }
 
@@ -103,26 +100,28 @@ where
         for &(anchor, seeds) in self.plan.anchors {
             let solutions = match anchor {
                 Anchor::Fold(fold) => {
-                    let (set, solutions, results) = self.solve_fold(fold, seeds, &anchors)?;
+                    let (weighted, solutions, results) = self.solve_fold(fold, seeds, &anchors)?;
                     folds[fold] = Some(results);
-                    first_gram.get_or_insert(set.gram);
+                    first_gram.get_or_insert(weighted.gram);
                     solutions
                 }
                 Anchor::AllSamples => {
-                    let set = self.training_set(None)?;
-                    let mut solutions = self.solve_set(&set, seeds, &anchors)?;
-                    self.add_series(&set.gram, 0, &mut solutions)?;
+                    let weighted = self.weighted_gram(None)?;
+                    let mut solutions = self.solve_set(&weighted, seeds, &anchors)?;
+                    self.add_series(&weighted.gram, None, &mut solutions)?;
                     solutions
                 }
                 Anchor::Merged => {
-                    // That of fold 0, whose gradient is the one that changes, if folds have different ones.
+                    // That of fold 0, whose gradient is the one that changes, if folds have
+                    // different ones.
                     let (set, gram) = match first_gram.take() {
-                        Some(gram) => (1, gram),
-                        None => (0, (self.grams)(0)?),
+                        Some(gram) => (Some(0), gram),
+                        None => (None, (self.grams)(None)?),
                     };
                     let costs = self.costs(None);
                     let problems = (0..self.n_problems()).into_par_iter();
-                    let merged = problems.map(|at| self.merge(&gram, &costs, at, &anchors));
+                    let merged = problems
+                        .map(|problem_index| self.merge(&gram, &costs, problem_index, &anchors));
                     let mut merged = merged.collect::<Result<Vec<_>>>()?;
                     self.add_series(&gram, set, &mut merged)?;
                     merged
@@ -138,7 +137,7 @@ where
     fn add_series(
         &self,
         gram: &Gram<'g>,
-        set: usize,
+        set: TrainingSet,
         solutions: &mut [PathSolutions],
     ) -> Result<()> {
         let candidate = self.path[0].candidate;
@@ -147,9 +146,9 @@ where
         }
         let (kernel, kernels) = (candidate.kernel(set), &candidate.kernels);
         let solutions = solutions.par_iter_mut().enumerate();
-        solutions.try_for_each(|(at, path)| {
+        solutions.try_for_each(|(problem_index, path)| {
             for (solved, prepared) in path.iter_mut().zip(self.path) {
-                let dual = prepared.binary.problems[at].dual(gram);
+                let dual = prepared.binary.problems[problem_index].dual(gram);
                 let (beta, monitor) = (&solved.solution.beta, self.context.monitor);
                 let found = GammaSeries::new(&dual, beta, kernel, kernels, monitor)?;
                 if let Some((series, n_read)) = found {
@@ -164,12 +163,13 @@ where
     /// All binary problems of a training set.
     fn solve_set(
         &self,
-        set: &TrainingSet<K>,
+        weighted: &WeightedGram<K>,
         seeds: &[Seed],
         anchors: &Anchors,
     ) -> Result<Vec<PathSolutions>> {
         let problems = (0..self.n_problems()).into_par_iter();
-        let solutions = problems.map(|at| self.solve_path(set, at, seeds, anchors));
+        let solutions =
+            problems.map(|problem_index| self.solve_path(weighted, problem_index, seeds, anchors));
         solutions.collect()
     }
 
@@ -179,58 +179,63 @@ where
         fold: usize,
         seeds: &[Seed],
         anchors: &Anchors,
-    ) -> Result<(TrainingSet<K>, Vec<PathSolutions>, FoldResults)> {
-        let set = self.training_set(Some(fold))?;
-        let mut solutions = self.solve_set(&set, seeds, anchors)?;
+    ) -> Result<(WeightedGram<K>, Vec<PathSolutions>, FoldResults)> {
+        let weighted = self.weighted_gram(Some(fold))?;
+        let mut solutions = self.solve_set(&weighted, seeds, anchors)?;
         if self.plan.has_seed_from(Anchor::Fold(fold)) {
-            self.add_series(&set.gram, fold + 1, &mut solutions)?;
+            self.add_series(&weighted.gram, Some(fold), &mut solutions)?;
         }
-        let exact = self.exact_decision_values(&set, fold, &solutions)?;
+        let exact = self.exact_decision_values(&weighted, fold, &solutions)?;
         let problems = (0..self.n_problems()).into_par_iter();
-        let results = problems.map(|at| {
-            let path = self.path.iter().zip(&solutions[at]).enumerate();
-            let results = path.map(|(step, (prepared, solved))| {
-                let problem = &prepared.binary.problems[at];
-                let column = at * self.path.len() + step;
+        let results = problems.map(|problem_index| {
+            let path = self.path.iter().zip(&solutions[problem_index]).enumerate();
+            let results = path.map(|(candidate_index, (prepared, solved))| {
+                let problem = &prepared.binary.problems[problem_index];
+                let column = problem_index * self.path.len() + candidate_index;
                 let exact = exact.as_ref().map(|values| values.column(column).to_vec());
                 self.context
-                    .fold_result(&set.gram, problem, &solved.solution, fold, exact)
+                    .fold_result(&weighted.gram, problem, &solved.solution, fold, exact)
             });
             results.collect()
         });
         let results = results.collect();
-        Ok((set, solutions, results))
+        Ok((weighted, solutions, results))
     }
 
     /// Decision values of a fold's test samples in f64, if the kernel needs them: one column per binary
     /// problem and candidate.
     fn exact_decision_values(
         &self,
-        set: &TrainingSet<K>,
+        weighted: &WeightedGram<K>,
         fold: usize,
         solutions: &[PathSolutions],
     ) -> Result<Option<Array2<f64>>> {
         let candidate = self.path[0].candidate;
-        let kernel = candidate.kernel(fold + 1);
+        let kernel = candidate.kernel(Some(fold));
         if !kernel.is_unbounded() {
             return Ok(None);
         }
-        let decision = |prepared: &Prepared<'_>, at: usize, solution: &Solution| {
-            let dual = prepared.binary.problems[at].dual(&set.gram);
-            let betas = solution.beta.iter().enumerate();
-            let support = betas.filter(|(_, beta)| **beta != 0.0);
-            let row = |variable| prepared.binary.row_of_sample[dual.sample(variable)];
-            Decision {
-                coefficients: support.map(|(at, &beta)| (row(at), beta)).collect(),
-                intercept: solution.intercept,
-            }
-        };
+        let decision =
+            |prepared: &PreparedCandidate<'_>, problem_index: usize, solution: &Solution| {
+                let dual = prepared.binary.problems[problem_index].dual(&weighted.gram);
+                let betas = solution.beta.iter().enumerate();
+                let support = betas.filter(|(_, beta)| **beta != 0.0);
+                let row = |variable| prepared.binary.row_of_sample[dual.sample(variable)];
+                Decision {
+                    coefficients: support
+                        .map(|(variable, &beta)| (row(variable), beta))
+                        .collect(),
+                    intercept: solution.intercept,
+                }
+            };
         let mut decisions: Vec<Decision> = solutions
             .iter()
             .enumerate()
-            .flat_map(|(at, path)| {
+            .flat_map(|(problem_index, path)| {
                 let path = self.path.iter().zip(path);
-                path.map(move |(prepared, solved)| decision(prepared, at, &solved.solution))
+                path.map(move |(prepared, solved)| {
+                    decision(prepared, problem_index, &solved.solution)
+                })
             })
             .collect();
         // The coefficients of rows become those of positions among the support vectors of any problem.
@@ -239,8 +244,8 @@ where
         support.sort_unstable();
         support.dedup();
         let mut position = vec![0; self.context.examples.rows().n_rows()];
-        for (at, &row) in support.iter().enumerate() {
-            position[row] = at;
+        for (place, &row) in support.iter().enumerate() {
+            position[row] = place;
         }
         for (row, _) in decisions.iter_mut().flat_map(|one| &mut one.coefficients) {
             *row = position[*row];
@@ -256,7 +261,7 @@ where
                 decision_values(kernel, test, support, &decisions, monitor)
             }
             Some(scaling) => {
-                let rows = ScaledValues::new(rows, scaling, fold + 1)?;
+                let rows = ScaledValues::new(rows, scaling.fold(fold))?;
                 let rows = rows.view();
                 let (test, support) = ((&rows, test), (&rows, &support[..]));
                 decision_values(kernel, test, support, &decisions, monitor)
@@ -265,48 +270,51 @@ where
         .map(Some)
     }
 
-    /// Solves binary problem `at` for one candidate after the other.
+    /// Solves binary problem `problem_index` for one candidate after the other.
     fn solve_path(
         &self,
-        set: &TrainingSet<K>,
-        at: usize,
+        weighted: &WeightedGram<K>,
+        problem_index: usize,
         seeds: &[Seed],
         anchors: &Anchors,
     ) -> Result<PathSolutions> {
         let candidate = self.path[0].candidate;
-        let kernel = (!candidate.has_one_matrix()).then(|| candidate.kernel(set.number));
+        let kernel = (!candidate.has_one_matrix()).then(|| candidate.kernel(weighted.set));
         let mut path: PathSolutions = vec![];
-        for step in 0..self.path.len() {
-            let unsolved = self.unsolved(set, at, step);
+        for candidate_index in 0..self.path.len() {
+            let task = self.task(weighted, problem_index, candidate_index);
             let plan_seed = |seed: &Seed| {
                 let from = match *seed {
                     Seed::Zero => None,
                     Seed::From(anchor, rule) => find(anchors, anchor).zip(Some(rule)),
                 };
                 from.map_or_else(
-                    || Ok(SeededStart::cold(&unsolved.dual)),
-                    |(solved, rule)| unsolved.seed(rule, &solved[at][step], kernel),
+                    || Ok(SeededStart::cold(&task.dual)),
+                    |(solved, rule)| {
+                        task.seed(rule, &solved[problem_index][candidate_index], kernel)
+                    },
                 )
             };
             let previous = path.last().filter(|_| self.plan.follows_c_path());
-            let previous = previous.map(|solved: &Solved| {
+            let previous = previous.map(|solved: &SolvedTask| {
                 let seed = CPathSeed {
-                    dual: &unsolved.dual,
+                    dual: &task.dual,
                     solution: &solved.solution,
-                    linear: &self.path[step - 1].binary.problems[at].linear,
+                    linear: &self.path[candidate_index - 1].binary.problems[problem_index].linear,
                     old_bounds: &solved.bounds,
-                    new_bounds: &unsolved.bounds,
+                    new_bounds: &task.bounds,
                     monitor: self.context.monitor,
                 };
-                let [old_c, new_c] = [step - 1, step].map(|at| self.path[at].candidate.c);
+                let [old_c, new_c] = [candidate_index - 1, candidate_index]
+                    .map(|index| self.path[index].candidate.c);
                 (seed, new_c / old_c)
             });
-            let start = unsolved.choose(previous, || seeds.iter().map(plan_seed).collect())?;
-            let solution = unsolved.solve(start, self.plan.is_conjugate())?;
+            let start = task.choose(previous, || seeds.iter().map(plan_seed).collect())?;
+            let solution = task.solve(start, self.plan.is_conjugate())?;
             self.context.monitor.advance(1)?;
-            path.push(Solved {
+            path.push(SolvedTask {
                 solution,
-                bounds: unsolved.bounds,
+                bounds: task.bounds,
                 series: None,
             });
         }
@@ -318,23 +326,23 @@ where
         &self,
         gram: &Gram<'g>,
         costs: &[Vec<f64>],
-        at: usize,
+        problem_index: usize,
         anchors: &Anchors,
     ) -> Result<PathSolutions> {
         let folds = [0, 1].map(|fold| find(anchors, Anchor::Fold(fold)));
         let [Some(first), Some(second)] = folds else {
             return Ok(vec![]);
         };
-        let merged = (0..self.path.len()).map(|step| {
-            let problem = &self.path[step].binary.problems[at];
-            let (dual, bounds) = (problem.dual(gram), problem.bounds(&costs[step]));
+        let merged = (0..self.path.len()).map(|candidate_index| {
+            let problem = &self.path[candidate_index].binary.problems[problem_index];
+            let (dual, bounds) = (problem.dual(gram), problem.bounds(&costs[candidate_index]));
             let [first, second] = [first, second].map(|solved| {
-                let Solved {
+                let SolvedTask {
                     solution, bounds, ..
-                } = &solved[at][step];
+                } = &solved[problem_index][candidate_index];
                 (solution, bounds)
             });
-            Ok(Solved {
+            Ok(SolvedTask {
                 solution: seeding::merge(&dual, first, second, self.context.monitor)?,
                 bounds,
                 series: None,
@@ -347,60 +355,75 @@ where
         self.path[0].binary.problems.len()
     }
 
-    /// Binary problem `at` of candidate `step` of the path.
-    fn unsolved<'s>(&'s self, set: &'s TrainingSet<K>, at: usize, step: usize) -> Unsolved<'s>
+    /// Binary problem `problem_index` of candidate `candidate_index` of the path.
+    fn task<'s>(
+        &'s self,
+        weighted: &'s WeightedGram<K>,
+        problem_index: usize,
+        candidate_index: usize,
+    ) -> BinaryTask<'s>
     where
         'g: 's,
     {
-        let Prepared { candidate, binary } = self.path[step];
-        Unsolved {
-            dual: binary.problems[at].dual(&set.gram),
-            bounds: binary.problems[at].bounds(&set.costs[step]),
+        let PreparedCandidate {
+            candidate, binary, ..
+        } = self.path[candidate_index];
+        BinaryTask {
+            dual: binary.problems[problem_index].dual(&weighted.gram),
+            bounds: binary.problems[problem_index].bounds(&weighted.costs[candidate_index]),
             options: &candidate.options,
             monitor: self.context.monitor,
         }
     }
 
-    /// The training set of a fold, or all samples.
-    fn training_set(&self, fold: Option<usize>) -> Result<TrainingSet<K>> {
-        Ok(TrainingSet {
-            number: set_number(fold),
-            gram: (self.grams)(set_number(fold))?,
-            costs: self.costs(fold),
+    fn weighted_gram(&self, set: TrainingSet) -> Result<WeightedGram<K>> {
+        Ok(WeightedGram {
+            set,
+            gram: (self.grams)(set)?,
+            costs: self.costs(set),
         })
     }
 
-    /// The C of every sample in the training set of a fold, or in all samples, by candidate.
-    fn costs(&self, fold: Option<usize>) -> Vec<Vec<f64>> {
-        let (set, counts) = (set_number(fold), self.context.row_counts(fold));
-        let costs = |Prepared { candidate, binary }: &&Prepared<'_>| {
-            let (examples, row_of_sample) = (self.context.examples, &binary.row_of_sample);
-            candidate.sample_costs(examples, row_of_sample, set, &counts)
+    /// The C of every sample in a training set, by candidate.
+    fn costs(&self, set: TrainingSet) -> Vec<Vec<f64>> {
+        let mut weights = vec![0.0; self.context.folds.n_samples()];
+        let costs = |prepared: &&PreparedCandidate<'_>| {
+            let rows = 0..weights.len();
+            prepared.sets.weights(set, 0, rows, &mut weights);
+            let row_of_sample = &prepared.binary.row_of_sample;
+            prepared.candidate.sample_costs(&weights, row_of_sample)
         };
         self.path.iter().map(costs).collect()
     }
 
-    /// The result of candidate `at`.
-    fn outcome(&self, at: usize, folds: &[FoldResults], anchors: &Anchors) -> OutOfFold {
+    /// The result of candidate `candidate_index`.
+    fn outcome(
+        &self,
+        candidate_index: usize,
+        folds: &[FoldResults],
+        anchors: &Anchors,
+    ) -> OutOfFold {
         let held_out = folds.iter().flat_map(|fold| {
-            let n_rows = fold[0][at].decision_values.len();
+            let n_rows = fold[0][candidate_index].decision_values.len();
             (0..n_rows).map(move |row| (fold, row))
         });
         let held_out: Vec<_> = held_out.collect();
         let shape = (held_out.len(), self.n_problems());
-        let sign = self.path[at].binary.output_sign();
+        let sign = self.path[candidate_index].binary.output_sign();
         let outputs = Array2::from_shape_fn(shape, |(position, problem)| {
             let (fold, row) = held_out[position];
-            sign * fold[problem][at].decision_values[row]
+            sign * fold[problem][candidate_index].decision_values[row]
         });
         let shape = (folds.len(), self.n_problems());
-        let iterations = Array2::from_shape_fn(shape, |(fold, p)| folds[fold][p][at].iterations);
-        let gaps = Array2::from_shape_fn(shape, |(fold, p)| folds[fold][p][at].gap);
-        let results = || folds.iter().flatten().map(|path| &path[at]);
+        let iterations = Array2::from_shape_fn(shape, |(fold, p)| {
+            folds[fold][p][candidate_index].iterations
+        });
+        let gaps = Array2::from_shape_fn(shape, |(fold, p)| folds[fold][p][candidate_index].gap);
+        let results = || folds.iter().flatten().map(|path| &path[candidate_index]);
         // Anchors that are no fold.
         let extra = |anchor: Anchor| {
             let solutions = find(anchors, anchor).into_iter().flatten();
-            solutions.map(|path| &path[at].solution)
+            solutions.map(|path| &path[candidate_index].solution)
         };
         let all_samples = || extra(Anchor::AllSamples);
         let extras = || all_samples().chain(extra(Anchor::Merged));

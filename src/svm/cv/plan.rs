@@ -9,8 +9,8 @@
 //! | seeds | chosen |
 //! |---|---|
 //! | those of the plan | the one with the fewest violators of the optimality conditions |
-//! | the solution for the previous C, as it is or with its bounds moved | if it has no violators; or fewer than half as many as the seed chosen so far |
-//! | the solution for the previous C, scaled to the new C | if its dual objective exceeds that of the seed chosen so far |
+//! | that for the previous C, as it is or its bounds moved | if it has none, or less than half of the chosen seed's |
+//! | that for the previous C, scaled to the new C | if its dual objective exceeds the chosen seed's |
 //!
 //! The number of violators predicts the number of iterations; the dual objective does so only between
 //! seeds that differ by a change of all variables.

@@ -4,38 +4,38 @@
 use crate::svm::dual::{Bounds, Dual, Solution, Start, rounding_error};
 use crate::svm::kernel::Kernel;
 use crate::svm::seeding::{self, CPathSeed, GammaSeries, SeededStart, Seeding, Transition};
-use crate::svm::smo::{self, Options};
+use crate::svm::smo::{self, SolverOptions};
 use crate::{Monitor, Result};
 
 /// A binary problem to be solved.
 #[derive(Debug)]
-pub(super) struct Unsolved<'a> {
+pub(super) struct BinaryTask<'a> {
     pub(super) dual: Dual<'a>,
     pub(super) bounds: Bounds,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a SolverOptions,
     pub(super) monitor: &'a Monitor,
 }
 
 /// A solved binary problem.
 #[derive(Debug)]
-pub(super) struct Solved {
+pub(super) struct SolvedTask {
     pub(super) solution: Solution,
     pub(super) bounds: Bounds,
     /// Its gradient for other kernels, if training sets with nearly the same γ start from it.
     pub(super) series: Option<GammaSeries>,
 }
 
-impl Unsolved<'_> {
+impl BinaryTask<'_> {
     /// The start that a rule makes from the solution of another training set. `kernel` is that of this
     /// training set if kernel values differ between them: the gradient is then converted.
     pub(super) fn seed(
         &self,
         rule: Seeding,
-        from: &Solved,
+        from: &SolvedTask,
         kernel: Option<Kernel>,
     ) -> Result<SeededStart> {
         let (dual, monitor) = (&self.dual, self.monitor);
-        let Solved {
+        let SolvedTask {
             solution, bounds, ..
         } = from;
         let converted = match (kernel, &from.series) {
@@ -102,7 +102,7 @@ impl Unsolved<'_> {
     /// intercept then depends on the path of the solver.
     pub(super) fn solve(&self, seed: SeededStart, conjugate: bool) -> Result<Solution> {
         let (dual, bounds, fit_options) = (&self.dual, &self.bounds, self.options);
-        let options = Options {
+        let options = SolverOptions {
             conjugate,
             ..*fit_options
         };

@@ -16,8 +16,8 @@ use super::rows::BLOCK;
 use super::source::{Computed, KernelSource, to_f32};
 use super::{Buffers, Gram, check_panels};
 use crate::data::HugePageBuffer;
+use crate::linear::RowStore;
 use crate::runtime::simd;
-use crate::scaling::RowStore;
 use crate::svm::kernel::{Kernel, PANEL_ROWS, Precision};
 use crate::svm::memory::Budget;
 use crate::{Monitor, Result};
@@ -38,8 +38,8 @@ enum BaseValues<'a> {
 
 impl<'a> Base<'a> {
     /// The base of `kernels`, which have the same [`Kernel::base`]. A matrix of inner products may take
-    /// `for_products`, any other `budget`. `None` if inner products do not fit into it, or distances not
-    /// into f32: every kernel is then computed from the rows.
+    /// `for_products`, any other `budget`. `None` if inner products do not fit into it, or
+    /// distances not into f32: every kernel is then computed from the rows.
     pub(in crate::svm) fn new<S: RowStore + 'a>(
         store: S,
         row_of_sample: &'a [usize],
@@ -94,8 +94,9 @@ impl<'a> Base<'a> {
     }
 }
 
-/// Returns true if distances divided by `scale` that are too small for f32 leave the kernel at 1. They do
-/// not where one row is so far away that f32 cannot hold both its distances and those of the others.
+/// Returns true if distances divided by `scale` that are too small for f32 leave the kernel at 1.
+/// They do not where one row is so far away that f32 cannot hold both its distances and those of
+/// the others.
 fn holds(scale: f64, kernel: Kernel) -> bool {
     match kernel {
         Kernel::Rbf { gamma } => {

@@ -1,13 +1,12 @@
 //! The Gram matrix: every kernel value, computed once for all folds, classes and candidates.
 //!
 //! # Method
-//! If the matrix fits the memory budget, rows are computed [when they are needed](on_demand), and all of
-//! them once many are: blocks of rows in parallel, stored as f32, as in LIBSVM's cache. Otherwise a
-//! cache of the most recently used rows, shared by all threads. A large matrix with few distinct values
-//! is stored as [bytes](quantized), with a cache of decoded rows.
-//! Memory is checked before it is allocated. Row bits do not depend on the storage: K(x, z) and
-//! K(z, x) are equal, so one triangle of an f32 matrix is computed and mirrored, except for
-//! precomputed values.
+//! If the matrix fits the memory budget, rows are computed [when they are needed](on_demand), and
+//! all of them once many are: blocks of rows in parallel, stored as f32, as in LIBSVM's cache.
+//! Otherwise a cache of the most recently used rows, shared by all threads. A large matrix with few
+//! distinct values is stored as [bytes](quantized), with a cache of decoded rows. Memory is checked
+//! before it is allocated. Row bits do not depend on the storage: K(x, z) and K(z, x) are equal, so
+//! one triangle of an f32 matrix is computed and mirrored, except for precomputed values.
 //!
 //! Kernels that differ only in their parameters share their [base]. Every value is that of the
 //! kernel to 5e-14, rounded to f32, except that of RBF kernels derived from distances in f32: rounding
@@ -48,9 +47,9 @@ use super::kernel::{Kernel, PANEL_ROWS};
 use super::memory::Budget;
 use super::row_cache::RowCache;
 use crate::data::{HugePageBuffer, Layout, Row as _};
+use crate::linear::RowStore;
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::{cache, memory};
-use crate::scaling::RowStore;
 use crate::{Error, Monitor, Result};
 
 /// Minimum capacity of a row cache: two rows for each of four threads.
@@ -288,7 +287,8 @@ impl<'a> Gram<'a> {
         })
     }
 
-    /// Sets up rows on demand or computes the whole matrix if it fits the budget, or sets up a row cache.
+    /// Sets up rows on demand or computes the whole matrix if it fits the budget, or sets up a row
+    /// cache.
     fn filled(mut self, budget: Budget, monitor: &Monitor) -> Result<Self> {
         let capacity = budget.rows(self.n);
         let max_single = self.source.max_single_rows();
@@ -313,7 +313,7 @@ impl<'a> Gram<'a> {
         } else {
             let rule = "enough for eight rows of each kernel matrix";
             let value = format!("{}, with rows of {} samples", budget.described(), self.n);
-            return Err(Error::parameter("memory_mb", rule, value));
+            return Err(Error::parameter("kernel memory", rule, value));
         }
         Ok(self)
     }
@@ -371,8 +371,8 @@ impl<'a> Gram<'a> {
         !matches!(self.store, Store::Cached(_)) || self.lookup.is_some()
     }
 
-    /// Announces that the listed rows are read soon. If many rows have been or will be computed, computes
-    /// the whole matrix, in parallel.
+    /// Announces that the listed rows are read soon. If many rows have been or will be computed,
+    /// computes the whole matrix, in parallel.
     pub(super) fn reserve(&self, rows: &[usize], monitor: &Monitor) -> Result<()> {
         if let Store::OnDemand(store) = &self.store {
             store.reserve(rows, || {
@@ -411,8 +411,8 @@ impl<'a> Gram<'a> {
         }
     }
 
-    /// Squared distances of sample `i` divided by a number, and that number, if the kernel is derived from
-    /// them.
+    /// Squared distances of sample `i` divided by a number, and that number, if the kernel is
+    /// derived from them.
     pub(super) fn distances(&self, i: usize) -> Option<(GramRow<'_>, f64)> {
         let base = self.source.distances()?;
         Some((base.row(i), base.scale))

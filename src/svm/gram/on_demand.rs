@@ -58,8 +58,8 @@ impl OnDemandRows {
         }
     }
 
-    /// Number of computed rows: all, once more than the limit are needed. It does not depend on when the
-    /// whole matrix was computed, and so not on the number of threads.
+    /// Number of computed rows: all, once more than the limit are needed. It does not depend on
+    /// when the whole matrix was computed, and so not on the number of threads.
     pub(super) fn n_computed(&self) -> usize {
         let n_single = self.n_single.load(Ordering::Relaxed);
         if self.whole.get().is_some() || n_single > self.max_single {

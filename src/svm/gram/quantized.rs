@@ -25,10 +25,10 @@ use rayon::prelude::*;
 use super::rows::{BLOCK, KernelRows, gather};
 use super::source::{Computed, KernelSource, to_f32};
 use crate::data::{HugePageBuffer, Layout, Row as _};
+use crate::linear::RowStore;
 use crate::runtime::buffers::BufferPool;
 use crate::runtime::memory;
 use crate::runtime::simd::ByteTable;
-use crate::scaling::RowStore;
 use crate::svm::kernel::{Kernel, Precision};
 use crate::{Monitor, Result};
 
@@ -113,7 +113,7 @@ impl LookupKernel {
         let mut values: [f64; 256] = std::array::from_fn(|code| code as f64);
         kernel.apply(Precision::Single, &mut values);
         Self {
-            table: ByteTable::new(values.map(to_f32), base.largest),
+            table: ByteTable::new(&values.map(to_f32), base.largest),
             base,
             gathered: BufferPool::default(),
         }

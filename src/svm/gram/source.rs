@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::Gram;
 use crate::data::{Layout, Row as _};
-use crate::scaling::RowStore;
+use crate::linear::RowStore;
 use crate::svm::kernel::{self, Accumulator, Columns, Kernel, PANEL_ROWS, Panel, Precision};
 use crate::{Error, Monitor, Result};
 

@@ -13,8 +13,8 @@ pub(super) fn make_feasible(beta: &mut [f64], bounds: &Bounds) {
     let groups: [&dyn Fn(usize, f64) -> bool; 3] = [&is_free, &|_, b| b != 0.0, &|_, _| true];
     for is_member in groups {
         let excess: f64 = beta.iter().sum();
-        // Correcting a rounding error would move all variables off their bounds by a tiny amount, at one
-        // solver step each.
+        // Correcting a rounding error would move all variables off their bounds by a tiny amount,
+        // at one solver step each.
         if excess.abs() <= rounding_error(beta) {
             return;
         }

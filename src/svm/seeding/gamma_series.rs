@@ -6,10 +6,10 @@
 //! vectors, each with n exponentials, although the start changes few of them.
 //!
 //! # Method
-//! With γ' = γ(1 + ε) and t = γd², exp(−γ'd²) = exp(−t)·exp(−εt) is the series Σ (−ε)^m · exp(−t)·t^m/m!.
-//! exp(−t) damps the powers: exp(−t)·t^m/m! is at most 1/√(2πm), so the error after M terms is below
-//! ε^(M+1), whatever the distance. The sums over the support vectors of exp(−t)·t^m/m! are computed once,
-//! and give the gradient for every γ'.
+//! With γ' = γ(1 + ε) and t = γd², exp(−γ'd²) = exp(−t)·exp(−εt) is the series Σ (−ε)^m ·
+//! exp(−t)·t^m/m!. exp(−t) damps the powers: exp(−t)·t^m/m! is at most 1/√(2πm), so the error after
+//! M terms is below ε^(M+1), whatever the distance. The sums over the support vectors of
+//! exp(−t)·t^m/m! are computed once, and give the gradient for every γ'.
 //!
 //! # Cost
 //! One pass over the kernel rows and the distances of the support vectors.
@@ -163,7 +163,7 @@ mod tests {
         for change in [0.0_f64, 1e-4, -0.003, 0.01, 0.025] {
             let (gram, other) = (derive(1.5), derive(1.5 * (1.0 + change)));
             let [dual, other] =
-                [&gram, &other].map(|gram| Dual::new(gram, vec![0..30, 30..60], linear.clone()));
+                [&gram, &other].map(|gram| Dual::new(gram, [0..30, 30..60], &linear));
             let kernels = [rbf(1.5), rbf(1.5 * (1.0 + change))];
             let series = GammaSeries::new(&dual, &beta, kernels[0], &kernels, &monitor);
             let (series, n_read) = series.expect("not stopped").expect("near");
@@ -178,7 +178,7 @@ mod tests {
             }
         }
         let gram = derive(1.5);
-        let dual = Dual::new(&gram, vec![0..30, 30..60], vec![0.0; 60]);
+        let dual = Dual::new(&gram, [0..30, 30..60], &[0.0; 60]);
         for others in [[rbf(1.5), rbf(1.7)], [rbf(1.5), Kernel::Linear]] {
             let series = GammaSeries::new(&dual, &beta, rbf(1.5), &others, &monitor);
             assert!(series.expect("not stopped").is_none());

@@ -97,7 +97,7 @@ mod tests {
         let kernel = Kernel::Rbf { gamma: 1.0 };
         let budget = Budget::new(Some(1.0)).expect("valid");
         let gram = Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
-        let dual = Dual::new(&gram, vec![0..2, 2..4], vec![1.0, 1.0, -1.0, -1.0]);
+        let dual = Dual::new(&gram, [0..2, 2..4], &[1.0, 1.0, -1.0, -1.0]);
         let bounds = |held_out: usize| {
             let mut upper = vec![5.0, 5.0, 0.0, 0.0];
             let mut lower = vec![0.0, 0.0, -5.0, -5.0];

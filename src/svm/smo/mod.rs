@@ -47,7 +47,7 @@ const GATHER_COST: f64 = 1.0;
 
 /// Options of the solver.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct SolverOptions {
     /// The gap at which the solver stops; positive.
     pub tolerance: f64,
     /// Limit on the number of iterations.
@@ -58,7 +58,7 @@ pub struct Options {
     pub conjugate: bool,
 }
 
-impl Default for Options {
+impl Default for SolverOptions {
     /// LIBSVM's: a tolerance of 1e-3, no limit on iterations, shrinking.
     fn default() -> Self {
         Self {
@@ -75,7 +75,7 @@ pub fn solve(
     dual: &Dual<'_>,
     bounds: &Bounds,
     start: Start,
-    options: &Options,
+    options: &SolverOptions,
     monitor: &Monitor,
 ) -> Result<Solution> {
     match dual.gram().fast_lookup() {
@@ -99,7 +99,7 @@ struct Solver<'a, K: KernelRows> {
     dual: &'a Dual<'a>,
     kernel: K,
     bounds: &'a Bounds,
-    options: &'a Options,
+    options: &'a SolverOptions,
     beta: Vec<f64>,
     active: ActiveSet,
     shrunk: Option<Shrunk<K>>,
@@ -116,7 +116,7 @@ impl<'a, K: KernelRows> Solver<'a, K> {
         kernel: K,
         bounds: &'a Bounds,
         start: Start,
-        options: &'a Options,
+        options: &'a SolverOptions,
     ) -> Self {
         Self {
             active: ActiveSet::new(dual, bounds, &start, options.conjugate),

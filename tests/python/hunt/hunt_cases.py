@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from hunt_estimators import CLASSIFICATION, FAMILIES, NONNEGATIVE, REGRESSION
 from hypothesis import strategies as st
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import (
     CountVectorizer,
@@ -37,6 +37,7 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
+    OrdinalEncoder,
     PolynomialFeatures,
     RobustScaler,
     StandardScaler,
@@ -62,6 +63,11 @@ ILL_CONDITIONED = ("huge", "tiny", "scales", "far mean", "outlier")
 WORDS = ("one", "fold", "two", "many", "rows", "trees", "cheap", "exact")
 
 
+def _generator(seed):
+    """The same numbers whatever ONEFOLD_SEED is: a case that is printed can be run again."""
+    return np.random.Generator(np.random.PCG64(seed))
+
+
 @dataclass(frozen=True)
 class Rows:
     """A recipe of rows and targets."""
@@ -77,7 +83,7 @@ class Rows:
 
     def make(self):
         """X in its form, and y."""
-        rng = np.random.default_rng(self.seed)
+        rng = _generator(self.seed)
         X = rng.standard_normal((self.n, self.p))
         if "ties" in self.quirks or self.form == "int":
             X = np.round(2 * X)
@@ -142,6 +148,8 @@ class Rows:
         if self.form == "text":
             lengths = rng.integers(1, 8, self.n)
             return [" ".join(rng.choice(WORDS, length)) for length in lengths]
+        if self.form == "table":
+            return self._table(X, rng)
         if self.form in SPARSE:
             X = X * (rng.random(X.shape) < 0.5)
             return {"csr": sp.csr_array, "csc": sp.csc_array, "coo": sp.coo_array}[self.form](X)
@@ -159,6 +167,16 @@ class Rows:
             X = pd.DataFrame(X, columns=[f"column {number}" for number in range(self.p)])
         return X
 
+    def _table(self, X, rng):
+        """Numbers, and two columns of words: one of few, one of many that are rare."""
+        frame = pd.DataFrame(X, columns=[f"number {j}" for j in range(self.p)])
+        frame["few"] = rng.choice(WORDS[:3], self.n)
+        frame["many"] = [f"{word}{rng.integers(0, 9)}" for word in rng.choice(WORDS, self.n)]
+        if self.missing:
+            frame.loc[rng.random(self.n) < 0.2, "number 0"] = np.nan
+            frame.loc[rng.random(self.n) < 0.2, "few"] = np.nan
+        return frame
+
 
 @dataclass(frozen=True)
 class Case:
@@ -174,6 +192,7 @@ class Case:
     error_score: object = "raise"
     n_jobs: int = 1
     source: str = "memory"
+    in_grid: bool = False
 
     def pipeline(self):
         """The estimator behind its steps."""
@@ -182,13 +201,13 @@ class Case:
     def groups(self):
         """A group of every row."""
         n_groups = min(5, self.rows.n)
-        groups = np.random.default_rng(self.rows.seed + 1).integers(0, n_groups, self.rows.n)
+        groups = _generator(self.rows.seed + 1).integers(0, n_groups, self.rows.n)
         groups[:n_groups] = np.arange(n_groups)
         return groups
 
     def sample_weight(self):
         """The weights, or None."""
-        rng = np.random.default_rng(self.rows.seed + 2)
+        rng = _generator(self.rows.seed + 2)
         n = self.rows.n
         if self.weights == "none":
             return None
@@ -205,7 +224,7 @@ class Case:
         """``cv`` as it is passed on."""
         if self.cv != "pairs":
             return self.cv
-        rng = np.random.default_rng(self.rows.seed + 3)
+        rng = _generator(self.rows.seed + 3)
         order = rng.permutation(self.rows.n)
         cuts = np.array_split(order, 3)
         return [(np.concatenate([cuts[1], cuts[2]]), cuts[0]), (np.sort(cuts[0]), cuts[1])]
@@ -283,6 +302,47 @@ TEXT_STEPS = st.sampled_from(
         (HashingVectorizer(n_features=16),),
     ]
 )
+NUMBERS_OF_TABLES = st.sampled_from(
+    [
+        SimpleImputer(strategy="median"),
+        SimpleImputer(strategy="most_frequent", add_indicator=True),
+        make_pipeline(SimpleImputer(strategy="median"), StandardScaler()),
+        make_pipeline(SimpleImputer(), MinMaxScaler()),
+    ]
+)
+ENCODERS = st.sampled_from(
+    [
+        OneHotEncoder(handle_unknown="ignore"),
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+        OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=3),
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    ]
+)
+FILLS = st.sampled_from(
+    [
+        SimpleImputer(strategy="most_frequent"),
+        SimpleImputer(strategy="constant", fill_value="none", keep_empty_features=True),
+    ]
+)
+
+
+def _has_numbers(X):
+    """A function that chooses columns by the rows that it is given."""
+    return [name for name in X.columns if X[name].dtype == float and X[name].nunique() > 2]
+
+
+@st.composite
+def table_steps(draw):
+    """Steps of a frame of numbers and words, both perhaps missing."""
+    words = make_pipeline(draw(FILLS), draw(ENCODERS))
+    chosen = draw(st.sampled_from([make_column_selector(dtype_include=float), _has_numbers]))
+    columns = ColumnTransformer(
+        [("numbers", draw(NUMBERS_OF_TABLES), chosen), ("words", words, ["few", "many"])],
+        sparse_threshold=draw(st.sampled_from([0.0, 0.3, 1.0])),
+    )
+    return draw(st.sampled_from([(columns,), (columns, MaxAbsScaler())]))
+
+
 CLASS_SCORES = [None, None, "accuracy", "balanced_accuracy", "f1_macro", ["accuracy", "f1_micro"]]
 NUMBER_SCORES = [None, "r2", "neg_mean_squared_error", "neg_mean_absolute_error"]
 
@@ -293,8 +353,11 @@ def cases(draw, family):
     kind, estimators = FAMILIES[family]
     estimator = draw(estimators)
     name = type(estimator).__name__
-    form = draw(st.sampled_from(["numbers"] * 8 + ["missing", "text"]))
-    steps = draw(TEXT_STEPS if form == "text" else NUMBER_STEPS)
+    is_on_request = family == "bags on request"
+    others = [] if is_on_request else ["missing", "text", "table", "table"]
+    form = draw(st.sampled_from(["numbers"] * 8 + others))
+    kinds = {"text": TEXT_STEPS, "table": table_steps()}
+    steps = draw(kinds.get(form, NUMBER_STEPS))
     targets = REGRESSION if kind == "regression" else CLASSIFICATION
     if kind == "both":
         is_class = getattr(estimator, "_estimator_type", "") or "Class" in name
@@ -304,20 +367,25 @@ def cases(draw, family):
     recipe = draw(
         rows(
             targets,
-            forms=["text"] if form == "text" else FORMS,
+            forms=[form] if form in kinds else FORMS,
             nonnegative=True if name in NONNEGATIVE and not draw(st.booleans()) else None,
-            missing=form == "missing",
+            missing=form == "missing" or (form == "table" and draw(st.booleans())),
         )
     )
     cv = draw(SPLITTERS)
     if any(isinstance(step, OneHotEncoder | PolynomialFeatures) for step in steps):
         recipe = replace(recipe, p=min(recipe.p, 6))
+    if any(isinstance(step, PolynomialFeatures) for step in steps):  # of 1e16, and 1e-16
+        kept = tuple(one for one in recipe.quirks if one not in ILL_CONDITIONED)
+        recipe = replace(recipe, quirks=kept)
     if cv == "loo" or isinstance(cv, LeaveOneOut):
         recipe = replace(recipe, n=min(recipe.n, 30))
     if name in ("LinearSVC", "LinearSVR"):  # liblinear stops early and does not say so
         kept = tuple(one for one in recipe.quirks if one not in ILL_CONDITIONED)
         target = recipe.target.removeprefix("far ")
         recipe = replace(recipe, quirks=kept, target=target)
+    if is_on_request:
+        recipe, cv, steps = replace(recipe, n=min(recipe.n, 30)), "loo", ()
     is_class = targets is CLASSIFICATION
     scores = CLASS_SCORES if is_class else NUMBER_SCORES if kind != "other" else [None]
     return Case(
@@ -325,10 +393,11 @@ def cases(draw, family):
         estimator,
         steps=steps,
         cv=cv,
-        weights=draw(WEIGHTS),
+        weights="none" if is_on_request else draw(WEIGHTS),
         scoring=draw(st.sampled_from(scores)),
-        engine=draw(st.sampled_from(["auto"] * 5 + ["refit"])),
+        engine="bag" if is_on_request else draw(st.sampled_from(["auto"] * 5 + ["refit"])),
         error_score=draw(st.sampled_from(["raise", "raise", np.nan])),
         n_jobs=draw(st.sampled_from([1, 1, 1, 2])),
         source=draw(st.sampled_from(["memory"] * 4 + ["npy", "libsvm"])) if not steps else "memory",
+        in_grid=draw(st.sampled_from([False] * 4 + [True])),
     )

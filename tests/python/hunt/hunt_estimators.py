@@ -10,6 +10,14 @@ from sklearn.discriminant_analysis import (
     QuadraticDiscriminantAnalysis,
 )
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
@@ -22,6 +30,8 @@ from sklearn.linear_model import (
     PoissonRegressor,
     Ridge,
     RidgeClassifier,
+    SGDClassifier,
+    SGDRegressor,
     TweedieRegressor,
 )
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
@@ -44,13 +54,16 @@ widths = st.sampled_from(["scale", "auto", 0.1, 1.0])
 
 
 def svms(kind, **more):
-    """Support vector machines with a tolerance that both solvers reach."""
+    """Support vector machines with a tolerance that both solvers reach.
+
+    Kernel values are of single precision in both: below it, steps follow their rounding.
+    """
     return st.builds(
         kind,
         C=st.sampled_from([0.1, 1.0, 10.0, 100.0]),
         kernel=kernels,
         gamma=widths,
-        tol=st.just(1e-8),
+        tol=st.just(1e-6),
         max_iter=st.just(50_000),
         **more,
     )
@@ -64,6 +77,10 @@ def neighbours(kind):
         algorithm=st.sampled_from(["auto", "brute", "kd_tree"]),
         metric=st.sampled_from(["minkowski", "manhattan", "cosine", "chebyshev"]),
     )
+
+
+def ensembles(kind, **more):
+    return st.builds(kind, n_estimators=st.integers(1, 5), random_state=st.integers(0, 3), **more)
 
 
 TIGHT = {"tol": st.just(1e-12), "max_iter": st.just(20_000)}
@@ -230,6 +247,68 @@ FAMILIES = {
             st.builds(DecisionTreeClassifier, max_depth=st.integers(1, 3), random_state=st.just(0)),
             st.builds(DummyClassifier, strategy=st.sampled_from(["prior", "most_frequent"])),
         ),
+    ),
+    "forests": (
+        "classification",
+        st.one_of(
+            st.builds(
+                DecisionTreeClassifier,
+                criterion=st.sampled_from(["gini", "entropy"]),
+                max_depth=st.sampled_from([None, 2]),
+                min_samples_leaf=st.sampled_from([1, 3, 0.1]),
+                max_features=st.sampled_from([None, "sqrt", 2]),
+                max_leaf_nodes=st.sampled_from([None, None, 5]),
+                min_impurity_decrease=st.sampled_from([0.0, 0.01]),
+                class_weight=balance,
+                random_state=st.integers(0, 3),
+            ),
+            st.builds(
+                RandomForestClassifier,
+                n_estimators=st.integers(1, 5),
+                max_features=st.sampled_from(["sqrt", None, 1]),
+                max_depth=st.sampled_from([None, 3]),
+                bootstrap=flags,
+                max_samples=st.none(),
+                class_weight=st.sampled_from([None, "balanced", "balanced_subsample"]),
+                random_state=st.integers(0, 3),
+            ),
+        ),
+    ),
+    "forests of numbers": (
+        "regression",
+        st.one_of(
+            ensembles(RandomForestRegressor, criterion=st.just("squared_error")),
+            ensembles(ExtraTreesRegressor, max_features=st.sampled_from([1.0, "sqrt"])),
+        ),
+    ),
+    "bags": (
+        "classification",
+        st.one_of(
+            ensembles(ExtraTreesClassifier, max_depth=st.sampled_from([None, 3])),
+            ensembles(BaggingClassifier, max_samples=st.sampled_from([1.0, 0.5])),
+        ),
+    ),
+    "bags of numbers": ("regression", ensembles(BaggingRegressor, bootstrap=flags)),
+    "bags on request": (
+        "classification",
+        st.one_of(
+            ensembles(RandomForestClassifier, max_depth=st.sampled_from([None, 3])),
+            ensembles(BaggingClassifier, bootstrap=st.just(True)),
+        ),
+    ),
+    "partial fits": (
+        "classification",
+        st.builds(
+            SGDClassifier,
+            loss=st.sampled_from(["hinge", "log_loss"]),
+            max_iter=st.just(5),
+            tol=st.none(),
+            random_state=st.integers(0, 3),
+        ),
+    ),
+    "partial fits of numbers": (
+        "regression",
+        st.builds(SGDRegressor, max_iter=st.just(5), tol=st.none(), random_state=st.just(0)),
     ),
     "trees of numbers": (
         "regression",

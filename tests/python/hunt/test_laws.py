@@ -8,6 +8,7 @@ from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
@@ -93,6 +94,9 @@ GRIDS = {
     "KernelRidge": {"alpha": [0.1, 1.0, 10.0, 100.0]},
     "PoissonRegressor": {"alpha": [0.01, 0.1, 1.0, 10.0]},
     "Lasso": {"alpha": [0.01, 0.05, 0.1, 0.5]},
+    "ElasticNet": {"alpha": [0.01, 0.05, 0.1, 0.5]},
+    "GaussianProcessRegressor": {"alpha": [0.05, 0.1, 0.5, 1.0]},
+    "GammaRegressor": {"alpha": [0.01, 0.1, 1.0, 10.0]},
     "SVR": {"C": [0.1, 1.0, 5.0, 10.0]},
     "KNeighborsRegressor": {"n_neighbors": [1, 2, 5, 9]},
 }
@@ -216,6 +220,43 @@ def test_candidates_do_not_depend_on_one_another(name):
     np.testing.assert_allclose(together[2:], scores(values[2:]), atol=atol)
     for number, value in enumerate(values):
         np.testing.assert_allclose(together[[number]], scores([value]), atol=atol)
+
+
+RANDOM = {
+    "RandomForestClassifier": RandomForestClassifier(5, random_state=3),
+    "RandomForestRegressor": RandomForestRegressor(5, random_state=3),
+    "Pegasos": learners.Pegasos(),
+}
+"""Estimators whose models depend on the order of the rows, and whose seed is set."""
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_threads_do_not_change_random_models(name):
+    X, y, _, folds = data(name)
+    y = y if name == "RandomForestRegressor" else (y > np.median(y)).astype(int)
+    options = {"scoring": "neg_mean_squared_error"} if y.dtype.kind == "f" else {}
+    for cv in (folds, "loo"):
+        one, _ = answers(RANDOM[name], X, y, cv, **options)
+        two, _ = answers(RANDOM[name], X, y, cv, n_jobs=2, **options)
+        np.testing.assert_array_equal(one, two)
+
+
+def test_random_forests_do_not_depend_on_the_names_of_classes():
+    forest = RANDOM["RandomForestClassifier"]
+    X, y, _, folds = data("MultinomialNB")
+    values, _ = answers(forest, X, y, folds)
+    renamed, _ = answers(forest, X, np.array(["a", "b", "c"])[y], folds)
+    np.testing.assert_array_equal(values, renamed)
+
+
+def test_names_of_classes_and_weights_of_one_do_not_change_pegasos():
+    X, y, _, folds = data("Pegasos")
+    y = (y > np.median(y)).astype(int)
+    values, _ = answers(learners.Pegasos(), X, y, folds)
+    renamed, _ = answers(learners.Pegasos(), X, np.array(["no", "yes"])[y], folds)
+    np.testing.assert_array_equal(values, renamed)
+    ones, _ = answers(learners.Pegasos(), X, y, folds, sample_weight=np.ones(N))
+    np.testing.assert_array_equal(values, ones)
 
 
 @pytest.mark.parametrize("name", ALL)

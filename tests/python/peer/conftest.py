@@ -45,11 +45,15 @@ def pytest_collection_modifyitems(items):
         if item.path.parent != HERE:
             continue
         item.add_marker(pytest.mark.filterwarnings("ignore"), append=False)
-        names = (item.name, getattr(item, "originalname", item.name))
+        names = {item.name, getattr(item, "originalname", item.name), *beginnings(item.name)}
         for name in ((item.path.stem, own) for own in names):
             if name in LACKING:
                 item.add_marker(pytest.mark.skip(reason=LACKING[name]))
             if name in DIFFERENT:
-                # Some cases of a test may be of classes that are not ours.
-                is_case = "[" in name[1] or "[" not in item.name
-                item.add_marker(pytest.mark.xfail(reason=DIFFERENT[name], strict=is_case))
+                item.add_marker(pytest.mark.xfail(reason=DIFFERENT[name], strict=True))
+
+
+def beginnings(name):
+    """Names of groups of cases that a case is in: ``test[a*`` of ``test[a-b]``."""
+    test, bracket, case = name.partition("[")
+    return (f"{test}{bracket}{case[:end]}*" for end in range(1, len(case)))

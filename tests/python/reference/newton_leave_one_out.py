@@ -86,14 +86,29 @@ def newton_step_without(
     kept = 1 - c[i] * h[i]
     skew = np.ones(n) if skewness is None else skewness
     concordance = 1.0 if skew.any() else 0.0
-    t = concordance * float(np.sqrt(h.max())) * norm
-    kappa = 2 * (np.expm1(t) - t) / t**2 if t > 1e-4 else 1.0 + t / 3
+    near = np.ones(n, dtype=bool)
+    near[_far_rows(h)] = False
+    moved = np.abs(A @ step)
+    t = concordance * float(np.sqrt(h[near].max())) * norm
+    reach = np.where(near, t, concordance * moved)
+    safe = np.maximum(reach, 1e-4)
+    kappa = np.where(reach > 1e-4, 2 * (np.expm1(safe) - safe) / safe**2, 1.0 + reach / 3)
     m = skew + concordance * (kappa - 1)
-    B = A.T @ ((c * h * m**2)[:, None] * A)
-    curved = 0.5 * norm * float(np.sqrt(step @ B @ step))
+    B = A.T @ ((near * c * h * m**2)[:, None] * A)
+    is_far = others & ~near
+    far = (c * m**2 * moved**4)[is_far].sum()
+    curved = 0.5 * float(np.sqrt(norm**2 * (step @ B @ step) + far))
+    t = max(t, concordance * moved[is_far].max(initial=0.0))
     left = ((1 + change) * curved + change * norm) * np.exp(t) / (1 - change)
     rate = concordance * float(np.sqrt(h.max() / kept))
     if left * rate >= 1:
         return predictor, np.inf
     distance = -np.log1p(-left * rate) / rate if left * rate > 1e-12 else left
     return predictor, float(np.sqrt(h[i] / kept) * distance)
+
+
+def _far_rows(h: Floats) -> NDArray[np.intp]:
+    """The rows before the largest gap among the 17 largest h, if that is a factor of 4 or more."""
+    order = np.argsort(-h, kind="stable")[:17]
+    gaps = h[order[:-1]] / np.maximum(h[order[1:]], np.finfo(float).tiny)
+    return order[: gaps.argmax() + 1] if gaps.size and gaps.max() >= 4 else order[:0]

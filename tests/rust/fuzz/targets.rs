@@ -6,20 +6,21 @@ use ndarray::{Array1, Array2};
 use onefold::data::{Csr, Dataset};
 use onefold::learners::{Learner, LearnerSpec};
 use onefold::libsvm::{
-    Base, Document, IndexArray, Input, Labels, Loaded, Matrix, Options, Precision, RowReader,
-    Values, load,
+    Document, IndexArray, IndexBase, Input, Labels, Loaded, Matrix, ReadOptions, RowReader,
+    ValueType, Values, load,
 };
 use onefold::{Monitor, Result};
 
 /// Reads a LIBSVM file: four bytes of options, then its text. The result is an error, or arrays that
-/// agree with each other, with those of its chunks of rows, and with what is read when they are written.
+/// agree with each other, with those of its chunks of rows, and with what is read when they are
+/// written.
 pub(crate) fn libsvm(data: &[u8]) {
     let Some((&header, text)) = data.split_first_chunk() else {
         return;
     };
     let options = options(header);
     let whole = load_text(text, &options);
-    if options.n_features.is_some() && options.base != Base::Auto {
+    if options.n_features.is_some() && options.base != IndexBase::Auto {
         let chunks = chunks(text, &options);
         match (&whole, chunks) {
             (Ok(whole), Ok(chunks)) => {
@@ -36,18 +37,18 @@ pub(crate) fn libsvm(data: &[u8]) {
 }
 
 /// Options of a reader from four bytes.
-fn options([flags, block_size, n_features, offset]: [u8; 4]) -> Options {
+fn options([flags, block_size, n_features, offset]: [u8; 4]) -> ReadOptions {
     let is_set = |bit: u8| flags & (1 << bit) != 0;
-    Options {
+    ReadOptions {
         multilabel: is_set(0),
         query_id: is_set(1),
         allow_nonfinite: is_set(2),
         precision: if is_set(3) {
-            Precision::Single
+            ValueType::Single
         } else {
-            Precision::Double
+            ValueType::Double
         },
-        base: [Base::Auto, Base::Zero, Base::One][usize::from(flags >> 4) % 3],
+        base: [IndexBase::Auto, IndexBase::Zero, IndexBase::One][usize::from(flags >> 4) % 3],
         n_features: (n_features > 0).then_some(n_features.into()),
         block_size: 1 + usize::from(block_size),
         offset: offset.into(),
@@ -55,7 +56,7 @@ fn options([flags, block_size, n_features, offset]: [u8; 4]) -> Options {
     }
 }
 
-fn load_text(text: &[u8], options: &Options) -> Result<Loaded<'static>> {
+fn load_text(text: &[u8], options: &ReadOptions) -> Result<Loaded<'static>> {
     load(vec![input(text)], options, &Monitor::new())
 }
 
@@ -63,7 +64,7 @@ fn input(text: &[u8]) -> Input {
     Input::stream("text", Cursor::new(text.to_vec()))
 }
 
-fn chunks(text: &[u8], options: &Options) -> Result<Vec<Matrix<'static>>> {
+fn chunks(text: &[u8], options: &ReadOptions) -> Result<Vec<Matrix<'static>>> {
     let monitor = Monitor::new();
     let mut reader = RowReader::new(vec![input(text)], 3, options, &monitor)?;
     let mut chunks = Vec::new();
@@ -125,7 +126,7 @@ fn doubles(values: &Values<'_>) -> Vec<f64> {
 }
 
 /// Checks that arrays are those of a CSR matrix, and that they read back when they are written.
-fn check_matrix(loaded: &Loaded<'_>, options: &Options) {
+fn check_matrix(loaded: &Loaded<'_>, options: &ReadOptions) {
     let matrix = &loaded.matrices[0];
     let (indptr, indices) = (wide(&matrix.indptr), wide(&matrix.indices));
     let values = doubles(&matrix.values);
@@ -156,9 +157,9 @@ fn check_matrix(loaded: &Loaded<'_>, options: &Options) {
     if document.write(&mut text, "text", &Monitor::new()).is_err() || is_nan {
         return;
     }
-    let again = Options {
+    let again = ReadOptions {
         n_features: Some(loaded.n_features.max(1)),
-        base: Base::Zero,
+        base: IndexBase::Zero,
         allow_nonfinite: true,
         offset: 0,
         length: None,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use onefold::libsvm::{Compression, Input, Options, load};
+use onefold::libsvm::{Compression, Input, ReadOptions, load};
 use onefold::{Error, Monitor};
 
 use super::{load_text, outcome, twin};
@@ -58,7 +58,7 @@ fn text() -> String {
 
 #[test]
 fn streams_of_several_parts_are_read_to_the_end() {
-    let (text, options) = (text(), Options::default());
+    let (text, options) = (text(), ReadOptions::default());
     let expected = twin::read(text.as_bytes(), &options);
     for format in FORMATS {
         // Cut inside a line: parts are not lines.
@@ -85,11 +85,11 @@ fn ranges_are_counted_in_text() {
         (3000, None),
         (1 << 20, None),
     ] {
-        let options = Options {
+        let options = ReadOptions {
             n_features: Some(8),
             offset,
             length,
-            ..Options::default()
+            ..ReadOptions::default()
         };
         let expected = twin::read(text.as_bytes(), &options);
         for format in FORMATS {
@@ -109,7 +109,7 @@ fn a_stream_that_was_cut_off_is_never_a_matrix() {
     for format in FORMATS {
         let bytes = compress(format, text.as_bytes());
         for cut in 1..bytes.len() {
-            match load_text(&bytes[..cut], &Options::default()) {
+            match load_text(&bytes[..cut], &ReadOptions::default()) {
                 Err(Error::Parse { file, line, .. }) => {
                     assert!(
                         file == "text" && (1..100).contains(&line),
@@ -123,7 +123,7 @@ fn a_stream_that_was_cut_off_is_never_a_matrix() {
     // The error names the line at which the stream ended.
     let first = compress(Compression::Zstd, b"11 1:1\n12 1:1\n13 1");
     let parts = [first, compress(Compression::Zstd, text.as_bytes())].concat();
-    let error = load_text(&parts[..parts.len() - 20], &Options::default()).expect_err("cut");
+    let error = load_text(&parts[..parts.len() - 20], &ReadOptions::default()).expect_err("cut");
     let expected = "text, line 3: broken zstd stream: ";
     assert!(error.to_string().starts_with(expected), "{error}");
     assert!(error.to_string().ends_with(": \"13 1\""), "{error}");
@@ -132,7 +132,7 @@ fn a_stream_that_was_cut_off_is_never_a_matrix() {
 #[test]
 fn a_fault_before_the_cut_comes_first() {
     let bytes = compress(Compression::Gzip, format!("1 1:x\n{}", text()).as_bytes());
-    let error = load_text(&bytes[..bytes.len() - 9], &Options::default()).expect_err("cut");
+    let error = load_text(&bytes[..bytes.len() - 9], &ReadOptions::default()).expect_err("cut");
     assert_eq!(
         error.to_string(),
         "text, line 1: the value is not a number: \"1:x\""
@@ -146,12 +146,12 @@ fn damaged_streams_are_errors() {
         let middle = bytes.len() / 2;
         bytes[middle] ^= 0x55;
         assert!(
-            load_text(&bytes, &Options::default()).is_err(),
+            load_text(&bytes, &ReadOptions::default()).is_err(),
             "{format:?}"
         );
         let garbage = [compress(format, text().as_bytes()), b"garbage".to_vec()].concat();
         assert!(
-            load_text(&garbage, &Options::default()).is_err(),
+            load_text(&garbage, &ReadOptions::default()).is_err(),
             "{format:?}"
         );
     }
@@ -170,7 +170,7 @@ fn a_file_must_be_what_its_name_says() {
         std::fs::write(&path, bytes).expect("written");
         let read = load(
             vec![Input::Path(path)],
-            &Options::default(),
+            &ReadOptions::default(),
             &Monitor::new(),
         );
         let error = read.expect_err(name).to_string();
@@ -185,7 +185,7 @@ fn a_file_must_be_what_its_name_says() {
     assert!(
         load(
             vec![Input::Path(path)],
-            &Options::default(),
+            &ReadOptions::default(),
             &Monitor::new()
         )
         .is_ok()

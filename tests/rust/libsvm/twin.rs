@@ -1,6 +1,6 @@
 //! A slow reader of one line after another, obviously correct.
 
-use onefold::libsvm::{Base, Options, Precision};
+use onefold::libsvm::{IndexBase, ReadOptions, ValueType};
 
 /// The contents of a file, floats as their bits.
 #[derive(Debug, Default, PartialEq)]
@@ -19,14 +19,14 @@ pub(super) enum Wrong {
 }
 
 /// Reads `text`, as it is after decompression.
-pub(super) fn read(text: &[u8], options: &Options) -> Result<Contents, Wrong> {
+pub(super) fn read(text: &[u8], options: &ReadOptions) -> Result<Contents, Wrong> {
     let partial = options.offset > 0 || options.length.is_some();
     if partial && options.n_features.is_none() {
         return Err(Wrong::Features);
     }
     let mut options = options.clone();
-    if partial && options.base == Base::Auto {
-        options.base = Base::Zero;
+    if partial && options.base == IndexBase::Auto {
+        options.base = IndexBase::Zero;
     }
     let mut rows = Contents::default();
     let mut number = 0;
@@ -42,8 +42,8 @@ pub(super) fn read(text: &[u8], options: &Options) -> Result<Contents, Wrong> {
     }
     let all = || rows.entries.iter().flatten().map(|entry| entry.0);
     let first = match (options.base, all().min()) {
-        (Base::One, _) => 1,
-        (Base::Auto, Some(smallest)) if smallest > 0 => 1,
+        (IndexBase::One, _) => 1,
+        (IndexBase::Auto, Some(smallest)) if smallest > 0 => 1,
         _ => 0,
     };
     let needed = all().max().map_or(0, |largest| largest - first) + 1;
@@ -57,7 +57,7 @@ pub(super) fn read(text: &[u8], options: &Options) -> Result<Contents, Wrong> {
     Ok(rows)
 }
 
-fn read_line(line: &[u8], options: &Options, rows: &mut Contents) -> Option<()> {
+fn read_line(line: &[u8], options: &ReadOptions, rows: &mut Contents) -> Option<()> {
     let line = line.split(|&byte| byte == b'#').next()?;
     let is_blank = |byte: &u8| b" \t\r\x0b\x0c\n".contains(byte);
     let mut tokens: Vec<&[u8]> = line.split(is_blank).filter(|t| !t.is_empty()).collect();
@@ -66,10 +66,10 @@ fn read_line(line: &[u8], options: &Options, rows: &mut Contents) -> Option<()> 
     }
     let mut labels = Vec::new();
     if !options.multilabel {
-        labels.push(float(tokens.remove(0), options, Precision::Double)?);
+        labels.push(float(tokens.remove(0), options, ValueType::Double)?);
     } else if !tokens[0].contains(&b':') {
         for label in tokens.remove(0).split(|&byte| byte == b',') {
-            labels.push(float(label, options, Precision::Double)?);
+            labels.push(float(label, options, ValueType::Double)?);
         }
         // Numerically, stable for -0 and 0; NaN at the ends.
         labels.sort_by(|a, b| (a + 0.0).total_cmp(&(b + 0.0)));
@@ -92,10 +92,10 @@ fn read_line(line: &[u8], options: &Options, rows: &mut Contents) -> Option<()> 
         let value = float(&token[colon + 1..], options, options.precision)?;
         let least = entries
             .last()
-            .map_or(i64::from(options.base == Base::One), |e| e.0 + 1);
+            .map_or(i64::from(options.base == IndexBase::One), |e| e.0 + 1);
         let is_too_large = match (options.n_features, options.base) {
             (None, _) => index == i64::MAX,
-            (Some(n), Base::Zero) => index >= n.cast_signed(),
+            (Some(n), IndexBase::Zero) => index >= n.cast_signed(),
             (Some(n), _) => index > n.cast_signed(),
         };
         if index < least || is_too_large {
@@ -114,9 +114,9 @@ fn text(bytes: &[u8]) -> Option<&str> {
 }
 
 #[allow(clippy::cast_possible_truncation)]
-fn float(token: &[u8], options: &Options, precision: Precision) -> Option<f64> {
+fn float(token: &[u8], options: &ReadOptions, precision: ValueType) -> Option<f64> {
     let mut value: f64 = text(token)?.parse().ok()?;
-    if precision == Precision::Single {
+    if precision == ValueType::Single {
         value = (value as f32).into();
     }
     (value.is_finite() || options.allow_nonfinite).then_some(value)

@@ -4,7 +4,7 @@ use std::fs;
 
 use ndarray::ArrayView2;
 use onefold::data::{Csr, Dense};
-use onefold::libsvm::{Base, Document, Input, Labels, Options, Values, load};
+use onefold::libsvm::{Document, IndexBase, Input, Labels, ReadOptions, Values, load};
 use onefold::{Error, Monitor};
 use proptest::prelude::*;
 
@@ -74,13 +74,13 @@ proptest! {
             header: b"# header 1:2\n#\n",
             ..document(&csr, &labels)
         };
-        let options = Options {
+        let options = ReadOptions {
             n_features: Some(200),
-            base: if is_one_based { Base::One } else { Base::Zero },
+            base: if is_one_based { IndexBase::One } else { IndexBase::Zero },
             multilabel: is_multilabel,
             query_id: has_qids,
             allow_nonfinite: true,
-            ..Options::default()
+            ..ReadOptions::default()
         };
         for pool in POOLS.iter() {
             let mut text = Vec::new();
@@ -177,7 +177,7 @@ fn files_appear_whole_or_not_at_all() {
         let before = fs::read(&path).expect("there");
         let read = load(
             vec![Input::Path(path.clone())],
-            &Options::default(),
+            &ReadOptions::default(),
             &Monitor::new(),
         );
         assert_eq!(

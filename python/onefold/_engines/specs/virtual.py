@@ -1,0 +1,111 @@
+"""Linear least squares, kernel ridge and Gaussian processes: see `virtual`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+
+from ..._inputs.files import FileRows
+from ..._utils.estimator_class import known_class
+from .. import file_least_squares, gaussian_process, virtual
+from ..base import Candidate, fit_to_all
+from ..cost_estimates import of_least_squares
+from ..engine import Engine
+from ..spec import LacksEstimators, Needs, Spec
+from ..steps import step_key
+from ..task import Task
+
+__all__ = ["VIRTUAL"]
+
+
+def _fit(estimator: Any, task: Task) -> Any:
+    """Fit as the estimator does, or from sums of rows on disk."""
+    if isinstance(task.data.X, FileRows):
+        return file_least_squares.fit_least_squares(estimator, task)
+    return fit_to_all(estimator, task)
+
+
+VIRTUAL = Engine(
+    name="virtual",
+    exact="exactly",
+    cost="one factorisation",
+    responses=frozenset({"predict", "decision_function"}),
+    returns=frozenset({"return_estimator"}),
+    takes_files=True,
+    fit_last=_fit,
+    solves_splits_alone=True,
+)
+"""Virtual k-fold: exact, whatever the folds."""
+
+
+@VIRTUAL.supports(LinearRegression, Ridge, RidgeClassifier, KernelRidge)
+def least_squares(view: Candidate, task: Task) -> Spec | str:
+    """Least squares without constraints.
+
+    The fitted estimators of the folds are returned of linear regressions alone, with their
+    coefficients, but without ``rank_``, ``singular_`` and ``solver_``.
+    """
+    if isinstance(task.data.X, FileRows):
+        return _of_rows_on_disk(view, task)
+    model = virtual.parse(view.estimator)
+    if isinstance(model, str):
+        return model
+    is_classifier = isinstance(model.final, RidgeClassifier)
+    is_linear = known_class(view.estimator, [LinearRegression, Ridge]) is not None
+    lacks = is_linear and isinstance(model.final, LinearRegression) and task.return_estimator
+    return Spec(
+        view,
+        virtual.solve,
+        model,
+        family=model.family(),
+        needs=Needs(labels="two classes" if is_classifier else "any", returns_estimators=is_linear),
+        on_request=LacksEstimators("its fitted estimators lack rank_ and singular_")
+        if lacks
+        else None,
+        estimate=of_least_squares,
+    )
+
+
+def _of_rows_on_disk(view: Candidate, task: Task) -> Spec | str:
+    if known_class(view.estimator, [LinearRegression, Ridge]) is None:
+        return "of rows on disk it takes LinearRegression and Ridge"
+    model = file_least_squares.parse(view.estimator)
+    if isinstance(model, str):
+        return model
+    return Spec(
+        view,
+        file_least_squares.solve,
+        model,
+        family=model.family(view.estimator),
+        needs=Needs(others=file_least_squares.why_not_memory),
+    )
+
+
+@VIRTUAL.supports(GaussianProcessRegressor)
+def gaussian_process_regression(view: Candidate, task: Task) -> Spec | str:
+    """A Gaussian process whose kernel is not fitted."""
+    estimator = view.final
+    if isinstance(task.data.X, FileRows):
+        return "of rows on disk it takes LinearRegression and Ridge"
+    if np.ndim(estimator.alpha) > 0:
+        return "alpha has one value per training row, and no fold has the same rows"
+    kernel = ConstantKernel() * RBF() if estimator.kernel is None else clone(estimator.kernel)
+    if estimator.optimizer is not None and kernel.n_dims > 0:
+        return "its kernel is fitted to every training set, unless optimizer=None"
+    return Spec(
+        view,
+        gaussian_process.solve,
+        gaussian_process.Process(kernel, estimator.alpha),
+        family=step_key(kernel),
+        needs=Needs(
+            weights="none",
+            no_scaler="a kernel of scaled rows changes with the training set",
+            others=gaussian_process.why_not_targets,
+        ),
+    )

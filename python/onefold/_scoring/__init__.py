@@ -1,0 +1,1 @@
+"""From held-out responses to scores: scorers, metrics, losses of samples."""

@@ -1,0 +1,1 @@
+"""Progress, warnings, numbers of threads, cached properties."""

@@ -1,0 +1,202 @@
+"""Nested cross-validation in pairs: half of the fits, and the results of the plain form."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.decomposition import PCA
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, RepeatedKFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
+
+import onefold
+from onefold._inputs.folds import resolve_cv
+
+
+class RefittedClassifier(ExtraTreeClassifier):
+    """A tree that no engine supports: it has a ``fit`` of its own."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, sample_weight=sample_weight)
+
+
+class RefittedRegressor(ExtraTreeRegressor):
+    """A tree that no engine supports: it has a ``fit`` of its own."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, sample_weight=sample_weight)
+
+
+X, y = load_iris(return_X_y=True)
+TREE = RefittedClassifier(random_state=0)
+OUTER = StratifiedKFold(5, shuffle=True, random_state=0)
+
+
+def plain(search, X, y, folds):
+    """One search for each outer fold, with the other folds as its inner ones."""
+    scores, best_params, best_scores, tables = [], [], [], []
+    for outer in range(len(folds)):
+        train, test = folds.train(outer), folds.test(outer)
+        own = clone(search).set_params(cv=folds.labels[train])
+        own.fit(_rows(X, train), y[train])
+        scores.append(own.score(_rows(X, test), y[test]))
+        best_params.append(own.best_params_)
+        best_scores.append(own.best_score_)
+        tables.append(own.cv_results_)
+    return scores, best_params, best_scores, tables
+
+
+def _rows(X, rows):
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def assert_is_plain(search, X, y, cv, **keywords):
+    folds = resolve_cv(cv, X, y, classifier=True)
+    found = onefold.nested_cross_validate(
+        search, X, y, cv=cv, paired=True, return_estimator=True, **keywords
+    )
+    scores, best_params, best_scores, tables = plain(search, X, y, folds)
+    np.testing.assert_array_equal(found["test_score"], scores)
+    np.testing.assert_array_equal(found["best_score"], best_scores)
+    assert found["best_params"] == best_params
+    for own, table in zip(found["estimator"], tables, strict=True):
+        for name, column in table.items():
+            if "time" not in name and not name.startswith("param"):
+                np.testing.assert_array_equal(own.cv_results_[name], column, err_msg=name)
+    return found
+
+
+GRID = {"max_depth": [1, 2, 4], "min_samples_leaf": [1, 5]}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("scoring", [None, "neg_log_loss", ["accuracy", "roc_auc_ovr"]])
+def test_pairs_are_the_plain_form_at_half_the_fits(scoring, n_jobs):
+    refit = "accuracy" if isinstance(scoring, list) else True
+    search = onefold.GridSearchCV(TREE, GRID, scoring=scoring, refit=refit)
+    found = assert_is_plain(search, X, y, OUTER, n_jobs=n_jobs)
+    assert found.cost["fits"] == 6 * (5 * 4 // 2) + 5
+    assert found.engine == "refit"
+
+
+def test_train_scores_answers_and_pipelines():
+    search = onefold.GridSearchCV(TREE, GRID, return_train_score=True, keep="all")
+    assert_is_plain(search, X, y, OUTER)
+    steps = make_pipeline(PCA(2), TREE)
+    grid = {"refittedclassifier__max_depth": [1, 3], "pca__n_components": [1, 2]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", onefold.RefitWarning)
+        assert_is_plain(onefold.GridSearchCV(steps, grid), X, y, 4)
+
+
+def test_random_candidates_and_races():
+    search = onefold.RandomizedSearchCV(TREE, GRID, n_iter=4, random_state=0)
+    assert assert_is_plain(search, X, y, OUTER).cost["fits"] == 4 * 10 + 5
+    in_full = onefold.nested_cross_validate(
+        onefold.GridSearchCV(TREE, GRID), X, y, cv=OUTER, paired=True
+    )
+    raced = onefold.nested_cross_validate(
+        onefold.GridSearchCV(TREE, GRID, prune="safe"), X, y, cv=OUTER, paired=True
+    )
+    assert raced["best_params"] == in_full["best_params"]
+    assert raced.cost["fits"] <= in_full.cost["fits"]
+
+
+def test_frames_and_targets_of_other_kinds():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    labels = np.array(["x", "y", "z"])[y]
+    assert_is_plain(onefold.GridSearchCV(TREE, GRID), frame, labels, 3)
+    rows, targets = load_diabetes(return_X_y=True)
+    tree = RefittedRegressor(random_state=0)
+    found = onefold.nested_cross_validate(
+        onefold.GridSearchCV(tree, {"max_depth": [1, 3]}), rows, targets, cv=4, paired=True
+    )
+    folds = resolve_cv(4, rows, targets)
+    scores, *_ = plain(onefold.GridSearchCV(tree, {"max_depth": [1, 3]}), rows, targets, folds)
+    np.testing.assert_array_equal(found["test_score"], scores)
+
+
+def test_a_kernel_matrix_is_cut_on_both_sides():
+    rows, targets = load_diabetes(return_X_y=True)
+    kernel = rows @ rows.T
+    search = onefold.GridSearchCV(
+        KernelRidge(kernel="precomputed"), {"alpha": [0.1, 1.0]}, engine="refit"
+    )
+    found = onefold.nested_cross_validate(search, kernel, targets, cv=4, paired=True)
+    linear = onefold.GridSearchCV(
+        KernelRidge(kernel="linear"), {"alpha": [0.1, 1.0]}, engine="refit"
+    )
+    other = onefold.nested_cross_validate(linear, rows, targets, cv=4, paired=True)
+    np.testing.assert_allclose(found["test_score"], other["test_score"])
+    assert found.cost["fits"] == other.cost["fits"] == 2 * 6 + 4
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (SVC(), {"C": [1, 10]}),
+        (KNeighborsClassifier(), {"n_neighbors": [1, 5]}),
+    ],
+)
+def test_engines_run_once_for_each_outer_fold(estimator, grid):
+    assert_is_plain(onefold.GridSearchCV(estimator, grid), X, y, 4)
+
+
+def test_failed_fits_fail_in_both():
+    search = onefold.GridSearchCV(TREE, {"max_depth": [1, -1]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_is_plain(search, X, y, 4)
+
+
+def test_weights_are_right_though_nothing_is_shared():
+    weights = np.linspace(0.5, 2, 150)
+    search = onefold.GridSearchCV(TREE, GRID)
+    folds = resolve_cv(OUTER, X, y)
+    found = onefold.nested_cross_validate(
+        search, X, y, cv=OUTER, paired=True, sample_weight=weights
+    )
+    assert found.cost["fits"] == 6 * 20 + 5
+    for outer, best in enumerate(found["best_score"]):
+        train = folds.train(outer)
+        own = clone(search).set_params(cv=folds.labels[train])
+        assert own.fit(X[train], y[train], sample_weight=weights[train]).best_score_ == best
+
+
+def test_pairs_and_a_journal(tmp_path):
+    search = onefold.GridSearchCV(TREE, GRID, journal=tmp_path / "search.jsonl")
+    first = onefold.nested_cross_validate(search, X, y, cv=OUTER, paired=True)
+    second = onefold.nested_cross_validate(search, X, y, cv=OUTER, paired=True)
+    np.testing.assert_array_equal(first["test_score"], second["test_score"])
+    np.testing.assert_array_equal(first["best_score"], second["best_score"])
+
+
+def test_what_has_no_pairs_is_an_error():
+    search = onefold.GridSearchCV(TREE, GRID)
+    with pytest.raises(ValueError, match="three folds or more"):
+        onefold.nested_cross_validate(search, X, y, cv=2, paired=True)
+    with pytest.raises(ValueError, match="hold out every sample once"):
+        onefold.nested_cross_validate(search, X, y, cv=RepeatedKFold(n_splits=3), paired=True)
+    with pytest.raises(TypeError, match="needs a search of onefold"):
+        onefold.nested_cross_validate(GridSearchCV(TREE, GRID), X, y, cv=3, paired=True)
+    with pytest.raises(ValueError, match="training sets that differ"):
+        onefold.nested_cross_validate(
+            onefold.GridSearchCV(Ridge(), {"alpha": [1]}),
+            np.ones((9, 1)),
+            np.ones(9),
+            cv=3,
+            paired=True,
+        )
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(ValueError, match="metadata routing"),
+    ):
+        onefold.nested_cross_validate(search, X, y, cv=3, paired=True)
