@@ -1,17 +1,21 @@
-"""Draw the chart of the README from the tables of `benches/results`: ``make chart``.
+"""Write the chart and the times of the README from the tables of `benches/results`: ``make chart``.
 
 Every bar is one row of one table, named below by its file and the beginning of its figure; the
 number is read from the column ``measured``. A row that is no longer there is an error, so that the
-chart cannot show what the tables do not.
+chart cannot show what the tables do not. The bars are the best cases of each engine; the line below
+the title has the mean over the calls that users write, if `benches/results/user_calls.md` is there.
+The times of the scripts at the top of the README are those of `benches/results/drop_in.md`.
 """
 
 import math
+import re
 import sys
 from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benches" / "results"
+README = ROOT / "README.md"
 CHART = ROOT / "docs" / "_static" / "benchmarks.svg"
 
 SKLEARN = "scikit-learn"
@@ -110,7 +114,22 @@ BARS = [
         "LogisticRegression, 10 folds, news20",
     ),
     ("lasso, 5 folds, 500 × 5 000", "LassoCV", "path", "LassoCV, 100 penalties, 5 folds, 500"),
+    (
+        "scaler, SVC, 25 candidates, 10 folds, digits",
+        "GridSearchCV",
+        "drop_in",
+        "GridSearchCV of StandardScaler and SVC, 25 candidates",
+    ),
 ]
+
+TIMES = (
+    # text before the time in the README, beginning of the figure, place of the time in its row
+    (r"\| `from sklearn\.model_selection import GridSearchCV` \| ", "GridSearchCV of", 0),
+    (r"\| `from onefold import GridSearchCV` \| ", "GridSearchCV of", 1),
+    (r"rows takes (?=[\d.]+ s of CPU time)", "leave-one-out of LogisticRegression", 0),
+    (r"one fit by scikit-learn takes ", "leave-one-out of LogisticRegression", 1),
+    (r"rows takes (?=[\d.]+ s, \d+ passes)", "leave-one-out of Pegasos", 0),
+)
 
 WIDTH, LEFT, RIGHT, TOP, STEP, BAR = 860, 360, 165, 58, 24, 14
 DECADES = 4
@@ -138,9 +157,35 @@ def measured(name, figure):
     return float(value[:-1].replace(",", ""))
 
 
-def draw(bars):
+def with_times(text):
+    """Return the text of the README with the times of `benches/results/drop_in.md`."""
+    results = (RESULTS / "drop_in.md").read_text(encoding="utf-8")
+    for before, figure, place in TIMES:
+        [row] = [line for line in results.splitlines() if line.startswith(f"| {figure}")]
+        times = re.findall(r"([\d.]+) s\b", row)
+        words = before.replace(" ", r"\s+")  # lines may break anywhere
+        text, n_found = re.subn(rf"({words})[\d.]+(?=\s+s\b)", rf"\g<1>{times[place]}", text)
+        if n_found != 1:
+            raise LookupError(f"README.md has {n_found} places for the time of {figure!r}, not one")
+    return text
+
+
+def survey():
+    """Return a line about the calls that users write, or None if they were not measured."""
+    path = RESULTS / "user_calls.md"
+    if not path.is_file():
+        return None
+    text = path.read_text(encoding="utf-8")
+    number, mean, below = re.search(
+        r"^(\d+) lines: geometric mean ([\d.]+×),.* (\d+) below 1×,", text, re.M
+    ).groups()
+    return f"{number} calls that users write: geometric mean {mean}, {below} of them below 1×"
+
+
+def draw(bars, below_title=None):
     """Return the SVG of (label, peer, ratio), on a logarithmic axis from 1 to 10 000."""
-    height = TOP + STEP * len(bars) + 30
+    top = TOP + (STEP if below_title else 0)
+    height = top + STEP * len(bars) + 30
     span = WIDTH - LEFT - RIGHT
     bottom = height - 26
 
@@ -155,15 +200,17 @@ def draw(bars):
         f'<rect class="page" width="{WIDTH}" height="{height}" rx="6"/>',
         f'<text class="title" x="16" y="28">{title}</text>',
     ]
+    if below_title:
+        parts.append(f'<text x="16" y="50">{escape(below_title)}</text>')
     for decade in range(DECADES + 1):
         x = place(10**decade)
-        parts.append(f'<path class="grid" d="M{x:.1f} {TOP - 10}V{bottom}"/>')
+        parts.append(f'<path class="grid" d="M{x:.1f} {top - 10}V{bottom}"/>')
         label = f"{10**decade:,}×".replace(",", " ")
         parts.append(
             f'<text class="quiet" x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{label}</text>'
         )
     for row, (label, peer, ratio) in enumerate(bars):
-        y, end = TOP + STEP * row, place(ratio)
+        y, end = top + STEP * row, place(ratio)
         number = f"{ratio:,.0f}×".replace(",", " ") if ratio >= 10 else f"{ratio:.1f}×"
         parts += [
             f'<text x="{LEFT - 10}" y="{y + 12}" text-anchor="end">{escape(label)}</text>',
@@ -178,8 +225,9 @@ def draw(bars):
 def main():
     bars = [(label, peer, measured(name, figure)) for label, peer, name, figure in BARS]
     CHART.parent.mkdir(parents=True, exist_ok=True)
-    CHART.write_text(draw(sorted(bars, key=lambda bar: -bar[2])), encoding="utf-8")
-    print(f"wrote {CHART.relative_to(ROOT)}")
+    CHART.write_text(draw(sorted(bars, key=lambda bar: -bar[2]), survey()), encoding="utf-8")
+    README.write_text(with_times(README.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"wrote {CHART.relative_to(ROOT)} and the times of README.md")
 
 
 if __name__ == "__main__":

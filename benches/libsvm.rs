@@ -9,7 +9,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::ArrayView2;
 use onefold::Monitor;
 use onefold::data::Dense;
-use onefold::libsvm::{Document, Input, Labels, Options, load};
+use onefold::libsvm::{Document, Input, Labels, ReadOptions, load};
 use rayon::ThreadPoolBuilder;
 
 const N_ROWS: usize = 50_000;
@@ -47,7 +47,7 @@ fn read(criterion: &mut Criterion) {
             group.bench_function(id, |bencher| {
                 bencher.iter(|| {
                     let input = Input::stream("text", Cursor::new(text.clone()));
-                    let (options, monitor) = (Options::default(), Monitor::new());
+                    let (options, monitor) = (ReadOptions::default(), Monitor::new());
                     black_box(pool.install(|| load(vec![input], &options, &monitor)))
                 });
             });

@@ -12,9 +12,8 @@ use onefold::Monitor;
 use onefold::data::Dense;
 use onefold::svm::dual::{Bounds, Dual, Start};
 use onefold::svm::gram::Gram;
-use onefold::svm::kernel::Kernel;
-use onefold::svm::memory::Budget;
-use onefold::svm::smo::{Options, solve};
+use onefold::svm::smo::solve;
+use onefold::svm::{Budget, Kernel, SolverOptions};
 
 const N_SAMPLES: usize = 8000;
 const N_FEATURES: usize = 20;
@@ -48,19 +47,19 @@ fn smo(criterion: &mut Criterion) {
     let build = || Gram::new(&rows, &order, kernel, budget, &monitor).expect("fits");
     let gram = build();
     let half = N_SAMPLES / 2;
-    let dual = Dual::new(&gram, vec![0..half, half..N_SAMPLES], labels);
+    let dual = Dual::new(&gram, [0..half, half..N_SAMPLES], &labels);
     let zeros = vec![0.0; half];
     let bounds = Bounds {
         lower: [zeros.clone(), vec![-10.0; half]].concat(),
         upper: [vec![10.0; half], zeros].concat(),
     };
-    let pairs = Options {
+    let pairs = SolverOptions {
         tolerance: 1e-12,
         max_iterations: ITERATIONS,
         shrinking: false,
         conjugate: false,
     };
-    let conjugate = Options {
+    let conjugate = SolverOptions {
         conjugate: true,
         ..pairs
     };

@@ -1,6 +1,6 @@
 """The figure of simulated clusters: how much faster than one core they are, and from when on."""
 
-from onefold.distributed import ClusterCosts, simulate
+from cluster_simulator import ClusterCosts, simulate
 
 from .report import RESULTS
 

@@ -7,8 +7,8 @@ of a comparison with it.
 from sklearn.base import clone
 
 from onefold import _core
-from onefold._data import as_rows
-from onefold.engines._native import TreeOptions
+from onefold._engines.native import TreeOptions
+from onefold._inputs.data import as_rows
 
 __all__ = ["Native"]
 
@@ -51,7 +51,10 @@ class Native:
             strategy,
             placement_seed=None if placement == "given" else 1,
             order_seed=None if order == "fixed" else 1,
+            shuffles_once=False,
             n_jobs=n_jobs,
         )
-        found = _core.incremental_cv(engine, self.learners(), self.examples, folds, options)
-        return [outputs for outputs, _, _ in found], found[0][1]
+        found = _core.cross_validate(
+            engine, self.learners(), self.examples, folds, options, n_jobs=n_jobs
+        )
+        return [one.outputs for one in found], found[0].cost

@@ -8,7 +8,7 @@ from .report import Figures, add_options, machine, write_figures
 __all__ = ["run"]
 
 
-def run(parts, description, *, title, result):
+def run(parts, description, *, title, result, note=""):
     """Run the parts that the command line names, and write the table on request.
 
     Parameters
@@ -19,6 +19,8 @@ def run(parts, description, *, title, result):
         Of the script.
     title, result : str
         Heading and file of the table.
+    note : str
+        What stands above the table: how it is measured.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -38,4 +40,5 @@ def run(parts, description, *, title, result):
     print(figures.summary())
     figures.save(arguments.json)
     if arguments.write:
-        write_figures(result, title, described, figures)
+        above = f"{described}.\n\n{note}" if note else described
+        write_figures(result, title, above.removesuffix("."), figures)

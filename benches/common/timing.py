@@ -8,7 +8,9 @@ while after their work, come to rest.
 import math
 import time
 
-__all__ = ["race", "seconds"]
+from threadpoolctl import threadpool_limits
+
+__all__ = ["cpu_seconds", "race", "seconds"]
 
 PAUSE = 0.1
 
@@ -20,6 +22,14 @@ def seconds(work):
     elapsed = time.perf_counter() - start
     del answer
     return elapsed
+
+
+def cpu_seconds(work):
+    """Run `work` once with one BLAS thread; return the CPU time it took, and its result."""
+    with threadpool_limits(1):
+        start = time.process_time()
+        result = work()
+        return time.process_time() - start, result
 
 
 def race(rounds, **sides):

@@ -68,7 +68,13 @@ def run(estimator, X, y, k, rule):
     cv = "loo" if k == "loo" else StratifiedKFold(k, shuffle=True, random_state=0)
     start = time.perf_counter()
     result = onefold.cross_validate(
-        estimator, X, y, cv=cv, seeding=rule, engine="seeded", n_jobs=os.cpu_count()
+        estimator,
+        X,
+        y,
+        cv=cv,
+        engine_options={"seeding": rule},
+        engine="seeded",
+        n_jobs=os.cpu_count(),
     )
     return result.cost["smo_iterations"], time.perf_counter() - start, result.pooled
 

@@ -51,7 +51,7 @@ LEARNERS = {
     "Perceptron": Perceptron(),
     "PassiveAggressive": PassiveAggressive(),
 }
-GIVEN = {"placement": "given", "order": "fixed"}
+GIVEN = {"engine_options": {"placement": "given", "order": "fixed"}}
 MEAN_BAR, SET_BAR, N_SIGMAS = 0.005, 0.01, 3
 READING = """\
 Stratified folds make training batches with equal shares of all classes, which rows in random order
@@ -101,7 +101,9 @@ def differences(learner, X, y, cv, n_seeds):
     found = np.empty((2, n_seeds))
     given = accuracy(learner, X, y, cv, 0, engine="tree", **GIVEN)
     for seed in range(n_seeds):
-        refit = accuracy(learner, X, y, cv, seed, engine="refit", order="random")
+        refit = accuracy(
+            learner, X, y, cv, seed, engine="refit", engine_options={"order": "random"}
+        )
         found[:, seed] = accuracy(learner, X, y, cv, seed, engine="tree") - refit, given - refit
     return found
 

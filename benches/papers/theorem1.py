@@ -75,7 +75,7 @@ def difference(estimator, X, y):
     engines = {"tree": {"placement": "given", "order": "fixed"}, "refit": {}}
     results = [
         onefold.cross_validate(
-            estimator, X, y, cv=KFold(N_FOLDS), engine=engine, n_jobs=2, **options
+            estimator, X, y, cv=KFold(N_FOLDS), engine=engine, n_jobs=2, engine_options=options
         )
         for engine, options in engines.items()
     ]

@@ -93,8 +93,7 @@ def estimate(estimator, X, y, k, engine, order, seed):
         cv="loo" if k == "n" else KFold(k),
         scoring="neg_mean_squared_error" if regression else "accuracy",
         engine=engine,
-        order=order,
-        **({"placement": "given"} if engine == "tree" else {}),
+        engine_options={"order": order} | ({"placement": "given"} if engine == "tree" else {}),
         random_state=seed,
         n_jobs=2,
     )

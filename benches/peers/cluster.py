@@ -1,4 +1,4 @@
-"""What a cluster costs, and how well `onefold.distributed.simulate` agrees with real runs.
+"""What a cluster costs, and how well `cluster_simulator.simulate` agrees with real runs.
 
     python benches/peers/cluster.py [--only dask learners agreement] [--quick] [--write]
 
@@ -29,14 +29,15 @@ from sklearn.naive_bayes import BernoulliNB
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from cluster_simulator import ClusterCosts
+from cluster_simulator.events import run_events
+from cluster_simulator.simulation import recorded_tasks
 from common.cluster_chart import draw
 from common.data import covtype
 from common.script import run
 
-from onefold.distributed import ClusterCosts, cross_validate
-from onefold.distributed._event_simulation import run_events
+from onefold.distributed import cross_validate
 from onefold.distributed._schedule import Schedule
-from onefold.distributed._simulation import recorded_tasks
 from onefold.learners import GaussianNB, Pegasos
 
 N_CHUNKS = 16

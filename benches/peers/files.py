@@ -45,7 +45,13 @@ def compare(figures, name, model, quick, *, in_memory, on_disk, is_exact):
 
         def memory(found=found, folds=folds):
             found["memory"] = onefold.cross_validate(
-                model, X, y, cv=folds, n_jobs=2, scoring="neg_mean_squared_error", **in_memory
+                model,
+                X,
+                y,
+                cv=folds,
+                n_jobs=2,
+                scoring="neg_mean_squared_error",
+                engine_options=in_memory,
             )
 
         def disk(found=found, folds=folds):
@@ -56,8 +62,7 @@ def compare(figures, name, model, quick, *, in_memory, on_disk, is_exact):
                 cv=folds,
                 n_jobs=2,
                 scoring="neg_mean_squared_error",
-                memory_mb=8 if quick else 80,
-                **on_disk,
+                engine_options={"memory_mb": 8 if quick else 80} | on_disk,
             )
 
         best = race(3, memory=memory, disk=disk)

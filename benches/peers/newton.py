@@ -25,6 +25,8 @@ from common.timing import race, seconds
 
 import onefold
 from onefold import _core
+from onefold._engines.newton_problem import NewtonOptions
+from onefold._inputs.folds import Splits
 from onefold.linear_model import LogisticRegressionCV
 
 
@@ -37,8 +39,11 @@ def covtype(quick):
 
 def own_fit(X, y):
     """Our fit to all rows, on two threads."""
-    loss, targets = _core.SmoothLoss("logistic"), y[:, None].astype(float)
-    return partial(_core.newton_fit, X, targets, None, loss, [1.0], intercept="free", n_jobs=2)
+    models = _core.SmoothModel.family("logistic", [1.0], intercept="free")
+    all_rows = Splits(len(y), [(np.arange(len(y)), np.zeros(1, dtype=np.int64))])
+    examples = (X, y.astype(np.uint32), 2, None)
+    run = partial(_core.cross_validate, "newton", models, examples, all_rows, NewtonOptions())
+    return partial(run, n_jobs=2)
 
 
 def folds(figures, quick, with_peers):

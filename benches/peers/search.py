@@ -66,7 +66,7 @@ def pegasos(figures, quick, with_peers):
     keywords = {"cv": 20, "n_jobs": 2}
     ours = onefold.GridSearchCV(learner, grid, **keywords)
     options = {"placement": "given", "order": "fixed"}
-    given = onefold.GridSearchCV(learner, grid, options=options, **keywords)
+    given = onefold.GridSearchCV(learner, grid, engine_options=options, **keywords)
     best = race(1 if quick else 3, ours=lambda: ours.fit(X, y), given=lambda: given.fit(X, y))
     # Their search takes most of a minute: once is enough.
     taken, their_score = math.nan, ""

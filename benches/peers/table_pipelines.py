@@ -8,7 +8,6 @@ One thread on both sides, CPU time. Needs no data: the rows are drawn.
 
 import math
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -25,21 +24,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.script import run
+from common.timing import cpu_seconds
 
 import onefold
-
-
-def cpu_seconds(work):
-    """CPU time on one thread, and the result."""
-    with threadpool_limits(1):
-        start = time.process_time()
-        result = work()
-        return time.process_time() - start, result
 
 
 def compare(figures, name, bound, ours, theirs, with_peers):

@@ -9,7 +9,6 @@ One thread on both sides, CPU time. Needs no data: the texts are those of Python
 import math
 import os
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +19,11 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
-from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common.script import run
+from common.timing import cpu_seconds
 
 import onefold
 
@@ -42,14 +41,6 @@ def texts(quick):
             labels.append(sum(map(ord, path.parent.name[:2])) % 3)
     order = np.random.default_rng(0).permutation(len(pieces))[: 1500 if quick else 12_000]
     return np.array(pieces, dtype=object)[order], np.array(labels)[order]
-
-
-def cpu_seconds(work):
-    """CPU time on one thread, and the result."""
-    with threadpool_limits(1):
-        start = time.process_time()
-        result = work()
-        return time.process_time() - start, result
 
 
 def compare(figures, name, bounds, pipeline, quick, with_peers):

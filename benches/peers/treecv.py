@@ -24,7 +24,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.model_selection import cross_val_score as sklearn_cross_val_score
 
 import onefold
-from onefold._folds import resolve_cv
+from onefold._inputs.folds import resolve_cv
 from onefold.learners import Pegasos
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -134,7 +134,9 @@ def against_sklearn(figures, X, y, rounds, theirs):
     """The same number of folds by scikit-learn, unless `theirs` is None; two threads for both."""
 
     def ours(cv, options):
-        onefold.cross_val_score(Pegasos(ALPHA), X, y, cv=cv, engine="tree", n_jobs=2, **options)
+        onefold.cross_val_score(
+            Pegasos(ALPHA), X, y, cv=cv, engine="tree", n_jobs=2, engine_options=options
+        )
 
     given = {"placement": "given", "order": "fixed"}
     for k, bound in ((10, 30), (100, 150)):
