@@ -24,6 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "bench_tables",
     "engine_tables",
+    "example_gallery",
     "line_breaks",
     "mathml",
     "offline",

@@ -34,14 +34,14 @@ class Figure:
     @property
     def ratio(self) -> float | None:
         """How many times faster, where that is what was measured."""
-        found = re.fullmatch(r"([\d,.]+)×", self.measured)
+        match = re.fullmatch(r"([\d,.]+)×", self.measured)
         is_cost = self.bound.startswith("≤")  # of a line below one about speed
         is_speed = self.bound.startswith("≥") or "faster" in self.title
         # One without a bound in a table of speeds: their seconds / ours.
         is_listed = "against" not in self.title and re.match(r"[\d.]+ s ", self.source)
-        if found is None or is_cost or not (is_speed or is_listed):
+        if match is None or is_cost or not (is_speed or is_listed):
             return None
-        return float(found[1].replace(",", ""))
+        return float(match[1].replace(",", ""))
 
     @property
     def label(self) -> str:
@@ -79,9 +79,9 @@ def figures(directory: Path = RESULTS) -> Iterator[Figure]:
 def summary() -> str:
     """How many bounds hold, by file."""
     lines = ["| results | figures | with a bound | hold | fall short |", "|---|---|---|---|---|"]
-    own = list(figures())
-    for file in dict.fromkeys(figure.file for figure in own):
-        here = [figure for figure in own if figure.file == file]
+    all_figures = list(figures())
+    for file in dict.fromkeys(figure.file for figure in all_figures):
+        here = [figure for figure in all_figures if figure.file == file]
         bounded = [figure for figure in here if figure.bound]
         short = sum(figure.falls_short for figure in bounded)
         counts = [len(here), len(bounded), len(bounded) - short, short]
@@ -93,31 +93,31 @@ def shortfalls() -> str:
     """The figures that miss their bound."""
     lines = ["| figure | bound | measured | from |", "|---|---|---|---|"]
     lines += [
-        f"| {own.title} | {own.bound} | {own.measured} | {own.source} |"
-        for own in figures()
-        if own.falls_short
+        f"| {figure.title} | {figure.bound} | {figure.measured} | {figure.source} |"
+        for figure in figures()
+        if figure.falls_short
     ]
     return "\n".join(lines)
 
 
 def chart() -> str:
     """All ratios of ours to theirs, as bars on a logarithmic scale; the line is at 1."""
-    found = [(own, own.ratio) for own in figures() if own.ratio is not None]
-    largest = max(ratio for _, ratio in found if ratio is not None)
+    ratios = [(figure, figure.ratio) for figure in figures() if figure.ratio is not None]
+    largest = max(ratio for _, ratio in ratios if ratio is not None)
     bars = []
     heading = ""
-    for own, ratio in found:
+    for figure, ratio in ratios:
         assert ratio is not None
-        if own.heading != heading:
-            heading = own.heading
+        if figure.heading != heading:
+            heading = figure.heading
             bars.append(f'<div class="group">{html.escape(heading)}</div>')
         width = 100 * math.log(max(ratio, 1.0)) / math.log(largest)
-        short = " short" if own.falls_short else ""
-        mark = " (misses its bound)" if own.falls_short else ""
+        short = " short" if figure.falls_short else ""
+        mark = " (misses its bound)" if figure.falls_short else ""
         bars.append(
-            f'<div class="bar{short}"><span class="label">{own.label}</span>'
+            f'<div class="bar{short}"><span class="label">{figure.label}</span>'
             f'<span class="track"><span class="fill" style="width:{width:.1f}%"></span>'
-            f'<span class="value">{html.escape(own.measured)}{mark}</span></span></div>'
+            f'<span class="value">{html.escape(figure.measured)}{mark}</span></span></div>'
         )
     return '<div class="bars">' + "".join(bars) + "</div>"
 
@@ -146,10 +146,12 @@ class BenchResults(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Write one dropdown per file."""
-        paths = [own for own in RESULTS.glob("*.md") if own.stem not in self.options["elsewhere"]]
+        paths = [
+            path for path in RESULTS.glob("*.md") if path.stem not in self.options["elsewhere"]
+        ]
         headings = {path: path.read_text(encoding="utf-8").partition("\n")[0] for path in paths}
         parts = []
-        for path, heading in sorted(headings.items(), key=lambda own: own[1].lower()):
+        for path, heading in sorted(headings.items(), key=lambda item: item[1].lower()):
             self.env.note_dependency(path)
             title = heading.removeprefix("# ").partition(":")[0]
             parts.append(

@@ -19,42 +19,13 @@ from sklearn.utils._test_common.instance_generator import _construct_instances
 
 import onefold.learners
 import onefold.svm
-from onefold._folds import resolve_cv
-from onefold.engines import ENGINES, Candidate, Data, Plan, Problem, Task, choose
-from onefold.engines._fold_scaling import is_affine_scaler
-from onefold.engines._steps import needs_no_fit
-from onefold.engines._tags import tags_of
+from onefold._engines import ENGINES, Data, Problem, Task, choose
+from onefold._engines.explain import explain_task
+from onefold._engines.fold_scaling import is_affine_scaler
+from onefold._engines.steps import needs_no_fit
+from onefold._inputs.folds import resolve_cv
 
 NAMES = tuple(engine.name for engine in ENGINES)
-
-EXACTNESS = {
-    "merge": "exactly",
-    "virtual": "exactly",
-    "newton": "to a relative gradient of 1e-8",
-    "path": "to a duality gap of 1e-12",
-    "seeded": "to the solver's tolerance",
-    "neighbours": "exactly",
-    "forest": "bit for bit",
-    "tree": "exactly",
-    "refit": "it is refits",
-}
-"""How close the held-out predictions are to those of refits."""
-
-WITHIN_STABILITY = "within its stability"
-"""The same for a learner in the tree that depends on the order of rows."""
-
-COST = {
-    "merge": "about 2 to 4 fits",
-    "virtual": "one factorisation",
-    "newton": "about 1.4 fits for 10 folds",
-    "path": "one Gram matrix",
-    "seeded": "one kernel matrix",
-    "neighbours": "one search",
-    "forest": "0.4 to 1.7 fits for a tree and 10 folds",
-    "tree": "at most log2(2k) fits",
-    "refit": "k fits",
-}
-
 
 OWN_VERSIONS = {
     "CalibratedClassifierCV": "onefold.CalibratedClassifierCV",
@@ -171,31 +142,18 @@ def survey(estimator: Any, tasks: dict[str, Task], *, name: str | None = None) -
     """Ask every engine about one estimator."""
     task = _task_for(estimator, tasks)
     (choice,) = choose("auto", [estimator], task)
-    usable = tuple(
-        engine.name
-        for engine in ENGINES
-        if isinstance(engine.plan(Candidate(estimator), task), Plan)
-    )
-    exact, reason = EXACTNESS[choice.name], ""
-    if choice.name == "tree":
-        learner = Candidate(estimator).learner
-        is_sensitive = (
-            learner._is_order_sensitive
-            if learner is not None
-            else tags_of(estimator).depends_on_order
-        )
-        exact = WITHIN_STABILITY if is_sensitive else exact
+    explanation, reason = explain_task(estimator, task), ""
     if choice.name == "refit":
-        reason = _why_refit(estimator) if choice.obstacle is None else choice.obstacle.reason
+        reason = _why_refit(estimator) if choice.rejection is None else choice.rejection.reason
         reason = re.sub(r"<function (\w+) at 0x\w+>", r"`\1`", reason)
     return Row(
         name or type(estimator).__name__,
         _module(estimator),
         _kind(estimator),
         choice.name,
-        usable,
-        exact,
-        COST[choice.name],
+        explanation.usable,
+        explanation.exact,
+        "k fits" if choice.name == "refit" else explanation.cost,
         reason,
     )
 
@@ -267,12 +225,12 @@ def learner_rows() -> Iterator[Row]:
     tasks = _problems()
     for module in (onefold.learners, onefold.svm):
         for name in module.__all__:
-            own = getattr(module, name)
-            yield survey(own(range=(0, 5)) if name == "HistogramDensity" else own(), tasks)
+            kind = getattr(module, name)
+            yield survey(kind(range=(0, 5)) if name == "HistogramDensity" else kind(), tasks)
 
 
 def _answers(estimator: Any) -> bool:
-    return any(hasattr(estimator, own) for own in ("predict", "score", "score_samples"))
+    return any(hasattr(estimator, method) for method in ("predict", "score", "score_samples"))
 
 
 def _instance(kind: type) -> Any:

@@ -25,6 +25,11 @@ HEADINGS = {
 }
 
 
+def page(engine: str) -> str:
+    """The page about an engine."""
+    return f"engine_{'forest' if engine == 'bag' else engine}.md"
+
+
 def table(rows: Iterable[Row]) -> str:
     """One line per estimator: what `auto` takes, how good that is or why not, and what else is."""
     lines = [
@@ -32,13 +37,15 @@ def table(rows: Iterable[Row]) -> str:
         "|---|---|---|---|",
     ]
     for row in rows:
-        others = [own for own in NAMES if own in row.usable and own not in (row.chosen, "refit")]
+        others = [
+            name for name in NAMES if name in row.usable and name not in (row.chosen, "refit")
+        ]
         is_refitted = row.chosen == "refit"
         cells = [
             f"`{row.name}`",
-            "refit" if is_refitted else f"[**{row.chosen}**](engine_{row.chosen}.md)",
+            "refit" if is_refitted else f"[**{row.chosen}**]({page(row.chosen)})",
             row.reason if is_refitted else f"**{row.exact}**, {row.cost}",
-            ", ".join(f"`{own}`" for own in others),
+            ", ".join(f"`{name}`" for name in others),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -51,9 +58,9 @@ def served(rows: Iterable[Row]) -> str:
         by_engine[row.chosen].append(row.name)
     lines = ["| engine | estimators |", "|---|---|"]
     for engine, names in by_engine.items():
-        if engine != "refit":
+        if names and engine != "refit":
             listed = ", ".join(f"`{name}`" for name in names)
-            lines.append(f"| [{engine}](engine_{engine}.md) | {listed} |")
+            lines.append(f"| [{engine}]({page(engine)}) | {listed} |")
     lines.append(f"| [refit](engine_refit.md) | the other {len(by_engine['refit'])} |")
     return "\n".join(lines)
 
@@ -64,7 +71,9 @@ def transformers() -> str:
     for name, treatment in transformer_rows():
         by_treatment.setdefault(treatment, []).append(f"`{name}`")
     lines = ["| fitted | transformers |", "|---|---|"]
-    lines += [f"| {own} | {', '.join(names)} |" for own, names in sorted(by_treatment.items())]
+    lines += [
+        f"| {treatment} | {', '.join(names)} |" for treatment, names in sorted(by_treatment.items())
+    ]
     return "\n".join(lines)
 
 
@@ -73,8 +82,8 @@ def by_kind() -> str:
     rows = list(scikit_learn_rows())
     parts = ["::::{tab-set}"]
     for kind, heading in HEADINGS.items():
-        own = [row for row in rows if row.kind == kind]
-        parts += [f":::{{tab-item}} {heading} ({len(own)})", table(own), ":::"]
+        of_kind = [row for row in rows if row.kind == kind]
+        parts += [f":::{{tab-item}} {heading} ({len(of_kind)})", table(of_kind), ":::"]
     return "\n".join([*parts, "::::"])
 
 

@@ -1,7 +1,12 @@
-"""Where lines may be broken: within names of files and tests, but not within numbers."""
+"""Where lines may be broken: within names of files and tests, but not within numbers.
+
+Output of programs is never cut: the style sheet makes its letters smaller where a line is long, and
+needs the number of characters of the longest line for that.
+"""
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -19,6 +24,9 @@ WITHIN_NUMBER = re.compile(
 EXPONENT_SIGN = re.compile(r"(?<=\de)-(?=\d)")
 """The minus of 1e-8."""
 NO_BREAK_SPACE, WORD_JOINER = "\N{NO-BREAK SPACE}", "\N{WORD JOINER}"
+OUTPUT = re.compile(
+    r'<div class="highlight-(?:text|console) notranslate">(.*?<pre>(.*?)</pre>)', re.S
+)
 VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw, nodes.comment)
 
 
@@ -33,11 +41,29 @@ def with_breaks(body: str) -> str:
     '<span class="pre">onefold.<wbr>svm.<wbr>SVC</span>'
     """
 
-    def broken(own: re.Match[str]) -> str:
-        ends = r"(/|::|_)" if "/" in own[2] else r"(\.)"
-        return own[1] + re.sub(ends, r"\1<wbr>", own[2]) + own[3]
+    def broken(match: re.Match[str]) -> str:
+        ends = r"(/|::|_)" if "/" in match[2] else r"(\.)"
+        return match[1] + re.sub(ends, r"\1<wbr>", match[2]) + match[3]
 
     return NAME.sub(broken, body)
+
+
+def with_widths(body: str) -> str:
+    """The page with the length of the longest line beside each block of output.
+
+    Examples
+    --------
+    >>> with_widths('<div class="highlight-text notranslate"><pre>a &lt; b</pre></div>')
+    '<div class="highlight-text notranslate" style="--columns: 5"><pre>a &lt; b</pre></div>'
+    """
+
+    def measured(block: re.Match[str]) -> str:
+        text = html.unescape(re.sub(r"<[^>]+>", "", block[2]))
+        columns = max(map(len, text.splitlines()), default=0)
+        start = block[0].partition(">")[0]
+        return f'{start} style="--columns: {columns}">{block[1]}'
+
+    return OUTPUT.sub(measured, body)
 
 
 def joined(text: str) -> str:
@@ -56,14 +82,14 @@ def _change_page(
     _app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: Any
 ) -> None:
     if "body" in context:
-        context["body"] = with_breaks(context["body"])
+        context["body"] = with_widths(with_breaks(context["body"]))
 
 
 def _change_numbers(_app: Sphinx, tree: nodes.document) -> None:
-    for own in list(tree.findall(nodes.Text)):
-        text = joined(own)
-        if text != own and not isinstance(own.parent, VERBATIM):
-            own.parent.replace(own, nodes.Text(text))
+    for node in list(tree.findall(nodes.Text)):
+        text = joined(node)
+        if text != node and not isinstance(node.parent, VERBATIM):
+            node.parent.replace(node, nodes.Text(text))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

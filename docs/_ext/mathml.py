@@ -40,20 +40,24 @@ def to_mathml(formula: str, *, as_block: bool) -> str:
     >>> to_mathml(r"\log n", as_block=False)
     '<math><mi>log</mi><mspace width="0.1667em"></mspace><mo>\u2061</mo><mi>n</mi></math>'
     """
-    found = tex2mathml(formula, as_block=as_block).replace(NAMESPACE, "")
-    root = ElementTree.fromstring(HTML_ENTITY.sub(lambda own: unescape(own[0]), found))
-    for own in root.iter():
-        own.text, own.tail = (text and text.strip() for text in (own.text, own.tail))
-        if own.tag == "munderover" and own[2].text in ACCENTS:
-            base, subscript, accent = own
+    text = tex2mathml(formula, as_block=as_block).replace(NAMESPACE, "")
+    root = ElementTree.fromstring(HTML_ENTITY.sub(lambda entity: unescape(entity[0]), text))
+    for element in root.iter():
+        element.text, element.tail = (
+            text and text.strip() for text in (element.text, element.tail)
+        )
+        if element.tag == "munderover" and element[2].text in ACCENTS:
+            base, subscript, accent = element
             letter = ElementTree.Element("mover", accent="true")
             letter.extend((base, accent))
-            own.tag, own[:] = "msub", (letter, subscript)
-    for own in root.iter():
-        if own.tag in ROWS:
-            own[:] = _with_spaces(list(own))
-        if own.tag == "math":  # as in LaTeX, fences grow after \left and \right, which make rows
-            for fence in own.findall("mo"):
+            element.tag, element[:] = "msub", (letter, subscript)
+    for element in root.iter():
+        if element.tag in ROWS:
+            element[:] = _with_spaces(list(element))
+        if (
+            element.tag == "math"
+        ):  # as in LaTeX, fences grow after \left and \right, which make rows
+            for fence in element.findall("mo"):
                 if fence.text in FENCES:
                     fence.set("stretchy", "false")
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=False)
@@ -61,21 +65,21 @@ def to_mathml(formula: str, *, as_block: bool) -> str:
 
 def _with_spaces(parts: list[ElementTree.Element]) -> Iterator[ElementTree.Element]:
     """The parts of a row with thin spaces around names of functions, which docutils leaves out."""
-    for position, own in enumerate(parts):
-        is_function = _is_function(own)
+    for position, part in enumerate(parts):
+        is_function = _is_function(part)
         if is_function and position and parts[position - 1].tag in ("mi", "mn"):
             yield ElementTree.Element("mspace", width=THIN_SPACE)
-        yield own
+        yield part
         following = [other for other in parts[position + 1 :] if other.text != APPLICATION][:1]
         if is_function and following and following[0].tag != "mo":
             yield ElementTree.Element("mspace", width=THIN_SPACE)
 
 
-def _is_function(own: ElementTree.Element) -> bool:
+def _is_function(element: ElementTree.Element) -> bool:
     """Whether it is a name such as log, perhaps with a subscript."""
-    if own.tag in ("msub", "msup", "msubsup"):
-        own = own[0]
-    return own.tag == "mi" and len(own.text or "") > 1 and (own.text or "").isascii()
+    if element.tag in ("msub", "msup", "msubsup"):
+        element = element[0]
+    return element.tag == "mi" and len(element.text or "") > 1 and (element.text or "").isascii()
 
 
 def convert(node: nodes.Element, *, as_block: bool) -> str:

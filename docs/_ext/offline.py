@@ -21,7 +21,7 @@ class _Finder(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.addresses: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
@@ -33,7 +33,7 @@ class _Finder(HTMLParser):
         if tag in ("use", "image"):
             addresses += [values.get("href", ""), values.get("xlink:href", "")]
         addresses += LOADED_BY_CSS.findall(values.get("style", ""))
-        self.found += [own for own in addresses if REMOTE.match(own)]
+        self.addresses += [address for address in addresses if REMOTE.match(address)]
 
 
 def remote_addresses(text: str) -> list[str]:
@@ -46,22 +46,24 @@ def remote_addresses(text: str) -> list[str]:
     """
     finder = _Finder()
     finder.feed(text)
-    return finder.found + [
-        own
+    return finder.addresses + [
+        address
         for style in re.findall(r"<style[^>]*>(.*?)</style>", text, re.S | re.I)
-        for own in LOADED_BY_CSS.findall(style)
+        for address in LOADED_BY_CSS.findall(style)
     ]
 
 
 def remote_loads(directory: Path) -> list[tuple[Path, str]]:
     """Every file of a built site that loads something from the network, and what it loads."""
-    found = []
+    remote = []
     for path in sorted(directory.rglob("*.html")):
-        found += [(path, own) for own in remote_addresses(path.read_text(encoding="utf-8"))]
+        remote += [
+            (path, address) for address in remote_addresses(path.read_text(encoding="utf-8"))
+        ]
     for path in sorted(directory.rglob("*.css")):
         text = path.read_text(encoding="utf-8", errors="replace")
-        found += [(path, own) for own in LOADED_BY_CSS.findall(text)]
-    return found
+        remote += [(path, address) for address in LOADED_BY_CSS.findall(text)]
+    return remote
 
 
 def _check(app: Sphinx, error: Exception | None) -> None:

@@ -2,7 +2,8 @@
 
 A Python block that is followed by an image of ``_build/plots/`` must leave the axes in ``ax``;
 their figure becomes that image. So pictures are those of the code above them, in the version that
-is documented. Files that the code writes are put beside the built pages.
+is documented. The code of a picture that only explains is a comment, ``<!-- figure … -->``. Files
+that the code writes are put beside the built pages.
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-PAGES = ("plots.md", "reports.md")
 FOLDER = "_build/plots"
+LINKED = "sample_report.html"
 
 BLOCK = re.compile(
-    r"^```python\n(?P<code>.*?)^```$(?:\s+!\[[^\]]*\]\((?P<image>_build/plots/[\w-]+\.png)\))?",
+    r"^(?:```python\n(?P<code>.*?)^```$|<!-- figure\n(?P<hidden>.*?)^-->$)"
+    r"(?:\s+!\[[^\]]*\]\((?P<image>_build/plots/[\w-]+\.png)\))?",
     re.M | re.S,
 )
+
+
+def pages(source: Path) -> list[Path]:
+    """The pages whose code draws a picture or writes a file that they link to."""
+    paths = sorted(source.glob("*.md"))
+    return [path for path in paths if FOLDER in (text := path.read_text("utf-8")) or LINKED in text]
 
 
 def draw(app: Sphinx) -> None:
@@ -36,11 +44,11 @@ def draw(app: Sphinx) -> None:
     source = Path(app.srcdir)
     (source / FOLDER).mkdir(parents=True, exist_ok=True)
     Path(app.outdir).mkdir(parents=True, exist_ok=True)
-    for page in PAGES:
+    for page in pages(source):
         namespace: dict[str, Any] = {}
-        for block in BLOCK.finditer((source / page).read_text(encoding="utf-8")):
+        for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
             with chdir(app.outdir), redirect_stdout(io.StringIO()):
-                exec(compile(block["code"], page, "exec"), namespace)
+                exec(compile(block["code"] or block["hidden"], page, "exec"), namespace)
             if block["image"]:
                 namespace["ax"].figure.savefig(source / block["image"], dpi=110)
         plt.close("all")
