@@ -6,6 +6,7 @@ VENV   := .venv
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN    := $(VENV)/$(SCRIPTS)
 OLDEST := $(VENV)/oldest
+NIGHTLY := $(VENV)/nightly
 # Sources whose change means the extension must be built again.
 RUST   := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 CARGO_HOME ?= $(HOME)/.cargo
@@ -14,8 +15,8 @@ FUZZ_SECONDS ?= 60
 HUNT_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-oldest hunt lint check bench chart bench-simd fuzz guard deny
-.PHONY: docs wheel wheels wheel-use wheel-test sdist sdist-test clean tools
+.PHONY: help demo test test-rust test-python test-oldest nightly coverage hunt lint check bench chart bench-simd
+.PHONY: fuzz guard deny licences docs wheel wheels wheel-use wheel-test sdist sdist-test clean tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,8 +27,9 @@ demo: $(VENV)/built ## Run the main job on data that ships with the package
 test: test-rust test-python ## Run every test, Rust and Python
 
 test-rust: tools
-	cargo test --quiet --locked
+	cargo test --quiet --locked --features internals
 	cargo run --quiet --locked --example ndarray
+	cargo run --quiet --locked --example own_learner
 
 test-python: $(VENV)/built
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
@@ -35,15 +37,40 @@ test-python: $(VENV)/built
 test-oldest: $(VENV)/built $(OLDEST)/tools ## Run the Python tests with the oldest versions allowed
 	PYTHONPATH="$(CURDIR)/python" $(OLDEST)/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal
 
+nightly: $(VENV)/built ## Run the Python tests with scikit-learn's newest pre-release; skipped where there is none
+	$(PYTHON) -m venv --clear $(NIGHTLY)
+	$(NIGHTLY)/$(SCRIPTS)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(NIGHTLY)/$(SCRIPTS)/python -m pip install --quiet --group test numpy scipy scikit-learn
+	$(NIGHTLY)/$(SCRIPTS)/python -m pip install --quiet --pre --upgrade --only-binary :all: scikit-learn
+	@version=$$($(NIGHTLY)/$(SCRIPTS)/python -c 'import sklearn; print(sklearn.__version__)'); \
+	case $$version in \
+		*dev*|*rc*|*a[0-9]*|*b[0-9]*) echo "scikit-learn $$version"; PYTHONPATH="$(CURDIR)/python" \
+			$(NIGHTLY)/$(SCRIPTS)/python -m pytest --numprocesses auto --dist worksteal;; \
+		*) echo "Skipped: no pre-release of scikit-learn, newest is $$version.";; \
+	esac
+
+coverage: $(VENV)/tools ## Share of the lines that the tests run, Rust and Python in one number (installs cargo-llvm-cov)
+	@cargo llvm-cov --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-llvm-cov
+	$(BIN)/python -m pip install --quiet pytest-cov
+	cargo llvm-cov clean --workspace
+	@eval "$$(cargo llvm-cov show-env --export-prefix)" && set -e; \
+		cargo test --quiet --locked; \
+		$(BIN)/maturin develop --quiet --locked; rm -f $(VENV)/built $(VENV)/bench; \
+		$(BIN)/python -m pytest --numprocesses auto --dist worksteal \
+			--cov=onefold --cov-report=lcov:target/python.lcov; \
+		cargo llvm-cov report --lcov --output-path target/rust.lcov
+	$(BIN)/python tools/coverage.py target/rust.lcov target/python.lcov
+
 hunt: $(VENV)/built ## Random cross-validations against scikit-learn; failures are kept in .hypothesis (HUNT_SECONDS=3600)
 	HUNT_SECONDS=$(HUNT_SECONDS) $(BIN)/python -m pytest tests/python/hunt/test_differential.py --timeout 0
+	JOURNAL_KILLS=50 $(BIN)/python -m pytest tests/python/test_search_journal.py --timeout 0 -k killed
 
 lint: $(VENV)/built ## Formatting, clippy, cargo doc, ruff, mypy, stubtest, benches compile
 	cargo fmt --check
 	cargo clippy --quiet --locked --all-targets --no-default-features -- -D warnings
 	cargo clippy --quiet --locked --all-targets -- -D warnings
 	cargo clippy --quiet --locked --all-targets --all-features -- -D warnings
-	cargo bench --quiet --locked --no-run --profile develop
+	cargo bench --quiet --locked --no-run --profile develop --features internals
 	RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --locked --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -53,10 +80,10 @@ lint: $(VENV)/built ## Formatting, clippy, cargo doc, ruff, mypy, stubtest, benc
 check: test lint wheel-test ## What must pass before a change lands
 
 bench: $(VENV)/bench ## Criterion benches, then ours against the peers into benches/results (ONEFOLD_DATA=…)
-	cargo bench --locked
+	cargo bench --locked --features internals
 	@for script in benches/peers/*.py; do echo "== $$script"; $(BIN)/python $$script --write || exit 1; done
 
-chart: tools ## Draw the chart of the README from benches/results
+chart: tools ## Write the chart and the times of the README from benches/results
 	$(PYTHON) benches/chart.py
 
 guard: tools ## Peer benchmarks of BASE (a commit) and this tree compared (ONEFOLD_DATA=…, GUARD="--quick …")
@@ -64,8 +91,8 @@ guard: tools ## Peer benchmarks of BASE (a commit) and this tree compared (ONEFO
 	$(PYTHON) benches/guard.py $(BASE) $(GUARD)
 
 bench-simd: ## The hot loops of a plain build against a target-cpu=native build
-	cargo bench --locked --bench simd -- --save-baseline plain
-	RUSTFLAGS="-C target-cpu=native" CARGO_TARGET_DIR=target/native cargo bench --locked --bench simd
+	cargo bench --locked --features internals --bench simd -- --save-baseline plain
+	RUSTFLAGS="-C target-cpu=native" CARGO_TARGET_DIR=target/native cargo bench --locked --features internals --bench simd
 
 fuzz: $(VENV)/built ## Fuzz what reads files, results and saved learners (FUZZ_SECONDS=60 each; guided by coverage if there is a nightly cargo-fuzz)
 	@if cargo +nightly fuzz --version >/dev/null 2>&1; then \
@@ -78,9 +105,13 @@ fuzz: $(VENV)/built ## Fuzz what reads files, results and saved learners (FUZZ_S
 	fi
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/python/test_fuzz.py -q -o timeout=0
 
-deny: ## Licences and known vulnerabilities of all dependencies (cargo-deny, installed if missing)
+deny: tools ## Licences and known vulnerabilities of all dependencies (cargo-deny, installed if missing)
 	@cargo deny --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-deny
 	cargo deny --locked check
+	$(PYTHON) tools/third_party.py --check
+
+licences: tools ## Write LICENSE-THIRD-PARTY, the licences of the crates that wheels contain
+	$(PYTHON) tools/third_party.py
 
 # Panic messages and assertions name source files. Those of dependencies are named by the directory of
 # this machine that they were downloaded to, unless the compilers are told otherwise.
