@@ -5,10 +5,15 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import scipy.sparse
 import sklearn.datasets
+from clock import Clock
+
+from onefold.model_selection._search import deadline
 
 # A shell ignores Ctrl-C in what it starts in the background, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -54,3 +59,12 @@ if SHIFT:
         setattr(sklearn.datasets, _name, _with_other_data(getattr(sklearn.datasets, _name)))
     for _name in ("random", "random_array"):
         setattr(scipy.sparse, _name, _with_other_data(getattr(scipy.sparse, _name)))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time budgets count the seconds of the class `Clock`, which pass when a test says so."""
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: Clock.now))
+    monkeypatch.setattr(Clock, "now", 0.0)
+    monkeypatch.setattr(Clock, "interrupted_at", float("inf"))
+    return Clock

@@ -68,7 +68,7 @@ def test_no_round_is_begun_when_the_time_is_used_up():
                 evaluate_candidates(sk.ParameterGrid(self.param_grid))
 
     grid = {"max_depth": list(range(1, 9))}
-    search = Endless(DecisionTreeRegressor(), grid, time_budget=0.3, **REFIT).fit(X, y)
+    search = Endless(DecisionTreeRegressor(), grid, time_budget=1.0, **REFIT).fit(X, y)
     assert search.partial_
     assert "the time budget was used up" in search.result_.notes[0]
 

@@ -1,10 +1,10 @@
 """Successive halving: scikit-learn's rounds, candidates and results, evaluated by the engines."""
 
 import inspect
-import time
 
 import numpy as np
 import pytest
+from clock import Clock
 from scipy.stats import randint
 from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingClassifier
@@ -144,25 +144,33 @@ def test_a_journal_serves_all_rounds(tmp_path):
     )
 
 
-class Slow(DecisionTreeClassifier):
+class TimedTree(DecisionTreeClassifier):
+    """A tree whose fits take one second of the clock."""
+
     def fit(self, X, y):
-        time.sleep(0.005)
+        Clock.tick()
         return super().fit(X, y)
 
 
-@pytest.mark.parametrize(("seconds", "n_rounds"), [(0.2, 1), (0.62, 2)])
-def test_a_time_budget_ends_the_rounds(seconds, n_rounds):
+# The first round is 18 candidates in 5 folds, 90 fits, the second 6 candidates, 30 fits. With 89.5
+# seconds, the last candidate of the first round is finished late, and no other round begins.
+@pytest.mark.parametrize(("seconds", "n_rounds"), [(20, 1), (89.5, 1), (95, 2), (110, 2)])
+def test_a_time_budget_ends_the_rounds(clock, seconds, n_rounds):
     search = onefold.HalvingGridSearchCV(
-        Slow(random_state=0), DEPTHS, random_state=0, time_budget=seconds, return_train_score=False
+        TimedTree(random_state=0),
+        DEPTHS,
+        random_state=0,
+        time_budget=seconds,
+        return_train_score=False,
     ).fit(X, y)
     assert search.partial_
-    assert search.cv_results_["iter"].max() < n_rounds
+    assert search.cv_results_["iter"].max() == n_rounds - 1
     assert search.best_params_ in search.cv_results_["params"]
 
 
-def test_no_candidate_in_time_is_an_error():
+def test_no_candidate_in_time_is_an_error(clock):
     search = onefold.HalvingGridSearchCV(
-        Slow(random_state=0), DEPTHS, random_state=0, time_budget=0.001
+        TimedTree(random_state=0), DEPTHS, random_state=0, time_budget=0.5
     )
     with pytest.raises(TimeoutError, match="none of 18 candidates was finished in time"):
         search.fit(X, y)

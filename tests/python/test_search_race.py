@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import joblib
 import numpy as np
 import pytest
+from clock import Clock
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import PoissonRegressor, Ridge
@@ -18,7 +19,6 @@ from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
 
 import onefold
 from onefold._scoring.bounds import largest_score
-from onefold.model_selection._search import deadline
 from onefold.model_selection._search.race import SafeRace, StatisticalRace
 
 
@@ -275,29 +275,12 @@ def test_what_cannot_be_pruned_is_an_error(keywords, message):
         search.fit(X, y)
 
 
-class Clock:
-    """Seconds that pass only in fits, one in each; `interrupted_at` is a fit that Ctrl-C ends."""
-
-    now = 0.0
-    interrupted_at = np.inf
-
-
 class TimedClassifier(RefittedClassifier):
     """A tree whose fits take one second of the clock."""
 
     def fit(self, X, y, sample_weight=None):
-        Clock.now += 1
-        if Clock.now == Clock.interrupted_at:
-            raise KeyboardInterrupt
+        Clock.tick()
         return super().fit(X, y, sample_weight=sample_weight)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: Clock.now))
-    monkeypatch.setattr(Clock, "now", 0.0)
-    monkeypatch.setattr(Clock, "interrupted_at", np.inf)
-    return Clock
 
 
 def finished_and_left_out(search):

@@ -43,7 +43,7 @@ from ...stats import Comparison
 from .._file_check import check_estimator_of_file
 from .._verbose import fits_line, lists_folds, print_folds, tell
 from .cells import Cells, Race
-from .deadline import Deadline
+from .deadline import TIME_IS_USED_UP, Deadline
 from .evaluate import Evaluated, Evaluation, evaluate
 from .journal import Journal, journal_of
 from .keeper import Keeper
@@ -336,6 +336,9 @@ class _Rounds:
         self.params += candidates
         for name, values in (more_results or {}).items():
             self._more[name].extend(values)
+        if first > 0 and self._deadline.is_over:
+            self.found.stopped = TIME_IS_USED_UP
+            raise _Stopped
         n_fits = len(candidates) * self.n_splits
         tell(fits_line(self.n_splits, len(candidates)), verbose=search.verbose)
         self._deadline.expect(n_fits)

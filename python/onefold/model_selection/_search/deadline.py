@@ -8,7 +8,10 @@ from contextlib import contextmanager
 
 from ..._utils.progress import Report, reporter
 
-__all__ = ["Deadline", "OutOfTime"]
+__all__ = ["TIME_IS_USED_UP", "Deadline", "OutOfTime"]
+
+TIME_IS_USED_UP = "the time budget was used up"
+"""Why a search ended, for its notes."""
 
 
 class OutOfTime(Exception):  # noqa: N818 (not an error: the search ends in order)
@@ -50,12 +53,17 @@ class Deadline:
         self._n_before = self._n_fits
         self._n_fits += n_fits
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the time budget is used up."""
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
     def check(self) -> None:
         """Raise `OutOfTime` if the deadline has passed, once only.
 
         An engine yields its finished outcomes after it.
         """
-        if self._deadline is None or self._is_raised or time.monotonic() < self._deadline:
+        if self._is_raised or not self.is_over:
             return
         self._is_raised = True
         raise OutOfTime

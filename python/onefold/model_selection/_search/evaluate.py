@@ -35,7 +35,7 @@ from ...result._assemble import (
 )
 from ...stats._comparison import Losses
 from .cells import Cells
-from .deadline import Deadline, OutOfTime
+from .deadline import TIME_IS_USED_UP, Deadline, OutOfTime
 from .groups import Run, groups_of, refitted_as_one
 
 __all__ = ["Evaluated", "Evaluation", "evaluate"]
@@ -187,7 +187,7 @@ def evaluate(
                 deadline.check()
             n_done += len(positions)
     except OutOfTime:
-        found.stopped = "the time budget was used up"
+        found.stopped = TIME_IS_USED_UP
     except KeyboardInterrupt:
         if not return_when_interrupted or not found.candidates:
             raise
