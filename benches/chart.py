@@ -41,10 +41,10 @@ BARS = [
         "permutation_test_score, Ridge, 1000 permutations, 20,000 × 50, 10 folds, r2",
     ),
     (
-        "leave-one-out of neighbours, 20 000 × 20",
+        "leave-one-out of neighbors, 20 000 × 20",
         SKLEARN,
-        "neighbours",
-        "neighbours, leave-one-out, 20,000 × 20",
+        "neighbors",
+        "neighbors, leave-one-out, 20,000 × 20",
     ),
     (
         "Pegasos, 100 folds, 581 012 × 54",
@@ -70,7 +70,7 @@ BARS = [
         "virtual_cv",
         "leave-one-out, 20 penalties, faster than RidgeCV",
     ),
-    ("LDA, 10 folds, 200 000 × 50", SKLEARN, "neighbours", "LDA, 10 folds, 200,000 × 50"),
+    ("LDA, 10 folds, 200 000 × 50", SKLEARN, "neighbors", "LDA, 10 folds, 200,000 × 50"),
     (
         "SVC, 25 candidates, 5 folds, 5 000 rows of a9a",
         "GridSearchCV",

@@ -114,11 +114,11 @@ def linear_calls():
     yield "FIT_OF_SPARSE_ROWS", Call(Ridge(), sparse(50, 20, 0.1), "refit", 5)
 
 
-def neighbour_calls():
+def neighbor_calls():
     """A brute search, which refits do twice: for classes and for their shares."""
     classifier = KNeighborsClassifier(metric="manhattan", algorithm="brute")
     for rows in (dense(1500, 20), dense(3000, 10)):
-        yield "DISTANCE", Call(classifier, rows, "neighbours", len(rows) * rows.size)
+        yield "DISTANCE", Call(classifier, rows, "neighbors", len(rows) * rows.size)
 
 
 def smooth_calls():
@@ -187,7 +187,7 @@ def main():
     if match in "PRODUCT":
         print(f"{'PRODUCT':24}  {table.PRODUCT:.2g}  {product_call():.2g}", flush=True)
     found = {}
-    for calls in (linear_calls, neighbour_calls, smooth_calls, joint_calls):
+    for calls in (linear_calls, neighbor_calls, smooth_calls, joint_calls):
         for name, call in calls():
             if match in name:
                 found.setdefault(name, []).append(call)

@@ -25,16 +25,16 @@ def draw():
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.0), layout="constrained")
-    for name, (engine, update, colour) in COSTS.items():
+    for name, (engine, update, color) in COSTS.items():
         costs = ClusterCosts(update=update, evaluate=update, model_bytes=702, row_bytes=436)
 
         def speedup(n_rows, n_workers, costs=costs, engine=engine):
             return simulate(costs, n_rows=n_rows, n_workers=n_workers, engine=engine).speedup
 
         of_machines = [speedup(ROWS_PER_MACHINE * own, own) for own in MACHINES]
-        left.plot(MACHINES, of_machines, "o-", color=colour, label=name)
+        left.plot(MACHINES, of_machines, "o-", color=color, label=name)
         of_rows = [speedup(own, N_MACHINES) for own in ROWS]
-        right.plot(ROWS, of_rows, "o-", color=colour, label=name)
+        right.plot(ROWS, of_rows, "o-", color=color, label=name)
     grey = {"ls": ":", "color": "#767676"}
     left.plot(MACHINES, MACHINES, label="as many times as machines", **grey)
     right.axhline(1, **grey)

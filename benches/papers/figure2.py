@@ -122,13 +122,13 @@ def draw(points, name):
 
 
 def _k_fold(axes, points, learner, order):
-    """One colour a k; solid for TreeCV, dashed for the standard method."""
-    for colour, k in enumerate(FOLDS):
+    """One color a k; solid for TreeCV, dashed for the standard method."""
+    for color, k in enumerate(FOLDS):
         for method, style in STYLES.items():
             n, seconds = zip(*_series(points, learner, method, order, k), strict=True)
             thousands = [size / 1000 for size in n]
             label = f"{NAMES[method]}, k = {k}"
-            axes.plot(thousands, seconds, style, color=f"C{colour}", markersize=3, label=label)
+            axes.plot(thousands, seconds, style, color=f"C{color}", markersize=3, label=label)
     axes.set(title=f"{learner}, {order} order", xlabel="n (thousands)", ylabel="seconds")
     axes.set_yscale("log")
     axes.grid(alpha=0.3)
@@ -136,12 +136,12 @@ def _k_fold(axes, points, learner, order):
 
 def _leave_one_out(axes, points, learner):
     for (method, order), (rows, paper) in PAPER_LOO.items():
-        colour = "C0" if order == "fixed" else "C1"
+        color = "C0" if order == "fixed" else "C1"
         n, seconds = zip(*_series(points, learner, method, order, "n"), strict=True)
         label = f"{NAMES[method]}, {order}"
-        axes.loglog(n, seconds, STYLES[method], color=colour, markersize=3, label=label)
+        axes.loglog(n, seconds, STYLES[method], color=color, markersize=3, label=label)
         if learner == "Pegasos":
-            axes.plot(rows, paper, "*", color=colour, markersize=10)
+            axes.plot(rows, paper, "*", color=color, markersize=10)
     if learner == "Pegasos":
         axes.plot([], [], "*", color="grey", markersize=10, label="the paper, in 2015")
     axes.set(title=f"{learner}, leave-one-out", xlabel="n", ylabel="seconds")

@@ -59,14 +59,14 @@ def columns(figures, quick, with_peers):
     y = numbers @ rng.standard_normal(10) + rng.standard_normal(n)
     frame = pd.DataFrame(numbers, columns=[f"x{j}" for j in range(10)])
     frame = frame.mask(rng.random(frame.shape) < 0.05)
-    for name, n_categories in [("colour", 5), ("city", 40), ("product", 200)]:
+    for name, n_categories in [("color", 5), ("city", 40), ("product", 200)]:
         codes = rng.integers(0, n_categories, n)
         frame[name] = np.array([f"{name} {code}" for code in range(n_categories)])[codes]
         y += rng.standard_normal(n_categories)[codes]
     prepare = ColumnTransformer(
         [
             ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), list(frame.columns[:10])),
-            ("categories", OneHotEncoder(handle_unknown="ignore"), ["colour", "city", "product"]),
+            ("categories", OneHotEncoder(handle_unknown="ignore"), ["color", "city", "product"]),
         ]
     )
     grid = {"ridge__alpha": np.logspace(-3, 3, 20)}

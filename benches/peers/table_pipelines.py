@@ -98,7 +98,7 @@ def trees(figures, quick, with_peers):
 
 
 def neighbors(figures, quick, with_peers):
-    """A grid of numbers of neighbours behind a scaler."""
+    """A grid of numbers of neighbors behind a scaler."""
     n = 4_000 if quick else 20_000
     X, y = make_classification(n, 54, n_informative=20, random_state=0)
     pipeline = make_pipeline(StandardScaler(), KNeighborsClassifier())

@@ -45,7 +45,7 @@ OWN_VERSIONS = {
 NAMES_BY_REASON = {
     "its dual has a second equality, which the solver of `seeded` does not know": "NuSVC NuSVR",
     "the solver of `seeded` is for classes and regression": "OneClassSVM",
-    "`neighbours` is for a number of neighbours, not a radius": (
+    "`neighbors` is for a number of neighbors, not a radius": (
         "RadiusNeighborsClassifier RadiusNeighborsRegressor"
     ),
     "its penalty couples the targets; `path` solves each by itself": (

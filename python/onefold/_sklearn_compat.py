@@ -7,7 +7,7 @@ goes on silently without them.
 
 # Method
 No other module imports a private name of scikit-learn. Imported names keep scikit-learn's names;
-private attributes are read by functions. Nothing here has a fallback to other behaviour: a missing
+private attributes are read by functions. Nothing here has a fallback to other behavior: a missing
 name is an error, on import where it is imported, on use otherwise. Names that differ between the
 supported versions are resolved here. Each assumption has a test in
 ``tests/python/test_sklearn_compat.py``, which fails when the name is gone.
@@ -175,7 +175,7 @@ def n_bootstrap_rows(n_rows: int, max_samples: Any) -> int:
 
 
 def search_method(index: Any) -> str:
-    """How an index of nearest neighbours searches: ``"brute"``, ``"kd_tree"`` or ``"ball_tree"``.
+    """How an index of nearest neighbors searches: ``"brute"``, ``"kd_tree"`` or ``"ball_tree"``.
 
     It is empty before the index is fitted.
     """

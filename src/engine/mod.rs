@@ -15,7 +15,7 @@
 //! | [`Virtual`] | least squares, ridge, kernel ridge | to rounding |
 //!
 //! TreeCV equals refits exactly if the learner does not depend on the order of rows or training
-//! sets grow, else within its incremental stability. Nearest neighbours are an engine of the Python
+//! sets grow, else within its incremental stability. Nearest neighbors are an engine of the Python
 //! package alone.
 //!
 //! What is computed without out-of-fold outputs is no call of an engine: `ElasticNet::solve` (errors and

@@ -1,7 +1,7 @@
 //! Columns as ranks: what all folds, trees and candidates have in common.
 //!
 //! A split depends on the order of a column's values only, and values enter thresholds and the test for
-//! neighbours that count as equal. So each column is sorted once: rows hold the rank of their value among
+//! neighbors that count as equal. So each column is sorted once: rows hold the rank of their value among
 //! the distinct ones, as float32, the precision of scikit-learn's trees.
 
 use rayon::prelude::*;

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// The value of a hyper-parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Parameter {
-    /// Nothing: the default behaviour of an optional parameter.
+    /// Nothing: the default behavior of an optional parameter.
     None,
     /// A truth value.
     Bool(bool),

@@ -116,7 +116,7 @@ pub(crate) fn rotate_in<S: Simd>(
 }
 
 /// Replaces L, the factor of A with `n` rows, by that of A without row and column `k`, by plane
-/// rotations of neighbouring columns.
+/// rotations of neighboring columns.
 pub(crate) fn remove_row(l: &mut Vec<f64>, n: usize, k: usize) {
     let mut rotations: Vec<(f64, f64)> = Vec::with_capacity(n - k);
     for i in k + 1..n {

@@ -242,7 +242,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Distances between neighbours that are looked at.
+/// Distances between neighbors that are looked at.
 const N_PROBES: usize = 64;
 
 /// The largest distance between rows that the hardware prefetcher follows.

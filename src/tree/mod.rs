@@ -14,7 +14,7 @@
 //! for others (theorems 1 and 2).
 //!
 //! The theorems assume exchangeable samples: a fold is evaluated by a model that has learnt the
-//! neighbouring folds last. So for learners that depend on the order ([`Learner::depends_on_order`])
+//! neighboring folds last. So for learners that depend on the order ([`Learner::depends_on_order`])
 //! folds are placed at the leaves at random ([`Placement`]), and the rows of a training batch are
 //! learnt in a random order ([`Order`]). [`Tree::in_given_order`] does neither, as in the paper.
 //!

@@ -1,8 +1,8 @@
 //! Which fold is evaluated at which leaf of the tree.
 //!
 //! # Problem
-//! A fold is evaluated by a model that has learnt the folds of neighbouring leaves last. Where rows are
-//! sorted by class, by time or by group, neighbouring folds are alike, and a learner that depends on
+//! A fold is evaluated by a model that has learnt the folds of neighboring leaves last. Where rows are
+//! sorted by class, by time or by group, neighboring folds are alike, and a learner that depends on
 //! the order of rows is evaluated on rows like those it has just learnt: the estimate flatters.
 //!
 //! # Method

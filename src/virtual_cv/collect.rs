@@ -14,7 +14,7 @@ pub(super) trait Collector: Send + Sized {
     /// The collectors of the first `n_folds` folds and of the others.
     fn split(self, n_folds: usize) -> (Self, Self);
 
-    /// The collector of two neighbouring runs of folds.
+    /// The collector of two neighboring runs of folds.
     fn join(self, right: Self) -> Self;
 
     /// Adds the predictions of one fold: one column per test row, λ-major, then output. Those that are

@@ -136,7 +136,7 @@ def tree_cases():
     """Engines that compare rows."""
     for name, own, engine in (
         ("trees", DecisionTreeClassifier(max_depth=2, random_state=0), "forest"),
-        ("neighbours", KNeighborsClassifier(), "neighbours"),
+        ("neighbors", KNeighborsClassifier(), "neighbors"),
     ):
         for rows, X in (("tall", TALL), ("wide", WIDE)):
             yield (

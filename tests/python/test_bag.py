@@ -22,7 +22,7 @@ ENSEMBLES = {
     "extra trees": ensemble.ExtraTreesClassifier(8, bootstrap=True),
     "bag of trees": ensemble.BaggingClassifier(n_estimators=8),
     "bag of some features": ensemble.BaggingRegressor(Ridge(), 8, max_features=0.5),
-    "bag of neighbours": ensemble.BaggingClassifier(KNeighborsClassifier(), 8, max_samples=20),
+    "bag of neighbors": ensemble.BaggingClassifier(KNeighborsClassifier(), 8, max_samples=20),
     "bag of votes": ensemble.BaggingClassifier(Perceptron(), 8),
 }
 

@@ -150,13 +150,13 @@ def test_values_of_a_grid(text, values):
         (["--grid", "beta=1"], "Ridge has no parameter 'beta'"),
         (["--grid", "alpha=log:1:x:3"], "--grid alpha: log takes FROM, TO, COUNT"),
         (["--grid", "alpha=log:1:2:0"], "--grid alpha: there are no values"),
-        (["--grid", "alpha=1", "--config", "{toml}"], "unknown key 'colour'"),
+        (["--grid", "alpha=1", "--config", "{toml}"], "unknown key 'color'"),
         (["--grid", "alpha=1", "--rule", "worst"], "invalid choice: 'worst'"),
     ],
 )
 def test_errors_of_select(tmp_path, run, options, message):
     toml = tmp_path / "bad.toml"
-    toml.write_text("colour = 1\n")
+    toml.write_text("color = 1\n")
     given = [own.replace("{toml}", str(toml)) for own in options]
     printed = run("select", "ridge", diabetes_csv(tmp_path), *given, code=2)
     [line] = printed.err.splitlines()

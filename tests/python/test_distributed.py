@@ -116,7 +116,7 @@ def test_leave_one_out_at_random_leaves_is_the_local_tree_on_these_leaves(client
         learners.Pegasos(1e-2), X, Y, cv=leaf, engine="tree", engine_options=GIVEN
     )
     np.testing.assert_array_equal(result.decision_values, local.decision_values)
-    # Neighbouring leaves are of one chunk.
+    # Neighboring leaves are of one chunk.
     chunk = np.repeat(np.arange(6), CHUNKS)[layout.rows]
     assert np.count_nonzero(np.diff(chunk)) == 5
 

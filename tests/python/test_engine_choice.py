@@ -69,8 +69,8 @@ CASES = [
     (LinearSVC(), words(500, 100, 0.1), "newton", "newton"),
     (PoissonRegressor(), words(500, 5000), "newton", "refit"),
     # Votes that are counted in a search of their own.
-    (KNeighborsClassifier(metric="manhattan"), dense(100, 20), "neighbours", "neighbours"),
-    (KNeighborsClassifier(metric="manhattan"), dense(100, 20).round(), "neighbours", "refit"),
+    (KNeighborsClassifier(metric="manhattan"), dense(100, 20), "neighbors", "neighbors"),
+    (KNeighborsClassifier(metric="manhattan"), dense(100, 20).round(), "neighbors", "refit"),
 ]
 
 

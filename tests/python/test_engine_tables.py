@@ -57,7 +57,7 @@ def files_that_name(engine):
             yield path.relative_to(PACKAGE).as_posix()
 
 
-@pytest.mark.parametrize("name", ["neighbours", "forest", "bag"])
+@pytest.mark.parametrize("name", ["neighbors", "forest", "bag"])
 def test_an_engine_is_named_in_its_own_modules_and_in_the_list_only(name):
     """With core, binding, stub and page that is what CONTRIBUTING promises: six files."""
     places = {path for path in files_that_name(name) if name not in path}

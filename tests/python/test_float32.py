@@ -52,8 +52,8 @@ CASES = [
     (Lasso(0.1, tol=1e-6), "path"),
     (SVC(tol=1e-6), "seeded"),
     (SVR(C=10.0, tol=1e-6), "seeded"),
-    (KNeighborsClassifier(), "neighbours"),
-    (KNeighborsRegressor(weights="distance"), "neighbours"),
+    (KNeighborsClassifier(), "neighbors"),
+    (KNeighborsRegressor(weights="distance"), "neighbors"),
     (Pegasos(), "tree"),
     (DecisionTreeClassifier(random_state=0), "refit"),
 ]

@@ -119,7 +119,7 @@ def test_native_fold_models_share_memory_and_are_independent():
         for ours, theirs in pairs
         for vector in range(n_classes)
     ]
-    # Leave-one-out models of neighbours differ in the few classes that a row makes a step for.
+    # Leave-one-out models of neighbors differ in the few classes that a row makes a step for.
     assert 2 * sum(shared) > len(shared)
     before = [model.coef_ for model in models[1:]]
     models[0].partial_fit(X, np.roll(y, 1))

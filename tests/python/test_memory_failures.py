@@ -41,7 +41,7 @@ CASES = {
     "newton of leave-one-out": (LogisticRegression(), LABELS, {"engine": "newton", "cv": "loo"}),
     "path": (Lasso(alpha=0.1), VALUES, {"engine": "path"}),
     "seeded": (svm.SVC(), LABELS, {"engine": "seeded"}),
-    "neighbours": (KNeighborsClassifier(), LABELS, {"engine": "neighbours"}),
+    "neighbors": (KNeighborsClassifier(), LABELS, {"engine": "neighbors"}),
     "forest": (DecisionTreeClassifier(random_state=0), LABELS, {"engine": "forest"}),
     "bag": (RandomForestClassifier(5, random_state=0), LABELS, {"engine": "bag", "cv": "loo"}),
     "steps": (make_pipeline(PCA(2), Ridge()), VALUES, {}),

@@ -52,7 +52,7 @@ ESTIMATORS = {
     "linear kernel": KernelRidge(),
     "gaussian process": GaussianProcessRegressor(RBF(2.0) + WhiteKernel(0.1), optimizer=None),
     "recursive": learners.RecursiveLeastSquares(),
-    "neighbours": KNeighborsRegressor(),
+    "neighbors": KNeighborsRegressor(),
     "svr": SVR(tol=1e-8),
     "ridge classifier": RidgeClassifier(solver="svd"),
     "linear svr": make_pipeline(

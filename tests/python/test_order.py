@@ -58,7 +58,7 @@ def test_the_given_order_flatters_and_says_so():
     result = onefold.cross_validate(LogisticSGD(), X, y, cv="loo", engine_options=GIVEN)
     assert result.mean > 0.9
     [note] = result.notes
-    assert note.startswith("100% of neighbouring rows share their label (50% by chance)")
+    assert note.startswith("100% of neighboring rows share their label (50% by chance)")
     shuffled = np.random.default_rng(0).permutation(len(y))
     result = onefold.cross_validate(
         LogisticSGD(), X[shuffled], y[shuffled], cv="loo", engine_options=GIVEN
@@ -72,7 +72,7 @@ def test_sorted_targets_of_a_regression_are_noted():
     result = onefold.cross_validate(
         LeastSquaresSGD(), X[order], y[order], cv=10, engine_options=GIVEN
     )
-    assert result.notes[0].startswith("neighbouring rows have similar targets")
+    assert result.notes[0].startswith("neighboring rows have similar targets")
     result = onefold.cross_validate(LeastSquaresSGD(), X, y, cv=10, engine_options=GIVEN)
     assert result.notes == []
 

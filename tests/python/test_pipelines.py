@@ -343,12 +343,12 @@ def test_a_frame_of_numbers_and_categories(n_jobs):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(X_regression.copy(), columns=list("abcde"))
     frame.loc[rng.integers(0, 90, 20), "b"] = np.nan
-    frame["colour"] = rng.choice(["red", "green", "blue"], 90)
+    frame["color"] = rng.choice(["red", "green", "blue"], 90)
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     columns = ColumnTransformer(
         [
             ("numbers", numbers, make_column_selector(dtype_include=np.number)),
-            ("categories", OneHotEncoder(handle_unknown="ignore"), ["colour"]),
+            ("categories", OneHotEncoder(handle_unknown="ignore"), ["color"]),
         ]
     )
     grid = {"ridge__alpha": np.geomspace(1e-3, 1e3, 7)}

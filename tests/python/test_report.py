@@ -473,11 +473,11 @@ def test_old_results_without_settings_have_a_report(results):
     assert Page(state.to_html()).tags
 
 
-# Colours
+# Colors
 
 
-def luminance(colour):
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def luminance(color):
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -490,16 +490,16 @@ def contrast(first, second):
 @pytest.mark.parametrize("theme", [0, 1, 2])
 def test_text_has_enough_contrast_in_light_dark_and_print(theme):
     block = re.findall(r":root \{(.*?)\}", STYLE, flags=re.DOTALL)[theme]
-    colours = dict(re.findall(r"--([\w-]+): (#\w+);", block))
-    colours = {
-        k: v if len(v) == 7 else "#" + "".join(2 * c for c in v[1:]) for k, v in colours.items()
+    colors = dict(re.findall(r"--([\w-]+): (#\w+);", block))
+    colors = {
+        k: v if len(v) == 7 else "#" + "".join(2 * c for c in v[1:]) for k, v in colors.items()
     }
     pairs = [("ink", "page"), ("ink", "panel"), ("soft", "page"), ("soft", "panel")]
     pairs += [("accent", "page"), *((name, f"{name}-page") for name in ("ok", "look", "problem"))]
     for text, ground in [*pairs, ("none", "none-page")]:
-        assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+        assert contrast(colors[text], colors[ground]) >= 4.5, (text, ground)
     for mark in ("accent", "second"):
-        assert contrast(colours[mark], colours["page"]) >= 3
+        assert contrast(colors[mark], colors["page"]) >= 3
 
 
 # Words

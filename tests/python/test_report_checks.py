@@ -32,7 +32,7 @@ from onefold.learners import Pegasos
 from onefold.report import ABOUT, Check, checks
 from onefold.report._dummy import dummy_losses
 from onefold.report._search_checks import _bootstrap_optimism
-from onefold.report._statistics import MAX_PERMUTED, between_sets, neighbour_correlation
+from onefold.report._statistics import MAX_PERMUTED, between_sets, neighbor_correlation
 from onefold.result import _refit_check
 
 X, y = load_diabetes(return_X_y=True)
@@ -80,14 +80,14 @@ def test_f_test_takes_over_where_permutations_end():
         assert between_sets(columns, more, rank=2) == pytest.approx(expected, abs=0.01)
 
 
-def test_neighbour_correlation_of_random_and_of_similar_rows():
+def test_neighbor_correlation_of_random_and_of_similar_rows():
     rng = np.random.default_rng(0)
-    p = [neighbour_correlation(rng.exponential(size=40), seed=i)[1] for i in range(300)]
+    p = [neighbor_correlation(rng.exponential(size=40), seed=i)[1] for i in range(300)]
     assert kstest(p, "uniform").pvalue > 0.01
-    p = [neighbour_correlation(rng.exponential(size=MAX_PERMUTED + 1))[1] for i in range(200)]
+    p = [neighbor_correlation(rng.exponential(size=MAX_PERMUTED + 1))[1] for i in range(200)]
     assert kstest(p, "uniform").pvalue > 0.01
     steps = np.cumsum(rng.standard_normal(200))
-    correlation, p = neighbour_correlation(steps)
+    correlation, p = neighbor_correlation(steps)
     assert correlation > 0.8
     assert p == 0.001
 
@@ -95,7 +95,7 @@ def test_neighbour_correlation_of_random_and_of_similar_rows():
 @pytest.mark.parametrize("values", [np.ones(10), np.ones(2)])
 def test_equal_values_have_no_p_value(values):
     assert np.isnan(between_sets(values, np.array([0, 1, len(values)])))
-    assert np.isnan(neighbour_correlation(values)).all()
+    assert np.isnan(neighbor_correlation(values)).all()
 
 
 @pytest.mark.parametrize(("estimator", "classifies"), [(Ridge(), False), (GaussianNB(), True)])

@@ -77,11 +77,11 @@ def test_predictions_have_no_scorer_to_ask(routing):
 
 def test_weights_may_be_for_the_first_step_only(routing):
     scaler = StandardScaler().set_fit_request(sample_weight=True)
-    neighbours = make_pipeline(scaler, KNeighborsRegressor())
+    neighbors = make_pipeline(scaler, KNeighborsRegressor())
     scoring = make_scorer(r2_score).set_score_request(sample_weight=False)
     keywords = {"scoring": scoring, "params": {"sample_weight": WEIGHTS}}
-    ours = onefold.cross_val_score(neighbours, X, y, **keywords)
-    np.testing.assert_allclose(ours, sk.cross_val_score(neighbours, X, y, **keywords))
+    ours = onefold.cross_val_score(neighbors, X, y, **keywords)
+    np.testing.assert_allclose(ours, sk.cross_val_score(neighbors, X, y, **keywords))
 
 
 def test_what_nobody_asked_for_is_an_error(routing):

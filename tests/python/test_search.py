@@ -56,7 +56,7 @@ SEARCHES = {
     "gaussian": (GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, "merge"),
     "multinomial": (MultinomialNB(), {"alpha": [0.1, 1], "fit_prior": [True, False]}, "merge"),
     "bernoulli": (BernoulliNB(), {"alpha": [0.1, 1], "binarize": [0.2, 0.5]}, "merge"),
-    "neighbours": (KNeighborsClassifier(), {"n_neighbors": [3, 5]}, "neighbours"),
+    "neighbors": (KNeighborsClassifier(), {"n_neighbors": [3, 5]}, "neighbors"),
     "logistic": (LogisticRegression(), {"C": [0.1, 1]}, "newton"),
 }
 SPLITTERS = {
@@ -223,7 +223,7 @@ def test_candidates_may_be_estimators_of_different_engines():
     steps = make_pipeline(StandardScaler(), RidgeClassifier())
     grid = {"ridgeclassifier": [RidgeClassifier(), KNeighborsClassifier(), RidgeClassifier(10)]}
     ours = search(steps, grid, cv=3, data=(X, y))
-    assert ours.result_.engines == ["virtual", "neighbours", "virtual"]
+    assert ours.result_.engines == ["virtual", "neighbors", "virtual"]
     theirs = sk.GridSearchCV(steps, grid, cv=3).fit(X, y)
     for fold in range(3):
         name = f"split{fold}_test_score"

@@ -92,7 +92,7 @@ def test_a_parameter_as_the_resource_leaves_the_engines():
         return_train_score=False,
         random_state=0,
     ).fit(X, y)
-    assert set(search.result_.engines) == {"neighbours"}
+    assert set(search.result_.engines) == {"neighbors"}
     assert (
         search.cv_results_["param_n_neighbors"].tolist()
         == search.cv_results_["n_resources"].tolist()

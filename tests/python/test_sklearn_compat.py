@@ -242,7 +242,7 @@ def test_votes_of_pairs_of_classes():
     assert votes.shape == expected.decision_function([[0.5]]).shape
 
 
-def test_the_method_of_an_index_of_neighbours():
+def test_the_method_of_an_index_of_neighbors():
     index = NearestNeighbors(algorithm="kd_tree")
     assert compat.search_method(index) == ""
     assert compat.search_method(index.fit(DIABETES)) == "kd_tree"

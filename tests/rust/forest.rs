@@ -346,7 +346,7 @@ fn textbook(
     test.iter().map(predict).collect()
 }
 
-/// Rows with ties, constant columns, columns of two values, and neighbours that count as equal.
+/// Rows with ties, constant columns, columns of two values, and neighbors that count as equal.
 fn rows(n: usize, p: usize) -> Array2<f64> {
     Array2::from_shape_fn((n, p), |(i, j)| {
         let wave = ((i * i + 3 * i + 1) as f64 * (j + 2) as f64 * 0.37).sin();

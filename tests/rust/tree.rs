@@ -470,7 +470,7 @@ fn wide_models_are_reverted_near_the_leaves_and_copied_near_the_root() {
 fn sharing_copies_only_what_is_written() {
     let set = Set::counts(18, 48, 30, 3);
     let [_, csr] = set.classified();
-    // Within a fold all rows are of one class, and neighbouring folds are alike.
+    // Within a fold all rows are of one class, and neighboring folds are alike.
     let mut rows: Vec<usize> = (0..48).collect();
     rows.sort_by_key(|&row| set.codes()[row]);
     let mut labels = vec![0; 48];

@@ -24,7 +24,7 @@ from .._transforms import reads_texts
 from .._transforms.step_key import step_key
 from .._utils.estimator_class import known_class
 from .base import flat_steps
-from .neighbour_ties import may_vote_during_search
+from .neighbor_ties import may_vote_during_search
 from .spec import Estimate
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ __all__ = [
     "of_discriminants",
     "of_elastic_nets",
     "of_least_squares",
-    "of_neighbours",
+    "of_neighbors",
     "of_smooth_losses",
     "why_slower",
 ]
@@ -68,7 +68,7 @@ ACTIVE_CUBE, ACTIVE_SHARE = 1.7e-10, 0.5
 features whose correlation with the targets exceeds the penalty that becomes active."""
 
 DISTANCE, MAX_TREE_FEATURES = 5e-10, 15
-"""Seconds for a difference of two values in a search of neighbours by all distances; and features
+"""Seconds for a difference of two values in a search of neighbors by all distances; and features
 up to which scikit-learn searches trees."""
 
 SPARSE_GRAM, SPARSE_PRIMAL, SPARSE_DUAL = 2e-8, 4e-8, 3e-8
@@ -299,10 +299,10 @@ def _correlations(rows: Any, task: Task, scaler: Any) -> Any:
     return covariances / np.where(spread > 0, spread, 1.0)
 
 
-def of_neighbours(spec: Spec, task: Task) -> Estimate | None:
+def of_neighbors(spec: Spec, task: Task) -> Estimate | None:
     """A search that finds ties, and refits, which count votes in searches of their own.
 
-    Rows of whole numbers have neighbours at the same distance; others rarely have.
+    Rows of whole numbers have neighbors at the same distance; others rarely have.
     """
     rows, final = _numbers(task), spec.final
     if rows is None or sp.issparse(rows) or not may_vote_during_search(final, task.data):

@@ -115,9 +115,9 @@ class ForestOptions:
     @classmethod
     @cache
     def installed(cls) -> ForestOptions:
-        """Those of the installed version, which splits two neighbours or does not."""
-        neighbours = np.array([[0.0], [1e-8]])
-        stump = tree.DecisionTreeClassifier(random_state=0).fit(neighbours, [0, 1])
+        """Those of the installed version, which splits two neighbors or does not."""
+        neighbors = np.array([[0.0], [1e-8]])
+        stump = tree.DecisionTreeClassifier(random_state=0).fit(neighbors, [0, 1])
         return cls(min_difference=1e-7 if stump.get_depth() == 0 else 0.0)
 
 

@@ -104,7 +104,7 @@ def _cases() -> dict[str, list[tuple[Any, Any]]]:
 
 
 def _rows() -> tuple[Any, Any]:
-    """Rows with ties, constant columns, and neighbours that count as equal."""
+    """Rows with ties, constant columns, and neighbors that count as equal."""
     random = np.random.RandomState(0)
     X = random.normal(size=(_N_ROWS, 6))
     X[:, 1] = X[:, 1].round(1)

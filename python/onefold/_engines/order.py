@@ -15,7 +15,7 @@ from .task import Task
 __all__ = ["order_notes"]
 
 MIN_EXCESS = 0.1
-"""By how much the similarity of neighbours must exceed chance to be worth a note."""
+"""By how much the similarity of neighbors must exceed chance to be worth a note."""
 
 MIN_SIGMAS = 5.0
 """How many standard deviations of chance it must exceed."""
@@ -52,7 +52,7 @@ def order_notes(estimator: Any, task: Task) -> tuple[list[str], str]:
 
 
 def _similarity(task: Task, measure: Callable[[NDArray[Any]], str | None]) -> str | None:
-    """How alike the targets of neighbouring rows are, in fold order, if far more than by chance."""
+    """How alike the targets of neighboring rows are, in fold order, if far more than by chance."""
     y = task.data.y
     return None if y is None or np.ndim(y) != 1 else measure(np.asarray(y)[task.folds.rows])
 
@@ -64,7 +64,7 @@ def _shared_labels(targets: NDArray[Any]) -> str | None:
     found = float(np.mean(codes[1:] == codes[:-1]))
     if not _is_excess(found, chance, np.sqrt(chance * (1.0 - chance) / n)):
         return None
-    return f"{found:.0%} of neighbouring rows share their label ({chance:.0%} by chance)"
+    return f"{found:.0%} of neighboring rows share their label ({chance:.0%} by chance)"
 
 
 def _autocorrelation(targets: NDArray[Any]) -> str | None:
@@ -72,7 +72,7 @@ def _autocorrelation(targets: NDArray[Any]) -> str | None:
     found = float(centred[1:] @ centred[:-1] / (centred @ centred))
     if not _is_excess(found, 0.0, 1.0 / np.sqrt(len(targets))):
         return None
-    return f"neighbouring rows have similar targets (autocorrelation {found:.2f})"
+    return f"neighboring rows have similar targets (autocorrelation {found:.2f})"
 
 
 def _is_excess(found: float, chance: float, sigma: float) -> bool:

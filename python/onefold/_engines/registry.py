@@ -10,7 +10,7 @@ from .bag import BAG
 from .engine import Engine
 from .forest import FOREST
 from .specs.merge import MERGE
-from .specs.neighbours import NEIGHBOURS
+from .specs.neighbors import NEIGHBORS
 from .specs.newton import NEWTON
 from .specs.path import PATH
 from .specs.refit import REFIT
@@ -34,7 +34,7 @@ ENGINES: list[Engine] = [
     NEWTON,
     PATH,
     SEEDED,
-    NEIGHBOURS,
+    NEIGHBORS,
     FOREST,
     BAG,
     TREE,

@@ -53,7 +53,7 @@ TOKEN_PARAMETERS = (
 """Parameters on which the tokens of a document depend, but for the lengths of n-grams."""
 STRIPPERS = {None: str, "ascii": strip_accents_ascii, "unicode": strip_accents_unicode}
 FINAL_SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
-"""The one character whose lower case depends on its neighbours."""
+"""The one character whose lower case depends on its neighbors."""
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ LEARNERS: dict[str, Learner] = {
     "svr": Learner("onefold.svm.SVR", "support vector regression (C, epsilon, kernel, gamma)"),
     "linear-svc": Learner(_SK + "svm.LinearSVC", "linear classification, squared hinge (C)"),
     "linear-svr": Learner(_SK + "svm.LinearSVR", "linear regression (C, epsilon, loss)"),
-    "knn": Learner(_SK + "neighbors.KNeighborsClassifier", "nearest neighbours (n_neighbors)"),
-    "knn-regressor": Learner(_SK + "neighbors.KNeighborsRegressor", "mean of nearest neighbours"),
+    "knn": Learner(_SK + "neighbors.KNeighborsClassifier", "nearest neighbors (n_neighbors)"),
+    "knn-regressor": Learner(_SK + "neighbors.KNeighborsRegressor", "mean of nearest neighbors"),
     "centroid": Learner(_SK + "neighbors.NearestCentroid", "nearest centroid"),
     "lda": Learner(_SK + "discriminant_analysis.LinearDiscriminantAnalysis", "linear discriminant"),
     "qda": Learner(

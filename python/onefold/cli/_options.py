@@ -147,7 +147,7 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
     group.add_argument(
         "--no-shuffle",
         action="store_true",
-        help="folds of neighbouring rows, as scikit-learn's default; by default "
+        help="folds of neighboring rows, as scikit-learn's default; by default "
         "rows are shuffled by --seed",
     )
     group.add_argument(

@@ -91,7 +91,7 @@ def cross_validate(
         earlier result.
     scoring : str, callable, list or dict, optional
         As in scikit-learn; by default the estimator's own ``score``.
-    engine : {"auto", "merge", "virtual", "newton", "path", "seeded", "neighbours", "forest", \
+    engine : {"auto", "merge", "virtual", "newton", "path", "seeded", "neighbors", "forest", \
             "bag", "tree", "refit"}
         How it is done. ``"auto"`` takes the first of these that estimates what refits estimate and
         is not expected to be slower. It warns if that is ``"refit"``, one fit per fold, and another
@@ -327,8 +327,8 @@ def cross_val_predict(
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> import onefold
     >>> X, y = load_iris(return_X_y=True)
-    >>> neighbours = KNeighborsClassifier()
-    >>> onefold.cross_val_predict(neighbours, X, y, method="predict_proba", engine="refit").shape
+    >>> neighbors = KNeighborsClassifier()
+    >>> onefold.cross_val_predict(neighbors, X, y, method="predict_proba", engine="refit").shape
     (150, 3)
     """
     if unknown:

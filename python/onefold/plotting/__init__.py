@@ -8,10 +8,10 @@ install 'onefold[plot]'``.
 from ._comparison import plot_comparison
 from ._cv_result import CV_KINDS, plot_cv_result
 from ._search_result import SEARCH_KINDS, plot_search_result
-from ._style import COLOURS
+from ._style import COLORS
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "CV_KINDS",
     "SEARCH_KINDS",
     "plot_comparison",

@@ -154,14 +154,14 @@ def _bars(ax: Axes, at: Any, difference: Any, reach: Any, is_base: Any, level: s
         (~is_base & ~is_clear, BLUE, "o", f"{level} interval with zero"),
         (~is_base & is_clear, VERMILLION, "s", f"{level} interval without zero"),
     )
-    for members, colour, sign, label in groups:
+    for members, color, sign, label in groups:
         if members.any():
             ax.errorbar(
                 difference[members],
                 at[members],
                 xerr=reach[members],
                 fmt=sign,
-                color=colour,
+                color=color,
                 markersize=5,
                 capsize=3,
                 linewidth=1.3,

@@ -39,7 +39,7 @@ MAX_LISTED = 4
 """Classes up to which the legend is inside the axes."""
 
 MAX_CLASSES = 10
-"""Classes up to which each has a colour of its own."""
+"""Classes up to which each has a color of its own."""
 
 
 def curve_size(result: CVResult, options: Mapping[str, Any]) -> tuple[float, float]:

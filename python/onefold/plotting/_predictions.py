@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay, PredictionErrorDisplay
 
 from ._held_out import check_fold, rows_of
-from ._style import BLACK, COLOURS, grouped, legend_above, shortened
+from ._style import BLACK, COLORS, grouped, legend_above, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,7 +104,7 @@ def _draw(
         raise ValueError(f"subsample must be a positive number of samples, got {subsample!r}")
     n_shown = len(targets) if subsample is None else min(subsample, len(targets))
     n_folds = len(result.folds)
-    is_by_fold = fold is None and n_folds <= len(COLOURS) and n_shown == len(targets)
+    is_by_fold = fold is None and n_folds <= len(COLORS) and n_shown == len(targets)
     PredictionErrorDisplay.from_predictions(
         targets,
         predictions,
@@ -116,13 +116,13 @@ def _draw(
             "alpha": 0.7 if n_shown < 1000 else 0.35,
             "s": 16 if n_shown < 1000 else 8,
             "linewidths": 0,
-            "color": COLOURS[0],
+            "color": COLORS[0],
             "rasterized": n_shown > 2000,
         },
         line_kwargs={"color": BLACK, "linewidth": 1},
     )
     if is_by_fold:
-        _colour_by_fold(result, ax)
+        _color_by_fold(result, ax)
     n_outputs = np.size(result._answers["predict"]) // len(result._rows)
     remarks = [f"output {output} of {n_outputs}"] if n_outputs > 1 else []
     remarks += [] if fold is None else [f"fold {fold}"]
@@ -145,14 +145,14 @@ def _output(values: Any, output: int) -> Any:
     return columns[:, output]
 
 
-def _colour_by_fold(result: CVResult, ax: Axes) -> None:
-    """Colour the points by the fold that held them out."""
+def _color_by_fold(result: CVResult, ax: Axes) -> None:
+    """Color the points by the fold that held them out."""
     [points] = ax.collections[-1:]
     fold_of = np.repeat(np.arange(len(result.folds)), np.diff(result._starts))
-    points.set_facecolor([COLOURS[fold] for fold in fold_of.tolist()])
+    points.set_facecolor([COLORS[fold] for fold in fold_of.tolist()])
     for fold in range(len(result.folds)):
-        ax.scatter([], [], s=16, color=COLOURS[fold], label=f"fold {fold}")
-    legend_above(ax, columns=len(COLOURS))
+        ax.scatter([], [], s=16, color=COLORS[fold], label=f"fold {fold}")
+    legend_above(ax, columns=len(COLORS))
 
 
 def _square(ax: Axes, kind: str) -> None:

@@ -116,7 +116,7 @@ def _mean(ax: Axes, result: CVResult, name: str, values: Floats, level: float) -
 
 
 def _errors(ax: Axes, rows: Any, values: Floats) -> None:
-    """Wrong predictions as marks above a moving mean over neighbouring samples."""
+    """Wrong predictions as marks above a moving mean over neighboring samples."""
     order = np.argsort(rows, kind="stable")
     sorted_rows, ordered = rows[order], values[order]
     wrong = sorted_rows[ordered > 0]
@@ -132,7 +132,7 @@ def _errors(ax: Axes, rows: Any, values: Floats) -> None:
     width = max(1, min(len(ordered), max(10, len(ordered) // 20)))
     moving = np.convolve(ordered, np.full(width, 1 / width), mode="valid")
     centres = sorted_rows[(width - 1) // 2 : (width - 1) // 2 + len(moving)]
-    ax.plot(centres, moving, color=BLUE, linewidth=1.2, label=f"mean of {width} neighbours")
+    ax.plot(centres, moving, color=BLUE, linewidth=1.2, label=f"mean of {width} neighbors")
     ax.set_ylim(-0.03, 1.1)
     ax.margins(x=0.02)
 

@@ -1,6 +1,6 @@
-"""Colours, axes and scales that all plots share.
+"""Colors, axes and scales that all plots share.
 
-Colours are those of M. Okabe and K. Ito, which remain distinct under the common forms of colour
+Colors are those of M. Okabe and K. Ito, which remain distinct under the common forms of color
 blindness; their yellow is left out, because it is hard to see on white.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BLACK",
     "BLUE",
-    "COLOURS",
+    "COLORS",
     "GREEN",
     "GREY",
     "LIGHT",
@@ -48,11 +48,11 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
 GREY, LIGHT = "#767676", "#D0D0D0"
 
-COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
-"""Colours of lines, in the order of their use."""
+COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+"""Colors of lines, in the order of their use."""
 
 STYLES = ("-", "--", ":")
-"""Styles of lines: the next one is used when all colours are."""
+"""Styles of lines: the next one is used when all colors are."""
 
 
 INCHES_PER_CHARACTER = 0.06
@@ -162,7 +162,7 @@ def _inches(labels: list[str], columns: int) -> float:
 
 
 def line_style(position: int) -> dict[str, Any]:
-    """Colour and style of the line at a position among several.
+    """Color and style of the line at a position among several.
 
     Examples
     --------
@@ -170,8 +170,8 @@ def line_style(position: int) -> dict[str, Any]:
     >>> line_style(0), line_style(7)
     ({'color': '#0072B2', 'linestyle': '-'}, {'color': '#0072B2', 'linestyle': '--'})
     """
-    style, colour = divmod(position, len(COLOURS))
-    return {"color": COLOURS[colour], "linestyle": STYLES[style % len(STYLES)]}
+    style, color = divmod(position, len(COLORS))
+    return {"color": COLORS[color], "linestyle": STYLES[style % len(STYLES)]}
 
 
 def are_numbers(values: Sequence[Any]) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ._candidates import Candidates, levels, mark_choices, short_name, text_of, varied
 from ._style import (
     BLUE,
-    COLOURS,
+    COLORS,
     GREY,
     VERMILLION,
     are_numbers,
@@ -28,7 +28,7 @@ __all__ = ["draw_validation_curve", "why_no_validation_curve"]
 
 Floats = NDArray[np.float64]
 
-MAX_LINES = len(COLOURS)
+MAX_LINES = len(COLORS)
 """Combinations of the other parameters up to which each has a line."""
 
 

@@ -96,9 +96,9 @@ ABOUT: dict[str, About] = {
         "Use the pooled score, fewer folds, or a metric that is a mean over samples.",
     ),
     "OF8": About(
-        "Similarity of neighbouring rows",
-        "Are the losses of samples in neighbouring rows more alike than by chance? Correlation of "
-        "the ranks of the losses of neighbouring rows, permutation test with 999 permutations, "
+        "Similarity of neighboring rows",
+        "Are the losses of samples in neighboring rows more alike than by chance? Correlation of "
+        "the ranks of the losses of neighboring rows, permutation test with 999 permutations, "
         f"normal approximation above 4000 samples; one-sided, level {LEVEL}; correlations below "
         "0.1 are ignored.",
         "If rows come from groups (patients, machines, days) or from a time series, random folds "
@@ -117,7 +117,7 @@ ABOUT: dict[str, About] = {
     "OF10": About(
         "Scales of the features",
         "For estimators that compare or sum features as they are (support vector machines, nearest "
-        "neighbours, kernels, stochastic gradient descent, neural networks) without a step before "
+        "neighbors, kernels, stochastic gradient descent, neural networks) without a step before "
         "them: the largest standard deviation of a feature over the median one, on at most 1000 "
         f"rows. A ratio of {MAX_RATIO} or more is worth a look; this is not a statistical test.",
         "Put a scaler before the estimator: make_pipeline(StandardScaler(), estimator). It is "

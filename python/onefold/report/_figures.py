@@ -2,7 +2,7 @@
 
 # Method
 Each figure is drawn on a figure of matplotlib's own, with matplotlib's default style, and written
-as SVG whose text is text. Black becomes the colour of the page's text and white that of the page,
+as SVG whose text is text. Black becomes the color of the page's text and white that of the page,
 so that the figures follow the reader's choice of light or dark. The same result gives the same
 bytes.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["SIGNS", "page"]
 
 SIGNS = {"ok": "✓", "look": "!", "problem": "✗", "not applicable": "–"}
-"""Verdicts can be told apart without colours."""
+"""Verdicts can be told apart without colors."""
 
 NBSP = "\u00a0"
 """A space that no line is broken at."""
@@ -94,7 +94,7 @@ def _headline(headline: Headline) -> str:
 
 
 def verdict(name: str, text: str | None = None) -> str:
-    """A verdict as a coloured word with a sign."""
+    """A verdict as a colored word with a sign."""
     kind = "none" if name == "not applicable" else name
     return f"<span class='verdict {kind}'>{SIGNS[name]} {_text(text or name)}</span>"
 

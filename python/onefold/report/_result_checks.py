@@ -17,7 +17,7 @@ from ..stats._interval import interval, why_not_independent
 from ._check import LEVEL, MAX_RATIO, Check
 from ._dummy import dummy_losses
 from ._number import with_error
-from ._statistics import between_sets, neighbour_correlation
+from ._statistics import between_sets, neighbor_correlation
 
 if TYPE_CHECKING:
     from .._engines.status import Status
@@ -28,7 +28,7 @@ __all__ = ["convergence", "recorded_checks", "result_checks"]
 Floats = NDArray[np.float64]
 
 MIN_CORRELATION = 0.1
-"""The correlation of neighbours that OF8 begins with."""
+"""The correlation of neighbors that OF8 begins with."""
 
 NEGLIGIBLE = 0.1
 """Differences to refits below this share of the standard error of the score are no order effect."""
@@ -202,7 +202,7 @@ def _targets_differ(result: CVResult) -> Check:
         return Check("OF3", "ok", f"The folds have similar targets ({_p(p)}).", {"p": p})
     are_blocks = bool((np.diff(result.folds.labels.astype(np.int64)) >= 0).all())
     why = (
-        "the folds are blocks of neighbouring rows, so the rows seem to be sorted"
+        "the folds are blocks of neighboring rows, so the rows seem to be sorted"
         if are_blocks
         else "the folds are not a random choice of rows"
     )
@@ -371,7 +371,7 @@ def _undefined_metric(result: CVResult) -> Check:
     return Check("OF7", "look", finding, {"n_undefined": lacking})
 
 
-def _neighbours_alike(result: CVResult) -> Check:
+def _neighbors_alike(result: CVResult) -> Check:
     losses, chosen = result._losses, _one_partition(result)
     if losses is None or not np.isfinite(losses).all():
         return _not("OF8", "The loss of every sample is not known.")
@@ -380,10 +380,10 @@ def _neighbours_alike(result: CVResult) -> Check:
     if chosen is None:
         return _not("OF8", "Test sets share samples.")
     rows, _, where = chosen
-    correlation, p = neighbour_correlation(losses[: len(rows)][np.argsort(rows, kind="stable")])
+    correlation, p = neighbor_correlation(losses[: len(rows)][np.argsort(rows, kind="stable")])
     if np.isnan(p):
         return _not("OF8", "All losses are equal.")
-    finding = f"the losses of neighbouring rows have a rank correlation of {correlation:.2f}"
+    finding = f"the losses of neighboring rows have a rank correlation of {correlation:.2f}"
     values = {"p": p, "correlation": correlation}
     if p <= LEVEL and correlation >= MIN_CORRELATION:
         hint = "are they from groups, a time series, or sorted?"
@@ -400,5 +400,5 @@ _CHECKS: dict[str, Callable[[CVResult], Check]] = {
     "OF5": _missing_classes,
     "OF6": _worse_than_dummy,
     "OF7": _undefined_metric,
-    "OF8": _neighbours_alike,
+    "OF8": _neighbors_alike,
 }

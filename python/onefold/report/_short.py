@@ -44,7 +44,7 @@ def short_form(result: CVResult | SearchResult) -> str:
 
 
 _STYLE = "max-width: 26em; --page: transparent"
-"""The figure is as wide as a column of a page, and takes the colours of the notebook."""
+"""The figure is as wide as a column of a page, and takes the colors of the notebook."""
 
 
 def _line(check: Check) -> str:

@@ -1,8 +1,8 @@
-"""Permutation tests of held-out losses: between test sets, and between neighbouring rows.
+"""Permutation tests of held-out losses: between test sets, and between neighboring rows.
 
 Problem
 -------
-Do test sets differ more, or neighbouring rows less, than rows in random order would?
+Do test sets differ more, or neighboring rows less, than rows in random order would?
 
 Method
 ------
@@ -10,7 +10,7 @@ Under the null hypothesis the values are exchangeable: all assignments of the n 
 places are equally likely. With n values v in test order, centred at their mean,
 
     between test sets   Q = Σ_j (Σ_{i∈j} v_i)² / m_j,   large if the means of test sets differ,
-    neighbouring rows   T = Σ_i v_i·v_{i+1},             large if neighbours are alike.
+    neighboring rows   T = Σ_i v_i·v_{i+1},             large if neighbors are alike.
 
 The p-value of B permutations is (1 + #{Q* ≥ Q})/(1 + B), which has the exact level for any B.
 Values with several columns, such as indicators of classes, add up their statistics. Above
@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 from scipy.stats import norm, rankdata
 
-__all__ = ["MAX_PERMUTED", "between_sets", "neighbour_correlation"]
+__all__ = ["MAX_PERMUTED", "between_sets", "neighbor_correlation"]
 
 Floats = NDArray[np.float64]
 
@@ -106,8 +106,8 @@ def _between(drawn: Floats, starts: NDArray[np.int64], sizes: NDArray[np.int64])
     return squares
 
 
-def neighbour_correlation(values: Any, seed: int = 0) -> tuple[float, float]:
-    """The correlation of the ranks of neighbours, and its one-sided p-value.
+def neighbor_correlation(values: Any, seed: int = 0) -> tuple[float, float]:
+    """The correlation of the ranks of neighbors, and its one-sided p-value.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ def neighbour_correlation(values: Any, seed: int = 0) -> tuple[float, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> from onefold.report._statistics import neighbour_correlation
-    >>> correlation, p = neighbour_correlation(np.repeat([0.0, 1.0], 20))
+    >>> from onefold.report._statistics import neighbor_correlation
+    >>> correlation, p = neighbor_correlation(np.repeat([0.0, 1.0], 20))
     >>> round(correlation, 2), p
     (0.95, 0.001)
     """

@@ -1,7 +1,7 @@
 //! An approximate solution of all samples, merged from those of two folds.
 //!
 //! A sample held out in one fold gets the β of the other. A sample in both training sets may have two
-//! different β, because each solution compensates for its held-out samples in their neighbourhood.
+//! different β, because each solution compensates for its held-out samples in their neighborhood.
 //! The compensation at v is Σ β_u K_uv over the held-out u, with β of the other solution: v gets its β
 //! from the solution that compensates less. The least clear choices are reversed where that brings Σβ
 //! closer to 0, so that every β is taken from one of the solutions.
@@ -88,7 +88,7 @@ mod tests {
     use crate::svm::kernel::Kernel;
     use crate::svm::memory::Budget;
 
-    /// Two pairs of neighbours far from each other; each fold holds out one of a pair.
+    /// Two pairs of neighbors far from each other; each fold holds out one of a pair.
     #[test]
     fn each_variable_comes_from_the_solution_that_compensates_less() {
         let values = array![[0.0], [0.1], [50.0], [50.1]];

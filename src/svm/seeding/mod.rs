@@ -16,7 +16,7 @@
 //! | [`ato`] | the first fold | step by step along the optimality conditions |
 //!
 //! The paper goes from fold h to fold h + 1. Any two folds differ by their two test sets, so here every
-//! fold starts from the same solution: as similar as a neighbour's, and folds are independent.
+//! fold starts from the same solution: as similar as a neighbor's, and folds are independent.
 //! [`merge`](merge()) makes an approximate solution of all samples from those of two folds.
 //!
 //! # References

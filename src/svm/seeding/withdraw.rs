@@ -3,9 +3,9 @@
 //! The idea of SIR, applied to the solution of all samples: replacing a sample by a similar one of its
 //! class changes the decision function least (equation 21 of the paper). Moving β from p to q changes
 //! it by |β|·‖φ(p) − φ(q)‖ in feature space, and dropping β by |β|·‖φ(p)‖. So the β of an *isolated*
-//! variable, whose nearest neighbour is farther away than the origin (K_pq < ½K_qq), is dropped.
+//! variable, whose nearest neighbor is farther away than the origin (K_pq < ½K_qq), is dropped.
 //! Amounts dropped on both sides cancel; only the difference is transferred after all, beginning with
-//! the variables that have the nearest neighbours.
+//! the variables that have the nearest neighbors.
 
 use super::feasible::{argmax, transfer};
 use super::transition::Transition;
@@ -17,12 +17,12 @@ pub(super) fn start(change: &Transition<'_>) -> Vec<f64> {
     beta
 }
 
-/// A variable without a near neighbour.
+/// A variable without a near neighbor.
 struct Isolated {
     variable: usize,
     /// Its β.
     amount: f64,
-    /// The similarity of its nearest neighbour.
+    /// The similarity of its nearest neighbor.
     similarity: f32,
 }
 
@@ -38,8 +38,8 @@ pub(super) fn withdraw(change: &Transition<'_>, leaving: &[usize], beta: &mut [f
             continue;
         }
         let similarities = change.dual.similarities(variable);
-        let neighbours = side(amount).iter().copied();
-        match argmax(neighbours, |v| similarities[v]).map(|v| similarities[v]) {
+        let neighbors = side(amount).iter().copied();
+        match argmax(neighbors, |v| similarities[v]).map(|v| similarities[v]) {
             Some(similarity) if similarity <= 0.0 => isolated.push(Isolated {
                 variable,
                 amount,

@@ -257,7 +257,7 @@ def _check_cost(case, result, theirs):
         done = cost["smo_iterations"]
         _expect(done <= allowed, f"{done} SMO iterations, LIBSVM has {theirs.iterations}")
     n_members = getattr(case.estimator, "n_estimators", 1)
-    if result.engine in ("path", "virtual", "neighbours", "forest"):
+    if result.engine in ("path", "virtual", "neighbors", "forest"):
         n_models = n_members * (2 if case.rows.target == "two outputs" else 1)
         allowed = (k + 1) * n_models + result.status.refitted_folds
         _expect(cost["fits"] <= allowed, f"{cost['fits']} fits, {allowed} allowed")

@@ -69,7 +69,7 @@ def svms(kind, **more):
     )
 
 
-def neighbours(kind):
+def neighbors(kind):
     return st.builds(
         kind,
         n_neighbors=st.sampled_from([1, 2, 5]),
@@ -197,8 +197,8 @@ FAMILIES = {
     ),
     "machines": ("classification", svms(SVC, class_weight=balance)),
     "machines of numbers": ("regression", svms(SVR, epsilon=st.sampled_from([0.01, 0.3]))),
-    "neighbours": ("classification", neighbours(KNeighborsClassifier)),
-    "neighbours of numbers": ("regression", neighbours(KNeighborsRegressor)),
+    "neighbors": ("classification", neighbors(KNeighborsClassifier)),
+    "neighbors of numbers": ("regression", neighbors(KNeighborsRegressor)),
     "naive Bayes": (
         "classification",
         st.one_of(

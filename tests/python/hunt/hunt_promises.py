@@ -16,7 +16,7 @@ PROMISES = {
     "newton": TOLERANCE,
     "path": TOLERANCE,
     "seeded": TOLERANCE,
-    "neighbours": 1e-12,
+    "neighbors": 1e-12,
     "forest": BITS,
     "bag": STABILITY,
     "tree": STABILITY,

@@ -44,7 +44,7 @@ SPLITTERS = [
 
 
 def generated(seed):
-    """Rows with ties, constants, and neighbours that count as equal."""
+    """Rows with ties, constants, and neighbors that count as equal."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(150, 8))
     X[:, 1] = X[:, 1].round(1)

@@ -74,8 +74,8 @@ TREE = Engine(
 )
 """TreeCV of native learners, and of any estimator that has ``partial_fit``.
 
-A fold is predicted by a model that was trained on the folds of neighbouring leaves last. Where
-neighbouring rows are alike (sorted by class, time or group) that flatters learners that depend
+A fold is predicted by a model that was trained on the folds of neighboring leaves last. Where
+neighboring rows are alike (sorted by class, time or group) that flatters learners that depend
 on the order of rows. For these, therefore, folds are placed at random and rows are learnt in
 random order; learners that do not depend on the order are trained in the cheaper given order.
 

@@ -1,9 +1,9 @@
-"""Where rows at the same distance decide which of them are neighbours.
+"""Where rows at the same distance decide which of them are neighbors.
 
-Of several training rows at the distance of the k-th neighbour, scikit-learn takes those that its
-search for k neighbours in that training set meets first. A search for more neighbours, or in more
+Of several training rows at the distance of the k-th neighbor, scikit-learn takes those that its
+search for k neighbors in that training set meets first. A search for more neighbors, or in more
 rows, may take others. Folds in which that can change a prediction are searched again as
-scikit-learn does it: for k neighbours, in the training set.
+scikit-learn does it: for k neighbors, in the training set.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from .._sklearn_compat import sklearn_is_at_least
-from .neighbour_search import NeighbourTable
+from .neighbor_search import NeighborTable
 from .task import Data
 
 __all__ = ["folds_decided_by_ties", "may_vote_during_search", "votes_during_search"]
@@ -27,14 +27,14 @@ OF_UNIT_SCALE = ("cosine", "correlation")
 """Metrics that are computed as one minus a number of size one."""
 
 SEARCHES_EUCLIDEAN_FIRST = sklearn_is_at_least("1.9")
-"""Whether classifiers with the Euclidean metric find the neighbours before they count votes."""
+"""Whether classifiers with the Euclidean metric find the neighbors before they count votes."""
 
 MAX_NOISE = 1e-4
 """Relative error of a squared distance above which weights by distance are not comparable."""
 
 
 def may_vote_during_search(estimator: Any, data: Data) -> bool:
-    """Whether the estimator may count votes in a search of its own, which returns no neighbours."""
+    """Whether the estimator may count votes in a search of its own, which returns no neighbors."""
     is_euclidean = estimator.metric in EUCLIDEAN
     is_euclidean |= estimator.metric == "minkowski" and estimator.p == 2
     return (
@@ -46,13 +46,13 @@ def may_vote_during_search(estimator: Any, data: Data) -> bool:
     )
 
 
-def votes_during_search(estimator: Any, table: NeighbourTable, data: Data) -> bool:
+def votes_during_search(estimator: Any, table: NeighborTable, data: Data) -> bool:
     """Whether the estimator counts votes in a search of its own, if the rows are floats."""
     return table.method == "brute" and may_vote_during_search(estimator, data)
 
 
-def folds_decided_by_ties(estimator: Any, table: NeighbourTable, data: Data) -> list[int]:
-    """The folds in which another search for the same neighbours may predict something else."""
+def folds_decided_by_ties(estimator: Any, table: NeighborTable, data: Data) -> list[int]:
+    """The folds in which another search for the same neighbors may predict something else."""
     n_neighbors = int(estimator.n_neighbors)
     is_same_search = table.is_by_fold and n_neighbors == len(table.indices)
     if is_same_search and not votes_during_search(estimator, table, data):
@@ -63,8 +63,8 @@ def folds_decided_by_ties(estimator: Any, table: NeighbourTable, data: Data) -> 
     return table.folds_of(positions)
 
 
-def _is_tied(n_neighbors: int, table: NeighbourTable, data: Data) -> NDArray[np.bool_]:
-    """Test rows with several candidates for the last neighbour, whose targets differ."""
+def _is_tied(n_neighbors: int, table: NeighborTable, data: Data) -> NDArray[np.bool_]:
+    """Test rows with several candidates for the last neighbor, whose targets differ."""
     distances, indices = table.distances, table.indices
     if n_neighbors == len(indices):  # as many as there are rows in the smallest training set
         sizes = np.repeat(table.train_sizes, np.diff(table.starts))
@@ -83,21 +83,21 @@ def _is_tied(n_neighbors: int, table: NeighbourTable, data: Data) -> NDArray[np.
     return tied
 
 
-def _is_noise(table: NeighbourTable, data: Data) -> NDArray[np.bool_]:
-    """Test rows with a neighbour so near that its distance is mostly rounding error."""
+def _is_noise(table: NeighborTable, data: Data) -> NDArray[np.bool_]:
+    """Test rows with a neighbor so near that its distance is mostly rounding error."""
     if table.method != "brute" or table.metric not in EUCLIDEAN:
         return np.zeros(len(table.rows), dtype=bool)
     is_precise = np.square(table.distances[0]) * MAX_NOISE > _errors(table, 0, data)
     return np.asarray(~is_precise)
 
 
-def _powers(distances: Floats, table: NeighbourTable) -> Floats:
+def _powers(distances: Floats, table: NeighborTable) -> Floats:
     """Distances, squared where they are computed from squares of norms."""
     is_squared = table.method == "brute" and table.metric in ("euclidean", "nan_euclidean")
     return np.square(distances) if is_squared else distances
 
 
-def _errors(table: NeighbourTable, rank: int, data: Data) -> Floats:
+def _errors(table: NeighborTable, rank: int, data: Data) -> Floats:
     """Bounds of the rounding errors of `_powers` of the distances of one rank."""
     n_terms = 4 * (4 + np.shape(data.X)[1])
     if table.method == "brute" and table.metric in EUCLIDEAN:

@@ -1,8 +1,8 @@
-"""The nearest neighbours of every held-out row in its training set.
+"""The nearest neighbors of every held-out row in its training set.
 
-One search for all folds finds neighbours among all rows and drops those of the row's own fold. With
+One search for all folds finds neighbors among all rows and drops those of the row's own fold. With
 few folds, a search in each training set costs no more, since both compute about n² distances; it is
-also what training sets that are no partition need, and rows whose neighbours are in their own fold.
+also what training sets that are no partition need, and rows whose neighbors are in their own fold.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .._sklearn_compat import search_method
 from .._utils.progress import Report
 
 __all__ = [
-    "NeighbourTable",
+    "NeighborTable",
     "checked_rows",
-    "find_neighbours",
+    "find_neighbors",
     "index_of",
     "search_folds",
 ]
@@ -35,30 +35,30 @@ Rows = NDArray[np.int64]
 MAX_SEPARATE_SEARCHES = 10
 """Folds up to which each training set is searched by itself."""
 
-MAX_NEIGHBOURS_HELD = 2**24
-"""Neighbours that one query returns: 256 MB of indices and distances."""
+MAX_NEIGHBORS_HELD = 2**24
+"""Neighbors that one query returns: 256 MB of indices and distances."""
 
 SKLEARN_CHUNK = 256
 """Queries that scikit-learn's brute search computes distances of at a time."""
 
 N_SPARE_RANKS = 4
-"""Neighbours beyond the last, which show how many rows are at its distance."""
+"""Neighbors beyond the last, which show how many rows are at its distance."""
 
 N_PROBES = 256
 """Rows by which it is decided whether one search is enough."""
 
 MAX_SHARE_REPEATED = 0.2
 """The share of rows to be searched for again above which each training set is searched by itself:
-neighbours are then in the same fold more often than by chance."""
+neighbors are then in the same fold more often than by chance."""
 
 MAX_SHARE_TIED = 0.75
-"""The share of folds with rows whose last neighbour and the next are at the same distance above
+"""The share of folds with rows whose last neighbor and the next are at the same distance above
 which each training set is searched by itself: such folds would be searched again."""
 
 
 @dataclass(frozen=True)
-class NeighbourTable:
-    """The neighbours of held-out rows, in test order, the nearest first."""
+class NeighborTable:
+    """The neighbors of held-out rows, in test order, the nearest first."""
 
     indices: Rows
     """Rank × test row: which sample it is."""
@@ -88,12 +88,12 @@ class NeighbourTable:
 
 
 def index_of(estimator: Any) -> NearestNeighbors:
-    """The search that an estimator makes, whatever its number of neighbours.
+    """The search that an estimator makes, whatever its number of neighbors.
 
     Examples
     --------
     >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from onefold._engines.neighbour_search import index_of
+    >>> from onefold._engines.neighbor_search import index_of
     >>> index_of(KNeighborsClassifier(3, weights="distance", p=1))
     NearestNeighbors(p=1)
     """
@@ -109,7 +109,7 @@ def checked_rows(index: NearestNeighbors, X: Any) -> Any:
     )
 
 
-def find_neighbours(
+def find_neighbors(
     index: NearestNeighbors,
     X: Any,
     folds: Folds | Splits,
@@ -117,8 +117,8 @@ def find_neighbours(
     report: Report | None = None,
     *,
     needs_next: bool = False,
-) -> NeighbourTable:
-    """Find the neighbours of all held-out rows in their training sets.
+) -> NeighborTable:
+    """Find the neighbors of all held-out rows in their training sets.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def find_neighbours(
     report : callable, optional
         Called with the test rows done and all of them.
     needs_next : bool, default=False
-        Whether to find some more neighbours, as far as there are, also where each training set is
+        Whether to find some more neighbors, as far as there are, also where each training set is
         searched by itself. One search for all folds always does.
     """
-    # As in scikit-learn, the number of neighbours decides on the algorithm.
+    # As in scikit-learn, the number of neighbors decides on the algorithm.
     index.set_params(n_neighbors=n_neighbors)
     sizes = train_sizes(folds)
     n_ranks = min(n_neighbors + N_SPARE_RANKS, int(sizes.min()))
@@ -150,8 +150,8 @@ def find_neighbours(
 
 def search_folds(
     index: NearestNeighbors, X: Any, folds: Folds | Splits, chosen: Sequence[int], n_neighbors: int
-) -> NeighbourTable:
-    """Find the neighbours of the test rows of some folds, as scikit-learn does."""
+) -> NeighborTable:
+    """Find the neighbors of the test rows of some folds, as scikit-learn does."""
     index.set_params(n_neighbors=n_neighbors)
     rows = [folds.test(fold) for fold in chosen]
     starts = np.cumsum([0, *map(len, rows)])
@@ -162,7 +162,7 @@ def search_folds(
 
 
 class _Table:
-    """A table of neighbours that is being filled."""
+    """A table of neighbors that is being filled."""
 
     def __init__(self, n_rows: int, n_ranks: int, report: Report | None) -> None:
         self.n_ranks = n_ranks
@@ -174,7 +174,7 @@ class _Table:
         self._report = report
 
     def fill(self, positions: Any, indices: NDArray[Any], distances: NDArray[Any]) -> None:
-        """Enter the neighbours of test rows: row × rank."""
+        """Enter the neighbors of test rows: row × rank."""
         self.indices[:, positions] = indices.T
         self.distances[:, positions] = distances.T
         self._n_done += len(indices)
@@ -183,8 +183,8 @@ class _Table:
 
     def finished(
         self, index: NearestNeighbors, rows: Rows, starts: Rows, sizes: Rows, *, is_by_fold: bool
-    ) -> NeighbourTable:
-        return NeighbourTable(
+    ) -> NeighborTable:
+        return NeighborTable(
             indices=self.indices,
             distances=self.distances,
             rows=rows,
@@ -201,7 +201,7 @@ class _Table:
 def _search_folds(
     index: NearestNeighbors, X: Any, folds: Folds | Splits, chosen: Sequence[int], table: _Table
 ) -> None:
-    """Search training sets for the neighbours of the rows that they do not hold."""
+    """Search training sets for the neighbors of the rows that they do not hold."""
     is_precomputed = index.metric == "precomputed"
     start = 0
     for fold in chosen:
@@ -242,9 +242,9 @@ def _is_one_search_enough(index: NearestNeighbors, X: Any, folds: Folds, n_neigh
 
 
 def _n_queried(folds: Folds, n_neighbors: int) -> tuple[int, int]:
-    """Neighbours to ask for first, and how many of them are enough in any case.
+    """Neighbors to ask for first, and how many of them are enough in any case.
 
-    Where neighbours are in the own fold by chance only, few rows have too few of others among
+    Where neighbors are in the own fold by chance only, few rows have too few of others among
     the first: three standard deviations of their number are added.
     """
     largest = int(np.diff(folds.starts).max())
@@ -255,7 +255,7 @@ def _n_queried(folds: Folds, n_neighbors: int) -> tuple[int, int]:
 
 
 def _search_once(index: NearestNeighbors, X: Any, folds: Folds, table: _Table) -> None:
-    """Search all rows, and drop neighbours of the own fold; ask for more where too few are left."""
+    """Search all rows, and drop neighbors of the own fold; ask for more where too few are left."""
     index.fit(X)
     table.n_indexed, table.n_sets = folds.n_samples, 1
     labels, rows, n_neighbors = folds.labels, folds.rows, table.n_ranks
@@ -285,5 +285,5 @@ def _blocks(positions: Rows, size: int) -> Iterator[Rows]:
 
 def _rows_per_query(n_queried: int) -> int:
     """A multiple of the rows that scikit-learn multiplies at a time: blocks have the same bits."""
-    size = max(1, MAX_NEIGHBOURS_HELD // n_queried)
+    size = max(1, MAX_NEIGHBORS_HELD // n_queried)
     return size - size % SKLEARN_CHUNK if size > SKLEARN_CHUNK else size

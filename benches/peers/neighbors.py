@@ -1,6 +1,6 @@
-"""Nearest neighbours, discriminant analysis and Gaussian processes against scikit-learn's refits.
+"""Nearest neighbors, discriminant analysis and Gaussian processes against scikit-learn's refits.
 
-    python benches/peers/neighbours.py [--only grid pipeline loo discriminant process] [--quick]
+    python benches/peers/neighbors.py [--only grid pipeline loo discriminant process] [--quick]
                                        [--write] [--without-peers]
 
 Both sides may use two threads or processes. Where scikit-learn takes minutes, a few of its
@@ -40,7 +40,7 @@ def classes(n_samples, n_features, n_classes=2):
 
 
 def compare_grids(figures, quick, with_peers, name, estimator, prefix=""):
-    """A grid of 20 numbers of neighbours and two weights."""
+    """A grid of 20 numbers of neighbors and two weights."""
     n_samples = 4_000 if quick else 20_000
     X, y = classes(n_samples, 20)
     grid = {f"{prefix}n_neighbors": list(range(1, 40, 2))}
@@ -71,19 +71,19 @@ def _means(search):
 
 
 def grid(figures, quick, with_peers):
-    """One search of the neighbours for all candidates."""
-    compare_grids(figures, quick, with_peers, "neighbours", KNeighborsClassifier())
+    """One search of the neighbors for all candidates."""
+    compare_grids(figures, quick, with_peers, "neighbors", KNeighborsClassifier())
 
 
 def pipeline(figures, quick, with_peers):
     """Behind a scaler, one search for each fold."""
     estimator = make_pipeline(StandardScaler(), KNeighborsClassifier())
-    name, prefix = "scaler and neighbours", "kneighborsclassifier__"
+    name, prefix = "scaler and neighbors", "kneighborsclassifier__"
     compare_grids(figures, quick, with_peers, name, estimator, prefix)
 
 
 def loo(figures, quick, with_peers):
-    """Leave-one-out: one search in which every row finds its neighbours but itself."""
+    """Leave-one-out: one search in which every row finds its neighbors but itself."""
     n_samples, n_timed = (4_000, 100) if quick else (20_000, 200)
     X, y = classes(n_samples, 20)
     estimator = KNeighborsClassifier()
@@ -98,7 +98,7 @@ def loo(figures, quick, with_peers):
         spent = seconds(lambda: cross_val_score(estimator, X, y, cv=some, n_jobs=2))
         taken = spent * n_samples / n_timed
     figures.at_least(
-        f"neighbours, leave-one-out, {n_samples:,} × 20, faster",
+        f"neighbors, leave-one-out, {n_samples:,} × 20, faster",
         taken / best["ours"],
         50,
         detail=f"{taken:.0f} s ({n_timed} folds timed) / {best['ours']:.2f} s",
@@ -192,6 +192,6 @@ if __name__ == "__main__":
     run(
         PARTS,
         __doc__,
-        title="Neighbours, discriminants and Gaussian processes: ours and theirs in one run",
-        result="neighbours.md",
+        title="Neighbors, discriminants and Gaussian processes: ours and theirs in one run",
+        result="neighbors.md",
     )

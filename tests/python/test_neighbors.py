@@ -1,4 +1,4 @@
-"""Nearest neighbours of all folds from one search equal refits."""
+"""Nearest neighbors of all folds from one search equal refits."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 
 import onefold
-from onefold._engines import neighbour_search
+from onefold._engines import neighbor_search
 
 N = 90
 RNG = np.random.default_rng(0)
@@ -30,7 +30,7 @@ WORDS = np.array(["a", "b", "c"])[LABELS]
 VALUES = X @ [1.0, -1, 2, 0] + RNG.normal(size=N)
 SEVERAL_LABELS = np.stack([WORDS, np.where(X[:, 2] > 0, "d", "e")], axis=1)
 SEVERAL_VALUES = np.stack([VALUES, X[:, 0] ** 2], axis=1)
-GROUPS = np.argsort(np.argsort(X[:, 0])) // 3  # neighbours share a fold
+GROUPS = np.argsort(np.argsort(X[:, 0])) // 3  # neighbors share a fold
 CV = {
     "k-fold": 5,
     "shuffled": KFold(7, shuffle=True, random_state=0),
@@ -68,7 +68,7 @@ OPTIONS = {
 
 
 def assert_same(fast, slow):
-    assert fast.engine == "neighbours"
+    assert fast.engine == "neighbors"
     np.testing.assert_allclose(fast["test_score"], slow["test_score"], rtol=1e-10)
     for fold in range(len(slow.folds)):
         found, expected = fast.fold_answers(fold), slow.fold_answers(fold)
@@ -84,7 +84,7 @@ def assert_same(fast, slow):
 @pytest.mark.parametrize("cv", CV)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
-def test_neighbours_equal_refits(kind, options, cv):
+def test_neighbors_equal_refits(kind, options, cv):
     if cv == "loo" and options not in ("defaults", "distance", "function"):
         return  # many refits: the others cover it
     estimator = kind(**OPTIONS[options])
@@ -106,7 +106,7 @@ def test_several_outputs(kind, y, weights, cv):
     is_regressor = kind is KNeighborsRegressor
     for method in ["predict"] if is_regressor else ["predict", "predict_proba"]:
         found = onefold.cross_val_predict(
-            estimator, X, y, cv=CV[cv], method=method, engine="neighbours"
+            estimator, X, y, cv=CV[cv], method=method, engine="neighbors"
         )
         expected = cross_val_predict(
             estimator, X, y, cv=KFold(N) if cv == "loo" else CV[cv], method=method
@@ -164,11 +164,11 @@ def test_behind_steps(kind):
             ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
         )
         assert ours.result_.cost["fits"] == n_fits
-        assert ours.result_.engines == ["neighbours"] * 6
+        assert ours.result_.engines == ["neighbors"] * 6
 
 
-def test_neighbours_in_the_own_fold():
-    # Thirty clusters, each a fold: no neighbour of a row is in its training set.
+def test_neighbors_in_the_own_fold():
+    # Thirty clusters, each a fold: no neighbor of a row is in its training set.
     labels = np.repeat(np.arange(30), 10)
     rows = 100.0 * labels[:, None] + RNG.normal(size=(300, 3))
     y = RNG.normal(size=300)
@@ -183,7 +183,7 @@ def test_neighbours_in_the_own_fold():
 
 
 def test_blocks_of_queries(monkeypatch):
-    monkeypatch.setattr(neighbour_search, "MAX_NEIGHBOURS_HELD", 40)
+    monkeypatch.setattr(neighbor_search, "MAX_NEIGHBORS_HELD", 40)
     for cv in ["k-fold", "many", "loo"]:
         found = onefold.cross_val_predict(KNeighborsRegressor(), X, VALUES, cv=CV[cv])
         expected = onefold.cross_val_predict(
@@ -234,19 +234,19 @@ def test_scores_of_probabilities():
 
 def test_what_is_refitted():
     with pytest.raises(ValueError, match="n_neighbors=80 exceeds the 72 rows of a training set"):
-        onefold.cross_val_score(KNeighborsRegressor(80), X, VALUES, engine="neighbours")
+        onefold.cross_val_score(KNeighborsRegressor(80), X, VALUES, engine="neighbors")
     with pytest.raises(ValueError, match="Expected n_neighbors <= n_samples_fit"):
         onefold.cross_val_score(
             KNeighborsRegressor(80), X, VALUES, engine="refit", error_score="raise"
         )
     graph = sp.csr_array(pairwise_distances(X))
-    with pytest.raises(ValueError, match="may hold too few neighbours"):
+    with pytest.raises(ValueError, match="may hold too few neighbors"):
         onefold.cross_val_score(
-            KNeighborsRegressor(metric="precomputed"), graph, VALUES, engine="neighbours"
+            KNeighborsRegressor(metric="precomputed"), graph, VALUES, engine="neighbors"
         )
     with pytest.raises(ValueError, match="fit takes no weights"):
         onefold.cross_val_score(
-            KNeighborsRegressor(), X, VALUES, engine="neighbours", sample_weight=np.ones(N)
+            KNeighborsRegressor(), X, VALUES, engine="neighbors", sample_weight=np.ones(N)
         )
 
 
@@ -254,7 +254,7 @@ def test_bad_input():
     rows = X.copy()
     rows[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"X\[3, 1\] is NaN"):
-        onefold.cross_val_score(KNeighborsRegressor(), rows, VALUES, engine="neighbours")
+        onefold.cross_val_score(KNeighborsRegressor(), rows, VALUES, engine="neighbors")
     for bad in ({"n_neighbors": 0}, {"weights": "no"}, {"n_neighbors": 1.5}):
         with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of KNeighbors"):
             onefold.cross_val_score(KNeighborsRegressor(**bad), X, VALUES)
@@ -338,8 +338,8 @@ def test_ties_are_broken_as_for_one_candidate(kind, rows, search):
         theirs = GridSearchCV(kind(**SEARCHES[search]), grid, **keywords).fit(given, y)
         # Votes counted during a search are those of scikit-learn's own fit, here in all folds.
         may_refit = kind is KNeighborsClassifier and search == "Manhattan"
-        engines = {"neighbours", "refit"} if may_refit else {"neighbours"}
-        assert "neighbours" in ours.result_.engines
+        engines = {"neighbors", "refit"} if may_refit else {"neighbors"}
+        assert "neighbors" in ours.result_.engines
         assert set(ours.result_.engines) <= engines
         for fold in range(cv.get_n_splits()):
             name = f"split{fold}_test_score"
@@ -396,7 +396,7 @@ def test_votes_that_are_counted_during_a_search_are_left_to_refits_where_ties_ar
     assert result.engine == "refit"
     assert "breaks ties of whole numbers in a search of its own" in result.notes[0]
     numbers = np.random.default_rng(0).normal(size=rows.shape)
-    assert onefold.cross_validate(machine, numbers, y).engine == "neighbours"
+    assert onefold.cross_validate(machine, numbers, y).engine == "neighbors"
 
 
 def test_ties_between_equal_targets_are_not_searched_again():

@@ -1,4 +1,4 @@
-"""Nearest neighbours: see `neighbours`."""
+"""Nearest neighbors: see `neighbors`."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import scipy.sparse as sp
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from ..base import Candidate
-from ..cost_estimates import of_neighbours
+from ..cost_estimates import of_neighbors
 from ..engine import Engine
-from ..neighbour_search import index_of
-from ..neighbours import solve
+from ..neighbor_search import index_of
+from ..neighbors import solve
 from ..spec import Needs, Spec
 from ..steps import step_key
 from ..task import Task
 
-__all__ = ["NEIGHBOURS"]
+__all__ = ["NEIGHBORS"]
 
-NEIGHBOURS = Engine(
-    name="neighbours",
+NEIGHBORS = Engine(
+    name="neighbors",
     exact="exactly",
     cost="one search",
     responses=frozenset({"predict", "predict_proba"}),
     returns=frozenset({"return_estimator"}),
     holds_responses=False,
 )
-"""Classification and regression by nearest neighbours."""
+"""Classification and regression by nearest neighbors."""
 
 
-@NEIGHBOURS.supports(KNeighborsClassifier, KNeighborsRegressor)
+@NEIGHBORS.supports(KNeighborsClassifier, KNeighborsRegressor)
 def k_nearest(view: Candidate, task: Task) -> Spec | str:
     """Any metric, any weights: candidates with the same metric and algorithm share a search."""
     return Spec(
@@ -44,14 +44,14 @@ def k_nearest(view: Candidate, task: Task) -> Spec | str:
             returns_estimators=True,
             others=_unmet,
         ),
-        estimate=of_neighbours,
+        estimate=of_neighbors,
     )
 
 
 def _algorithm(view: Candidate, task: Task) -> Hashable:
     """What ``algorithm="auto"`` depends on besides metric and rows.
 
-    It is whether the neighbours are less than half of the rows, in each training set.
+    It is whether the neighbors are less than half of the rows, in each training set.
     """
     if view.final.algorithm != "auto" or not isinstance(view.final.n_neighbors, Integral):
         return None
@@ -60,14 +60,14 @@ def _algorithm(view: Candidate, task: Task) -> Hashable:
 
 
 def _unmet(spec: Spec, task: Task) -> str | None:
-    """Each training set needs as many rows as there are neighbours."""
+    """Each training set needs as many rows as there are neighbors."""
     estimator, data = spec.final, task.data
     if sp.issparse(data.y):
         return "it takes no sparse targets"
     if task.scorers and spec.view.is_classifier and np.shape(data.y)[1:] not in ((), (1,)):
         return "several labels per sample are scored with the fitted estimator"
     if estimator.metric == "precomputed" and sp.issparse(data.X):
-        return "a sparse matrix of distances may hold too few neighbours of a row"
+        return "a sparse matrix of distances may hold too few neighbors of a row"
     n_neighbors = estimator.n_neighbors
     sizes = task.problem.train_sizes
     n_train = int(sizes.min(initial=data.n_samples))

@@ -1,10 +1,10 @@
-"""Nearest neighbours: one search for all folds, numbers of neighbours and weights.
+"""Nearest neighbors: one search for all folds, numbers of neighbors and weights.
 
 A prediction is a weighted mean of the targets of the nearest training rows, or the shares of the
-classes among them. Sums over the first k neighbours are those over the first k − 1 and one more, so
-that one pass over a table of neighbours serves every ``n_neighbors`` of a search.
+classes among them. Sums over the first k neighbors are those over the first k − 1 and one more, so
+that one pass over a table of neighbors serves every ``n_neighbors`` of a search.
 
-Which of several training rows at the distance of the last neighbour count depends on the order of
+Which of several training rows at the distance of the last neighbor count depends on the order of
 the search. Folds in which that decides are searched again for each ``n_neighbors`` as scikit-learn
 does it, so that predictions do not depend on the other candidates, and equal refits.
 """
@@ -26,14 +26,14 @@ from .._inputs.data import as_classes
 from .._sklearn_compat import _get_weights, _safe_split
 from .._utils.progress import reporter
 from .base import LeftToRefits, Outcome
-from .neighbour_search import (
-    NeighbourTable,
+from .neighbor_search import (
+    NeighborTable,
     checked_rows,
-    find_neighbours,
+    find_neighbors,
     index_of,
     search_folds,
 )
-from .neighbour_ties import folds_decided_by_ties, may_vote_during_search, votes_during_search
+from .neighbor_ties import folds_decided_by_ties, may_vote_during_search, votes_during_search
 from .refit import fit_all
 from .spec import Spec
 from .task import Data, Task
@@ -52,7 +52,7 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
 
 
 class _Family:
-    """Candidates that share a search: they differ in the number of neighbours and in weights."""
+    """Candidates that share a search: they differ in the number of neighbors and in weights."""
 
     def __init__(self, specs: Sequence[Spec], task: Task) -> None:
         self._specs = specs
@@ -62,7 +62,7 @@ class _Family:
             self._index.set_params(n_jobs=task.n_jobs)
 
     def run(self) -> Iterator[tuple[int, Outcome]]:
-        """All candidates, in the order of their weights and numbers of neighbours."""
+        """All candidates, in the order of their weights and numbers of neighbors."""
         start = time.perf_counter()
         task, specs = self._task, self._specs
         try:
@@ -92,7 +92,7 @@ class _Family:
                     yield at, outcome
                     seconds, start, is_first = 0.0, time.perf_counter(), False
 
-    def _search(self) -> NeighbourTable:
+    def _search(self) -> NeighborTable:
         task, estimators = self._task, [spec.estimator for spec in self._specs]
         self._rows = checked_rows(self._index, task.data.X)
         n_neighbors = max(estimator.n_neighbors for estimator in estimators)
@@ -102,14 +102,14 @@ class _Family:
             if estimator.n_neighbors == n_neighbors
         )
         with reporter(task.progress, unit="rows") as report:
-            return find_neighbours(
+            return find_neighbors(
                 self._index, self._rows, task.folds, n_neighbors, report, needs_next=needs_next
             )
 
     def _outcome(
-        self, spec: Spec, sums: _Sums, table: NeighbourTable, weights: Floats, *, is_first: bool
+        self, spec: Spec, sums: _Sums, table: NeighborTable, weights: Floats, *, is_first: bool
     ) -> Outcome:
-        """Of the neighbours so far; folds in which ties decide are searched again."""
+        """Of the neighbors so far; folds in which ties decide are searched again."""
         estimator, task = spec.estimator, self._task
         n_neighbors = int(estimator.n_neighbors)
         folds = folds_decided_by_ties(estimator, table, task.data)
@@ -142,8 +142,8 @@ class _Family:
         if weights is None:
             return next(fit_all([spec], task, BAD_WEIGHTS))
         sums = _sums_of(estimator, task.data, table.indices.shape[1])
-        for neighbours, weight in zip(table.indices, weights, strict=True):
-            sums.add(neighbours, weight)
+        for neighbors, weight in zip(table.indices, weights, strict=True):
+            sums.add(neighbors, weight)
         if estimator.weights not in (None, "uniform"):
             sums.settle(table.indices, weights)
         starts = task.folds.starts
@@ -156,10 +156,10 @@ class _Family:
         return outcome
 
 
-TIES = "training rows at the same distance decide which of them are neighbours"
+TIES = "training rows at the same distance decide which of them are neighbors"
 
 
-BAD_WEIGHTS = "the weights of the neighbours are not valid for every row"
+BAD_WEIGHTS = "the weights of the neighbors are not valid for every row"
 
 
 def _replace(answers: dict[str, Any], rows: NDArray[Any], others: dict[str, Any]) -> None:
@@ -173,7 +173,7 @@ def _replace(answers: dict[str, Any], rows: NDArray[Any], others: dict[str, Any]
 
 
 def _by_weights(
-    specs: Sequence[Spec], table: NeighbourTable
+    specs: Sequence[Spec], table: NeighborTable
 ) -> Iterator[tuple[list[int], Floats | None]]:
     """Candidates with the same weights, and these: rank × test row; None where they are invalid."""
     for names in ((None, "uniform"), ("distance",)):
@@ -185,8 +185,8 @@ def _by_weights(
             yield [at], _weights(spec.estimator, table)
 
 
-def _weights(estimator: Any, table: NeighbourTable) -> Floats | None:
-    """The weights of the neighbours: rank × test row; None where they are invalid."""
+def _weights(estimator: Any, table: NeighborTable) -> Floats | None:
+    """The weights of the neighbors: rank × test row; None where they are invalid."""
     if estimator.weights in (None, "uniform"):
         return np.broadcast_to(1.0, table.indices.shape)
     if estimator.weights == "distance":
@@ -199,7 +199,7 @@ def _weights(estimator: Any, table: NeighbourTable) -> Floats | None:
     return weights if weights.any(axis=0).all() else None
 
 
-def _called_weights(estimator: Any, table: NeighbourTable) -> Floats:
+def _called_weights(estimator: Any, table: NeighborTable) -> Floats:
     """Weights by a user's function, which is called for the distances of each fold."""
     distances = table.distances[: estimator.n_neighbors]
     weights = np.empty(distances.shape)
@@ -211,27 +211,27 @@ def _called_weights(estimator: Any, table: NeighbourTable) -> Floats:
 
 
 class _Sums(Protocol):
-    """Sums over the neighbours of every test row."""
+    """Sums over the neighbors of every test row."""
 
     @property
     def classes(self) -> NDArray[Any] | None:
         """Of a classifier of one output."""
         ...
 
-    def add(self, neighbours: NDArray[Any], weights: Floats) -> None:
-        """Add one neighbour of every test row, with its weight."""
+    def add(self, neighbors: NDArray[Any], weights: Floats) -> None:
+        """Add one neighbor of every test row, with its weight."""
         ...
 
     def has_close_votes(self) -> NDArray[np.bool_]:
         """Test rows for which rounding decides between classes."""
         ...
 
-    def settle(self, neighbours: NDArray[Any], weights: Floats) -> None:
-        """Decide close votes as scikit-learn rounds, given the neighbours: rank × test row."""
+    def settle(self, neighbors: NDArray[Any], weights: Floats) -> None:
+        """Decide close votes as scikit-learn rounds, given the neighbors: rank × test row."""
         ...
 
     def answers(self) -> dict[str, Any]:
-        """The answers by the neighbours so far."""
+        """The answers by the neighbors so far."""
         ...
 
 
@@ -246,7 +246,7 @@ def _sums_of(estimator: Any, data: Data, n_rows: int) -> _Sums:
 
 
 class _TargetSums:
-    """Weighted means of the neighbours' targets."""
+    """Weighted means of the neighbors' targets."""
 
     classes = None
 
@@ -256,17 +256,17 @@ class _TargetSums:
         self._sums = np.zeros((n_rows, values.shape[1]))
         self._weights = np.zeros((n_rows, 1))
 
-    def add(self, neighbours: NDArray[Any], weights: Floats) -> None:
-        """Add the targets of one neighbour of every test row."""
+    def add(self, neighbors: NDArray[Any], weights: Floats) -> None:
+        """Add the targets of one neighbor of every test row."""
         column = weights[:, None]
-        self._sums += self._values[neighbours] * column
+        self._sums += self._values[neighbors] * column
         self._weights += column
 
     def has_close_votes(self) -> NDArray[np.bool_]:
         """There are no votes."""
         return np.zeros(len(self._sums), dtype=bool)
 
-    def settle(self, neighbours: NDArray[Any], weights: Floats) -> None:
+    def settle(self, neighbors: NDArray[Any], weights: Floats) -> None:
         """There are no votes."""
 
     def answers(self) -> dict[str, Any]:
@@ -276,7 +276,7 @@ class _TargetSums:
 
 
 class _Votes:
-    """The neighbours of each class; of classes with as many votes, the first is predicted."""
+    """The neighbors of each class; of classes with as many votes, the first is predicted."""
 
     def __init__(self, codes: NDArray[Any], classes: NDArray[Any], n_rows: int) -> None:
         self.classes = classes
@@ -285,10 +285,10 @@ class _Votes:
         self._row_starts = np.arange(n_rows) * len(classes)
         self._settled: tuple[NDArray[Any], NDArray[Any]] | None = None
 
-    def add(self, neighbours: NDArray[Any], weights: Floats) -> None:
-        """Add the class of one neighbour of every test row."""
+    def add(self, neighbors: NDArray[Any], weights: Floats) -> None:
+        """Add the class of one neighbor of every test row."""
         votes = self._votes.reshape(-1)
-        votes[self._row_starts + self._codes[neighbours]] += weights
+        votes[self._row_starts + self._codes[neighbors]] += weights
         self._settled = None
 
     def has_close_votes(self) -> NDArray[np.bool_]:
@@ -298,12 +298,12 @@ class _Votes:
         second, first = np.partition(self._votes, -2, axis=1)[:, -2:].T
         return np.asarray(first - second <= CLOSE_VOTES * first)
 
-    def settle(self, neighbours: NDArray[Any], weights: Floats) -> None:
+    def settle(self, neighbors: NDArray[Any], weights: Floats) -> None:
         """Predict the class that scikit-learn's sum of the weights favours."""
         rows = np.flatnonzero(self.has_close_votes())
         if not len(rows):
             return
-        codes = np.ascontiguousarray(self._codes[neighbours[:, rows]].T)
+        codes = np.ascontiguousarray(self._codes[neighbors[:, rows]].T)
         modes, _ = weighted_mode(codes, np.ascontiguousarray(weights[:, rows].T), axis=1)
         self._settled = rows, modes.ravel().astype(np.intp)
 
@@ -328,19 +328,19 @@ class _VotesOfOutputs:
     """Of the labels."""
     classes: NDArray[Any] | None = None
 
-    def add(self, neighbours: NDArray[Any], weights: Floats) -> None:
-        """Add the classes of one neighbour of every test row."""
+    def add(self, neighbors: NDArray[Any], weights: Floats) -> None:
+        """Add the classes of one neighbor of every test row."""
         for own in self.outputs:
-            own.add(neighbours, weights)
+            own.add(neighbors, weights)
 
     def has_close_votes(self) -> NDArray[np.bool_]:
         """Test rows with close votes for some output."""
         return np.asarray(np.any([votes.has_close_votes() for votes in self.outputs], axis=0))
 
-    def settle(self, neighbours: NDArray[Any], weights: Floats) -> None:
+    def settle(self, neighbors: NDArray[Any], weights: Floats) -> None:
         """Decide close votes of each output."""
         for votes in self.outputs:
-            votes.settle(neighbours, weights)
+            votes.settle(neighbors, weights)
 
     def answers(self) -> dict[str, Any]:
         """Sample × output of classes, and one array of shares per output."""
