@@ -1,27 +1,15 @@
-//! Folds and splits: which samples are held out together.
-//!
-//! [`Folds`] is a partition: every sample is held out exactly once, and a fold trains on all the
-//! others. [`Splits`] is anything else: Monte-Carlo, holdout, time series, repeated k-fold.
-//!
-//! | constructor | scikit-learn's name |
-//! |---|---|
-//! | [`Folds::contiguous`] | `KFold` |
-//! | [`Folds::shuffled`] | `KFold(shuffle=True)`, with a generator of our own |
-//! | [`Folds::stratified`] | `StratifiedKFold` |
-//! | [`Folds::leave_one_out`] | `LeaveOneOut` |
-//! | [`Folds::from_labels`] | `PredefinedSplit` |
-//! | [`Splits::new`] | a list of (train, test) pairs |
+//! Folds: a partition of the samples.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt::Debug;
 use std::ops::Range;
 
 use ndarray::{Array1, ArrayView1};
 
+use super::{Resampling, reject};
+use crate::Result;
 use crate::runtime::memory;
 use crate::runtime::random::{SplitMix, permutation};
-use crate::{Error, Result};
 
 /// A partition of the samples into folds.
 ///
@@ -266,10 +254,6 @@ impl Folds {
 /// Samples whose labels are assigned at a time.
 const BLOCK_SAMPLES: usize = 1024;
 
-fn reject<T>(reason: String) -> Result<T> {
-    Err(Error::Folds { reason })
-}
-
 /// Checks that there are from 2 to `n_samples` folds, and memory for them.
 fn check_n_folds(n_samples: usize, n_folds: usize) -> Result<()> {
     memory::check_shape::<usize>(
@@ -356,115 +340,6 @@ impl CountingSort {
     }
 }
 
-/// Any list of train and test sets over the same samples.
-///
-/// ```
-/// use onefold::Splits;
-///
-/// // Time series: train on the past, test on what follows.
-/// let pairs = (2..5).map(|now| ((0..now).collect(), vec![now])).collect();
-/// let splits = Splits::new(5, pairs)?;
-/// assert_eq!(splits.len(), 3);
-/// assert_eq!((splits.train(1), splits.test(1)), (&[0, 1, 2][..], &[3][..]));
-/// # Ok::<(), onefold::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Splits {
-    n_samples: usize,
-    pairs: Vec<(Vec<usize>, Vec<usize>)>,
-}
-
-impl Splits {
-    /// Checks (train, test) pairs: no empty side, no row out of range. Sets may overlap, and rows
-    /// may repeat.
-    pub fn new(n_samples: usize, pairs: Vec<(Vec<usize>, Vec<usize>)>) -> Result<Self> {
-        if pairs.is_empty() {
-            return reject("there are no splits".into());
-        }
-        for (split, (train, test)) in pairs.iter().enumerate() {
-            for (side, rows) in [("train", train), ("test", test)] {
-                if rows.is_empty() {
-                    return reject(format!("the {side} set of split {split} is empty"));
-                }
-                if let Some(row) = rows.iter().find(|&&row| row >= n_samples) {
-                    return reject(format!(
-                        "the {side} set of split {split} names sample {row} of {n_samples}"
-                    ));
-                }
-            }
-        }
-        Ok(Self { n_samples, pairs })
-    }
-
-    /// Number of splits.
-    #[allow(clippy::len_without_is_empty)] // there is always at least one
-    pub fn len(&self) -> usize {
-        self.pairs.len()
-    }
-
-    /// Number of samples.
-    pub fn n_samples(&self) -> usize {
-        self.n_samples
-    }
-
-    /// The rows a split trains on.
-    pub fn train(&self, split: usize) -> &[usize] {
-        &self.pairs[split].0
-    }
-
-    /// The rows a split holds out.
-    pub fn test(&self, split: usize) -> &[usize] {
-        &self.pairs[split].1
-    }
-}
-
-/// What [`Folds`] and [`Splits`] have in common: a list of training sets and held-out sets.
-///
-/// ```
-/// use onefold::{Folds, Resampling, Splits};
-///
-/// let folds = Folds::contiguous(4, 2)?;
-/// assert_eq!(folds.partition(), Some(&folds));
-/// let holdout = Splits::new(4, vec![(vec![0, 1], vec![2, 3])])?;
-/// assert_eq!(holdout.partition(), None);
-/// for resampling in [&folds as &dyn Resampling, &holdout] {
-///     assert!(resampling.held_out(0).len() == 2);
-/// }
-/// # Ok::<(), onefold::Error>(())
-/// ```
-pub trait Resampling: Debug + Sync {
-    /// Number of samples.
-    fn n_samples(&self) -> usize;
-
-    /// Number of pairs of sets.
-    fn n_splits(&self) -> usize;
-
-    /// The rows that `split` trains on, in one or two pieces.
-    fn training(&self, split: usize) -> [&[usize]; 2];
-
-    /// The rows that `split` holds out.
-    fn held_out(&self, split: usize) -> &[usize];
-
-    /// Where the held-out rows of each split begin among those of all splits, then their number.
-    fn test_starts(&self) -> Vec<usize> {
-        let mut starts = vec![0];
-        for split in 0..self.n_splits() {
-            starts.push(starts[split] + self.held_out(split).len());
-        }
-        starts
-    }
-
-    /// The folds, if every sample is held out exactly once and trained on otherwise.
-    fn partition(&self) -> Option<&Folds> {
-        None
-    }
-
-    /// The list of training sets and held-out sets, if they are stored as such.
-    fn splits(&self) -> Option<&Splits> {
-        None
-    }
-}
-
 impl Resampling for Folds {
     fn n_samples(&self) -> usize {
         self.n_samples()
@@ -483,28 +358,6 @@ impl Resampling for Folds {
     }
 
     fn partition(&self) -> Option<&Folds> {
-        Some(self)
-    }
-}
-
-impl Resampling for Splits {
-    fn n_samples(&self) -> usize {
-        self.n_samples
-    }
-
-    fn n_splits(&self) -> usize {
-        self.len()
-    }
-
-    fn training(&self, split: usize) -> [&[usize]; 2] {
-        [self.train(split), &[]]
-    }
-
-    fn held_out(&self, split: usize) -> &[usize] {
-        self.test(split)
-    }
-
-    fn splits(&self) -> Option<&Splits> {
         Some(self)
     }
 }
