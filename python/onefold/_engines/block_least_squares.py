@@ -250,13 +250,18 @@ def factors(parts: Sequence[Floats]) -> Floats:
 
 
 def fit_factors(
-    found: Sequence[Floats], model: Model, shift: Floats, n_features: int, *, of_folds: bool = True
+    fold_factors: Sequence[Floats],
+    model: Model,
+    shift: Floats,
+    n_features: int,
+    *,
+    of_folds: bool = True,
 ) -> tuple[Fits, dict[int, str]]:
     """Fit training sets from the factors R of folds, as rows in memory are fitted.
 
     Parameters
     ----------
-    found : list of arrays
+    fold_factors : list of arrays
         R of the rows √w·a of each fold.
     model : Model
     shift : array of shape (n_features + n_outputs,)
@@ -270,7 +275,7 @@ def fit_factors(
     undetermined : dict of int to str
         The training sets that the core cannot fit, and why.
     """
-    rows = [_rows_of(one) for one in found]
+    rows = [_rows_of(one) for one in fold_factors]
     values = np.concatenate([values for values, _ in rows])
     weights = np.concatenate([weights for _, weights in rows])
     X, y = (

@@ -68,14 +68,14 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
     # when they run in several threads.
     with reporter(task.progress, unit="rows") as report, warnings.catch_warnings():
         if processes:
-            found = _tree_in_processes(clone(estimator), data, run)
+            evaluation = _tree_in_processes(clone(estimator), data, run)
         else:
-            found = _evaluate_span(clone(estimator), data, run, report)
+            evaluation = _evaluate_span(clone(estimator), data, run, report)
     seconds = time.perf_counter() - start
-    outcome = _outcome(estimator, [found.results[position] for position in order], task)
-    outcome.cost = found.cost
-    outcome.fit_time = seconds - found.score_seconds if not processes else seconds
-    outcome.score_time = found.score_seconds
+    outcome = _outcome(estimator, [evaluation.results[position] for position in order], task)
+    outcome.cost = evaluation.cost
+    outcome.fit_time = seconds - evaluation.score_seconds if not processes else seconds
+    outcome.score_time = evaluation.score_seconds
     outcome.is_timed = True
     yield 0, outcome
 

@@ -73,7 +73,7 @@ class _Sums:
             squares = deviations.T @ deviations
         else:
             each = np.split(deviations[order], np.cumsum(counts)[:-1])
-            squares = np.stack([own.T @ own for own in each])
+            squares = np.stack([rows.T @ rows for rows in each])
         return cls(counts, np.asarray(is_member @ deviations), squares)
 
     def minus(self, other: _Sums) -> _Sums:
@@ -116,8 +116,8 @@ class ClassStatistics:
     def training(self, folds: Folds, fold: int) -> TrainingStatistics:
         """Of the training set of a fold, which holds every class."""
         test = folds.test(fold)
-        own = _Sums.of(self._deviations[test], self._codes[test], self._n_classes, self._kind)
-        left = self._sums.minus(own).statistics(self._centres)
+        held_out = _Sums.of(self._deviations[test], self._codes[test], self._n_classes, self._kind)
+        left = self._sums.minus(held_out).statistics(self._centres)
         if not self._has_lost_digits(left):
             return left
         train = folds.train(fold)

@@ -323,11 +323,11 @@ def _quadratic_rule(
     constants = -0.5 * np.log(variances).sum(axis=1) + np.log(_priors(final, training))
 
     def scores(rows: Floats) -> Floats:
-        found = [
+        exponents = [
             -0.5 * _square_lengths((rows - mean) @ whitening)
             for mean, whitening in zip(training.means, whitenings, strict=True)
         ]
-        return np.asarray(np.stack(found, axis=1) + constants)
+        return np.asarray(np.stack(exponents, axis=1) + constants)
 
     return scores
 
@@ -349,9 +349,9 @@ def _centroid_rule(final: NearestCentroid, training: TrainingStatistics) -> Rule
 def _within(training: TrainingStatistics) -> Floats:
     """Standard deviations of the features within classes; 0 for those that are rounding errors."""
     counts = training.counts
-    found = np.sqrt(training.scatters.clip(0) / (counts.sum() - len(counts)))
+    deviations = np.sqrt(training.scatters.clip(0) / (counts.sum() - len(counts)))
     rounding = 64 * np.finfo(np.float64).eps * np.abs(training.means).max(axis=0)
-    return np.where(found <= rounding, 0.0, found)
+    return np.where(deviations <= rounding, 0.0, deviations)
 
 
 def _centroids(final: NearestCentroid, training: TrainingStatistics) -> Floats:
@@ -379,7 +379,7 @@ def _nearest(final: Any, training: TrainingStatistics, rows: Floats) -> NDArray[
 
 def _square_distances(rows: Floats, centroids: Floats) -> Floats:
     """Row × centroid."""
-    return np.stack([_square_lengths(rows - own) for own in centroids], axis=1)
+    return np.stack([_square_lengths(rows - centroid) for centroid in centroids], axis=1)
 
 
 def _square_lengths(rows: Floats) -> Floats:

@@ -121,14 +121,14 @@ def model_of(estimator: Any, alphas: Iterable[float], n_train: int, n_features: 
 
 def fitted(estimator: Any, fits: Fits, n_features: int, *, is_flat: bool) -> Any:
     """A clone of a linear regression with the coefficients of the only fit."""
-    own = clone(estimator)
+    model = clone(estimator)
     coefficients, intercept = fits.coefficients[0, 0], fits.intercepts[0, 0]
-    own.coef_ = coefficients[:, 0] if is_flat else coefficients.T
-    own.intercept_ = 0.0
+    model.coef_ = coefficients[:, 0] if is_flat else coefficients.T
+    model.intercept_ = 0.0
     if estimator.fit_intercept:
-        own.intercept_ = float(intercept[0]) if is_flat else intercept
-    own.n_features_in_ = n_features
-    return own
+        model.intercept_ = float(intercept[0]) if is_flat else intercept
+    model.n_features_in_ = n_features
+    return model
 
 
 def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
@@ -217,8 +217,8 @@ class _Passes:
                 for fold, rows in by_fold(self._labels[part])
             ]
 
-        for part, found in self._map(predict, len(sums.values)):
-            for rows, values in found:
+        for part, by_fold_of_part in self._map(predict, len(sums.values)):
+            for rows, values in by_fold_of_part:
                 predictions[:, part][:, rows] = values
 
     def _leave_one_out(self, sums: FoldSums, predictions: Floats) -> None:
@@ -233,11 +233,11 @@ class _Passes:
         weights, p = self._task.data.weights, self._p
 
         def predict(part: slice, block: Floats, extended: Floats) -> list[Any]:
-            z, own = extended[:, 1:], None if weights is None else weights[part]
+            z, part_weights = extended[:, 1:], None if weights is None else weights[part]
             values = np.empty((len(solutions), *z[:, p:].shape))
             near_one = np.zeros(len(z), dtype=bool)
             for at, solution in enumerate(solutions):
-                predicted, share = solution.leave_one_out(z, own)
+                predicted, share = solution.leave_one_out(z, part_weights)
                 near_one |= share < MIN_RESIDUAL_SHARE
                 share = np.maximum(share, MIN_RESIDUAL_SHARE)
                 values[at] = self._shift[p:] + z[:, p:] - (z[:, p:] - predicted) / share[:, None]
@@ -245,9 +245,9 @@ class _Passes:
 
         rows: list[int] = []
         blocks = []
-        for part, [(values, own_rows, block)] in self._map(predict, 1, is_weighted=False):
+        for part, [(values, rows_near_one, block)] in self._map(predict, 1, is_weighted=False):
             predictions[:, part] = values
-            rows += own_rows.tolist()
+            rows += rows_near_one.tolist()
             blocks.append(block)
             if len(rows) > MAX_ROWS_REFITTED:
                 raise ValueError(
@@ -275,15 +275,15 @@ class _Passes:
 
         def products(part: slice, block: Floats, extended: Floats) -> Iterator[tuple[int, Floats]]:
             for fold, rows in _groups(labels, part):
-                own = extended[rows]
-                found = own.T @ own
-                if not np.isfinite(found.trace()):
+                of_fold = extended[rows]
+                gram = of_fold.T @ of_fold
+                if not np.isfinite(gram.trace()):
                     _check_finite(block, part.start)
-                yield fold, found
+                yield fold, gram
 
-        for _, found in self._map(products, n_folds):
-            for fold, one in found:
-                sums.add(fold, one)
+        for _, grams in self._map(products, n_folds):
+            for fold, gram in grams:
+                sums.add(fold, gram)
         return sums
 
     def _fit_factors(self, labels: Any, n_folds: int = 1) -> tuple[Fits, dict[int, str]]:
@@ -294,9 +294,9 @@ class _Passes:
                 yield fold, factors([extended[rows]])
 
         by_number: list[list[Floats]] = [[] for _ in range(n_folds)]
-        for _, found in self._map(reduce, n_folds):
-            for fold, one in found:
-                by_number[fold] = [factors([*by_number[fold], one])]
+        for _, reduced_part in self._map(reduce, n_folds):
+            for fold, factor in reduced_part:
+                by_number[fold] = [factors([*by_number[fold], factor])]
         reduced = [one for [one] in by_number]
         is_one = labels is None
         return fit_factors(reduced, self._model, self._shift, self._p, of_folds=not is_one)
@@ -325,15 +325,15 @@ class _Passes:
                     block: Any = read(part)
                     is_sparse = sp.issparse(block)
                     dense: Floats = np.asarray(block.todense() if is_sparse else block)
-                    own = None if weights is None else weights[part]
+                    part_weights = None if weights is None else weights[part]
                     with np.errstate(invalid="ignore", over="ignore"):  # an error with its place
-                        extended = extend(dense, y[part], own, self._shift, buffer)
+                        extended = extend(dense, y[part], part_weights, self._shift, buffer)
                         return part, list(work(part, dense, extended))
                 finally:
                     idle.put((read, buffer))
 
-            for part, found in _in_order(run, parts, n_threads, stack):
-                yield part, found
+            for part, results in _in_order(run, parts, n_threads, stack):
+                yield part, results
                 self._n_done += part.stop - part.start
                 if self._report is not None:
                     self._report(min(self._n_done, 2 * len(self._rows)), 2 * len(self._rows))

@@ -39,7 +39,7 @@ class LinearFoldModels(list[Any]):
         template.n_features_in_ = coefficients.shape[2] - 1
         self._coefficients = coefficients
         self._is_flat = is_flat
-        super().__init__(self._fitted(template, own) for own in coefficients)
+        super().__init__(self._fitted(template, one) for one in coefficients)
 
     def _fitted(self, template: Any, coefficients: Floats) -> Any:
         model: Any = object.__new__(type(template))
@@ -66,10 +66,10 @@ class LinearFoldModels(list[Any]):
         if rows.shape[1] != n_terms - 1:
             raise ValueError(f"X has {rows.shape[1]} features, the folds had {n_terms - 1}")
         flat = self._coefficients.reshape(n_folds * n_outputs, n_terms)
-        found = np.asarray(rows @ flat[:, :-1].T) + flat[:, -1]
+        predictions = np.asarray(rows @ flat[:, :-1].T) + flat[:, -1]
         if self._is_flat:
-            return np.ascontiguousarray(found.T)
-        by_fold = found.reshape(rows.shape[0], n_folds, n_outputs)
+            return np.ascontiguousarray(predictions.T)
+        by_fold = predictions.reshape(rows.shape[0], n_folds, n_outputs)
         return np.ascontiguousarray(by_fold.swapaxes(0, 1))
 
 

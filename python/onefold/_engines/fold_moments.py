@@ -54,10 +54,10 @@ def origin_of(values: Floats) -> Floats:
 
 def _of_others(sums: Floats) -> Floats:
     """Add up the sums of all other folds, along the first axis."""
-    found = np.zeros_like(sums)
-    np.cumsum(sums[:-1], axis=0, out=found[1:])
-    found[:-1] += np.cumsum(sums[:0:-1], axis=0)[::-1]
-    return found
+    others = np.zeros_like(sums)
+    np.cumsum(sums[:-1], axis=0, out=others[1:])
+    others[:-1] += np.cumsum(sums[:0:-1], axis=0)[::-1]
+    return others
 
 
 def factor_scaled(matrix: Floats) -> tuple[Any, Floats] | None:
@@ -153,9 +153,9 @@ class FoldMoments:
         n_features = self.rows.shape[1]
         grams = np.empty((self.n_folds, n_features, n_features))
         for fold, part in enumerate(self.parts):
-            own = self.rows[part]
-            left = own if weights is None else own * weights[part, None]
-            np.matmul(left.T, own, out=grams[fold])
+            rows = self.rows[part]
+            weighted = rows if weights is None else rows * weights[part, None]
+            np.matmul(weighted.T, rows, out=grams[fold])
         return grams
 
     @cached_property
@@ -175,21 +175,21 @@ class FoldMoments:
         """m: fold × feature, zero without an intercept."""
         if not self.spec.intercept:
             return np.zeros_like(self._test_sums)
-        own = self._test_sums
+        sums = self._test_sums
         if self.weights is not None:
-            own = np.add.reduceat(self.rows * self.weights[:, None], self.starts[:-1], axis=0)
-        return np.asarray(_of_others(own) / self._weight[:, None])
+            sums = np.add.reduceat(self.rows * self.weights[:, None], self.starts[:-1], axis=0)
+        return np.asarray(_of_others(sums) / self._weight[:, None])
 
     @cached_property
     def normal(self) -> Floats:
         """A + αI: fold × feature × feature."""
         means = self._means
-        found = _of_others(self._training_grams)
-        found -= self._weight[:, None, None] * means[:, :, None] * means[:, None, :]
-        found = self._scaled(found, 1, 2)
+        normal = _of_others(self._training_grams)
+        normal -= self._weight[:, None, None] * means[:, :, None] * means[:, None, :]
+        normal = self._scaled(normal, 1, 2)
         diagonal = np.arange(means.shape[1])
-        found[:, diagonal, diagonal] += self.alpha
-        return found
+        normal[:, diagonal, diagonal] += self.alpha
+        return normal
 
     @property
     def _training_grams(self) -> Floats:
@@ -209,7 +209,7 @@ class FoldMoments:
         """Multiply axes of features by the factors of the scaler."""
         if self.scale is not None:
             for axis in axes:
-                others = tuple(own for own in range(1, values.ndim) if own != axis)
+                others = tuple(other for other in range(1, values.ndim) if other != axis)
                 values = values * np.expand_dims(self.scale, others)
         return values
 
@@ -233,9 +233,9 @@ class FoldMoments:
         means, sums = self._means, self._test_sums
         sizes = np.diff(self.starts)[:, None, None]
         cross = means[:, :, None] * sums[:, None, :]
-        found = self._test_grams - cross - cross.swapaxes(1, 2)
-        found += sizes * means[:, :, None] * means[:, None, :]
-        return self._scaled(found, 1, 2)
+        test = self._test_grams - cross - cross.swapaxes(1, 2)
+        test += sizes * means[:, :, None] * means[:, None, :]
+        return self._scaled(test, 1, 2)
 
     def targets(self, y: Floats) -> TargetMoments:
         """Moments of columns of targets: column × test row.
@@ -243,20 +243,20 @@ class FoldMoments:
         With an intercept their origin is arbitrary, and rounding is least at `origin_of` them.
         """
         test, sums, squares = self._products(y), self._sums(y), self._squares(y)
-        own, own_sums, own_squares = test, sums, squares
+        train, train_sums, train_squares = test, sums, squares
         if self.weights is not None:
             weighted = y * self.weights
-            own, own_sums = self._products(weighted), self._sums(weighted)
-            own_squares = self._squares(y, self.weights)
-        b = _of_others(own)
+            train, train_sums = self._products(weighted), self._sums(weighted)
+            train_squares = self._squares(y, self.weights)
+        b = _of_others(train)
         sizes = np.diff(self.starts)[:, None, None]
         spread = squares - np.square(sums) / sizes[:, 0]
         if not self.spec.intercept:
             b, h = self._scaled(b, 1), self._scaled(test, 1)
             return TargetMoments(b, h, squares, squares, spread, np.zeros_like(sums), True)
         means = self._means[:, :, None]
-        level = (_of_others(own_sums) / self._weight[:, None])[:, None, :]
-        before = _of_others(own_squares)
+        level = (_of_others(train_sums) / self._weight[:, None])[:, None, :]
+        before = _of_others(train_squares)
         left = before - self._weight[:, None] * np.square(level[:, 0])
         b -= self._weight[:, None, None] * means * level
         h = test - means * sums[:, None, :] - self._test_sums[:, :, None] * level
@@ -283,26 +283,26 @@ class FoldMoments:
 
     def _products(self, y: Floats) -> Floats:
         """Σ x y of the test rows: fold × feature × column."""
-        found = np.empty((self.n_folds, self.rows.shape[1], len(y)))
+        products = np.empty((self.n_folds, self.rows.shape[1], len(y)))
         for fold, part in enumerate(self.parts):
-            np.matmul(self.rows[part].T, y[:, part].T, out=found[fold])
-        return found
+            np.matmul(self.rows[part].T, y[:, part].T, out=products[fold])
+        return products
 
     @cached_property
     def inverse(self) -> Floats | None:
         """(A + αI)⁻¹ of all features, of every fold; None if that is not accurate in some fold."""
-        found = np.empty_like(self.normal)
+        inverse = np.empty_like(self.normal)
         for fold, matrix in enumerate(self.normal):
             factored = factor_scaled(matrix)
             if factored is None:
                 return None
             factor, scale = factored
             scaled = scipy.linalg.cho_solve(factor, np.eye(len(scale)))
-            found[fold] = scaled * scale * scale[:, None]
-            traces = (np.trace(matrix), np.trace(scaled), np.trace(found[fold]))
+            inverse[fold] = scaled * scale * scale[:, None]
+            traces = (np.trace(matrix), np.trace(scaled), np.trace(inverse[fold]))
             if not self.is_accurate(len(scale), *traces):
                 return None
-        return found
+        return inverse
 
     def is_accurate(self, n_features: int, trace: Any, scaled: Any, plain: Any) -> Any:
         """Whether normal equations are well conditioned, and no singular value is cut off.

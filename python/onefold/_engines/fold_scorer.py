@@ -122,7 +122,7 @@ def join_folds(folds: list[FoldResult], estimator: Any, task: Task) -> Joined:
     known: list[Any] = [fold.classes for fold in folds]
     joined = Joined()
     if is_classifier(estimator) and all(
-        isinstance(own, np.ndarray) and own.ndim == 1 for own in known
+        isinstance(classes, np.ndarray) and classes.ndim == 1 for classes in known
     ):
         joined.classes = _union(known)
     for name in max((fold.answers for fold in folds), key=len, default={}):
@@ -147,8 +147,8 @@ def _join(parts: list[Any], name: str, known: list[Any], classes: Any, *, is_req
         # One array per output, each with its own classes.
         outputs = zip(zip(*parts, strict=True), zip(*known, strict=True), strict=True)
         return [
-            _concatenate(own, name, labels, _union(labels), warns=is_required)
-            for own, labels in outputs
+            _concatenate(output, name, labels, _union(labels), warns=is_required)
+            for output, labels in outputs
         ]
     arrays = [np.asarray(part) for part in parts if _is_array(part, name)]
     if len(arrays) < len(parts):
@@ -174,7 +174,7 @@ def _concatenate(
     """One answer of all folds; the columns of each are the classes of its training set."""
     if name not in COLUMNS_ARE_CLASSES or classes is None:
         return np.concatenate(parts)
-    n_known = min(len(own) for own in known)
+    n_known = min(len(labels) for labels in known)
     if warns and n_known < len(classes):
         warn(
             f"Number of classes in training fold ({n_known}) does not match total number of "
@@ -183,7 +183,7 @@ def _concatenate(
             RuntimeWarning,
         )
     return np.concatenate(
-        [_align(part, name, own, classes) for part, own in zip(parts, known, strict=True)]
+        [_align(part, name, labels, classes) for part, labels in zip(parts, known, strict=True)]
     )
 
 

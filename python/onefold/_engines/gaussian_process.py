@@ -112,10 +112,10 @@ def _is_well_conditioned(gram: Floats, alpha: float, n_jobs: int | None) -> bool
 
 
 def _unnormalized(
-    estimator: GaussianProcessRegressor, found: Floats, values: Floats, folds: Folds | Splits
+    estimator: GaussianProcessRegressor, outputs: Floats, values: Floats, folds: Folds | Splits
 ) -> Floats:
     """Predictions of the targets from those of the targets as they are and of ones."""
-    predicted, of_ones = found[:, :-1], found[:, -1:]
+    predicted, of_ones = outputs[:, :-1], outputs[:, -1:]
     if not estimator.normalize_y:
         return predicted
     means, _ = _training_moments(values, folds)
@@ -126,9 +126,9 @@ def _training_moments(values: Floats, folds: Folds | Splits) -> tuple[Floats, Fl
     """Mean and deviation of the targets of every training set: fold × output."""
     training = [values[folds.train(fold)] for fold in range(len(folds))]
     with np.errstate(over="ignore"):
-        deviations = np.stack([own.std(axis=0) for own in training])
+        deviations = np.stack([targets.std(axis=0) for targets in training])
     deviations[deviations == 0] = 1.0
-    return np.stack([own.mean(axis=0) for own in training]), deviations
+    return np.stack([targets.mean(axis=0) for targets in training]), deviations
 
 
 def held_out_normal(spec: Spec, data: Data, folds: Folds) -> tuple[Floats, Floats]:

@@ -31,10 +31,10 @@ class Iterations:
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from onefold._engines.iterations import Iterations
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = Iterations()
+    >>> iterations = Iterations()
     >>> for model in (LogisticRegression(max_iter=1000), GaussianNB()):
-    ...     found.add(model.fit(X, y))
-    >>> found.n_models, found.n_reached, found.max_iter
+    ...     iterations.add(model.fit(X, y))
+    >>> iterations.n_models, iterations.n_reached, iterations.max_iter
     (1, 0, 1000)
     """
 

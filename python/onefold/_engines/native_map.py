@@ -52,8 +52,8 @@ def native_learner(estimator: Any) -> NativeEstimator | None:
 def _overrides_answers(kind: type[NativeEstimator]) -> bool:
     """Whether a user's subclass of a native learner overrides its training or its answers."""
     ours = NativeEstimator.__module__.partition(".")[0]
-    theirs = [own for own in kind.__mro__ if own.__module__.partition(".")[0] != ours]
-    defined = {name for own in theirs if issubclass(own, NativeEstimator) for name in vars(own)}
+    theirs = [base for base in kind.__mro__ if base.__module__.partition(".")[0] != ours]
+    defined = {name for base in theirs if issubclass(base, NativeEstimator) for name in vars(base)}
     return not defined.isdisjoint({"fit", "partial_fit", "score", *RESPONSES})
 
 

@@ -263,8 +263,8 @@ def _search_once(index: NearestNeighbors, X: Any, folds: Folds, table: _Table) -
     positions = np.arange(len(rows))
     while len(positions):
         repeated = []
-        for own in _blocks(positions, _rows_per_query(n_queried)):
-            queried = rows[own]
+        for block in _blocks(positions, _rows_per_query(n_queried)):
+            queried = rows[block]
             distances, near = index.kneighbors(X[queried], n_queried)
             is_training = labels[near] != labels[queried, None]
             rank = is_training.cumsum(axis=1)
@@ -272,9 +272,9 @@ def _search_once(index: NearestNeighbors, X: Any, folds: Folds, table: _Table) -
             is_taken = is_training & (rank <= n_neighbors) & is_done[:, None]
             shape = (int(is_done.sum()), n_neighbors)
             table.fill(
-                own[is_done], near[is_taken].reshape(shape), distances[is_taken].reshape(shape)
+                block[is_done], near[is_taken].reshape(shape), distances[is_taken].reshape(shape)
             )
-            repeated.append(own[~is_done])
+            repeated.append(block[~is_done])
         positions = np.concatenate(repeated)
         n_queried = min(2 * n_queried, n_enough)
 

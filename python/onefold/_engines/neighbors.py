@@ -241,7 +241,7 @@ def _sums_of(estimator: Any, data: Data, n_rows: int) -> _Sums:
     if np.shape(data.y)[1:] in ((), (1,)):
         return _Votes(*data.classes, n_rows)
     columns = np.asarray(data.y).T
-    each = [_Votes(*as_classes(own, data.n_samples), n_rows) for own in columns]
+    each = [_Votes(*as_classes(column, data.n_samples), n_rows) for column in columns]
     return _VotesOfOutputs(each, np.asarray(data.y).dtype)
 
 
@@ -330,8 +330,8 @@ class _VotesOfOutputs:
 
     def add(self, neighbors: NDArray[Any], weights: Floats) -> None:
         """Add the classes of one neighbor of every test row."""
-        for own in self.outputs:
-            own.add(neighbors, weights)
+        for votes in self.outputs:
+            votes.add(neighbors, weights)
 
     def has_close_votes(self) -> NDArray[np.bool_]:
         """Test rows with close votes for some output."""
@@ -344,10 +344,12 @@ class _VotesOfOutputs:
 
     def answers(self) -> dict[str, Any]:
         """Sample × output of classes, and one array of shares per output."""
-        answers = [own.answers() for own in self.outputs]
+        by_output = [votes.answers() for votes in self.outputs]
         return {
-            "predict": np.stack([own["predict"] for own in answers], axis=1).astype(self.dtype),
-            "predict_proba": [own["predict_proba"] for own in answers],
+            "predict": np.stack([answers["predict"] for answers in by_output], axis=1).astype(
+                self.dtype
+            ),
+            "predict_proba": [answers["predict_proba"] for answers in by_output],
         }
 
 

@@ -48,21 +48,21 @@ def answers(
     if classes is None:
         return {"predict": _regression(spec, z[:, 0])}
     is_binary = len(classes) == 2
-    found: dict[str, NDArray[Any]] = {}
+    answers: dict[str, NDArray[Any]] = {}
     if is_binary:
-        found["predict"] = classes[(z[:, 0] > 0).astype(np.intp)]
+        answers["predict"] = classes[(z[:, 0] > 0).astype(np.intp)]
     else:
-        found["predict"] = classes[z.argmax(axis=1)]
+        answers["predict"] = classes[z.argmax(axis=1)]
     if "decision_function" in names:
-        found["decision_function"] = z[:, 0] if is_binary else z
+        answers["decision_function"] = z[:, 0] if is_binary else z
     if "predict_proba" in names or "predict_log_proba" in names:
         probabilities = _probabilities(spec, z)
         if "predict_proba" in names:
-            found["predict_proba"] = probabilities
+            answers["predict_proba"] = probabilities
         if "predict_log_proba" in names:
             with np.errstate(divide="ignore"):
-                found["predict_log_proba"] = np.log(probabilities)
-    return found
+                answers["predict_log_proba"] = np.log(probabilities)
+    return answers
 
 
 def _regression(spec: SmoothSpec, z: Floats) -> Floats:

@@ -39,7 +39,7 @@ def fold_models(
         template.classes_ = classes
     if spec.is_mean:
         keep_glm_loss(template)
-    return [_fitted(template, spec, own) for own in coefficients]
+    return [_fitted(template, spec, of_fold) for of_fold in coefficients]
 
 
 def _fitted(template: Any, spec: SmoothSpec, coefficients: Floats) -> Any:

@@ -91,7 +91,7 @@ class NewtonOptions:
 
 @dataclass(frozen=True)
 class Solution:
-    """What the core has found for all folds of a candidate."""
+    """The solution of all folds of a candidate by the core."""
 
     predictors: Floats
     """Linear predictors: test row × output."""
@@ -105,12 +105,12 @@ class Solution:
     """What leaving out each row does, in test order, if rows were left out one by one."""
 
     @classmethod
-    def of(cls, found: _core.OutOfFold) -> Solution:
+    def of(cls, out_of_fold: _core.OutOfFold) -> Solution:
         """From a result of the core."""
-        rows, residuals = found.leave_one_out, found.relative_gradients
+        rows, residuals = out_of_fold.leave_one_out, out_of_fold.relative_gradients
         if rows is not None:
             residuals = np.where(rows["statuses"] == 2, np.nan, 0.0)
-        return cls(found.outputs, found.coefficients, residuals, found.cost, rows)
+        return cls(out_of_fold.outputs, out_of_fold.coefficients, residuals, out_of_fold.cost, rows)
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ class SmoothProblem:
             scaling = fold_scaling(spec.scaler, problem, weights.scaler)
         if spec.classes == "none":
             return cls(spec, problem, weights.final, None, scaling, None)
-        own = class_weights(spec.final.class_weight, problem, weights.final)
-        factors = None if own is None else _factors(own, spec)
+        by_class = class_weights(spec.final.class_weight, problem, weights.final)
+        factors = None if by_class is None else _factors(by_class, spec)
         return cls(spec, problem, weights.final, factors, scaling, problem.data.classes[1])
 
     @property
@@ -147,10 +147,10 @@ class SmoothProblem:
     @property
     def total_weights(self) -> Floats:
         """The weights of all rows, with those of their classes, of the only output."""
-        own = np.ones(self.problem.data.n_samples) if self.weights is None else self.weights
+        weights = np.ones(self.problem.data.n_samples) if self.weights is None else self.weights
         if self.factors is None:
-            return own
-        return np.asarray(own * self.factors[0, 0, self.problem.data.classes[0]])
+            return weights
+        return np.asarray(weights * self.factors[0, 0, self.problem.data.classes[0]])
 
     def solve(
         self,
@@ -190,7 +190,7 @@ class SmoothProblem:
         own_limit = None if limit is None else (limit.enough, limit.passes, limit.wide_passes)
         options = NewtonOptions(tol, own_limit, epsilon, method)
         with reporter(progress, unit="folds") as report:
-            found = _core.cross_validate(
+            solved = _core.cross_validate(
                 "newton",
                 models,
                 (rows, y, n_classes, self.weights),
@@ -200,7 +200,7 @@ class SmoothProblem:
                 n_jobs=effective_n_jobs(n_jobs),
                 progress=report,
             )
-        return [Solution.of(own) for own in found]
+        return [Solution.of(out_of_fold) for out_of_fold in solved]
 
 
 def _stored_columns(rows: Any) -> NDArray[np.intp] | None:

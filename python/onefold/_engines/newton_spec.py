@@ -91,11 +91,11 @@ class SmoothSpec:
 
     def family(self) -> Hashable:
         """Everything but the penalty: equal for estimators that are solved together."""
-        own = (self.loss, self.intercept, self.classes, self.power, self.epsilon)
+        key = (self.loss, self.intercept, self.classes, self.power, self.epsilon)
         if self.classes == "none":
-            return own
+            return key
         kind = known_class(self.final, MODELS)
-        return (*own, kind, self.is_one_sided, repr(self.final.class_weight))
+        return (*key, kind, self.is_one_sided, repr(self.final.class_weight))
 
 
 def parse(candidate: Candidate, n_classes: int | None) -> SmoothSpec | str:
@@ -110,7 +110,7 @@ def parse(candidate: Candidate, n_classes: int | None) -> SmoothSpec | str:
     final = candidate.final
     kind = known_class(final, MODELS)
     if kind is None:
-        return f"{type(final).__name__} is not {', '.join(own.__name__ for own in MODELS)}"
+        return f"{type(final).__name__} is not {', '.join(model.__name__ for model in MODELS)}"
     try:
         validate_params(final)
     except ValueError as error:

@@ -61,19 +61,19 @@ def _shared_labels(targets: NDArray[Any]) -> str | None:
     _, codes, counts = np.unique(targets, return_inverse=True, return_counts=True)
     n = len(codes)
     chance = float(np.sum((counts / n) ** 2))
-    found = float(np.mean(codes[1:] == codes[:-1]))
-    if not _is_excess(found, chance, np.sqrt(chance * (1.0 - chance) / n)):
+    share = float(np.mean(codes[1:] == codes[:-1]))
+    if not _is_excess(share, chance, np.sqrt(chance * (1.0 - chance) / n)):
         return None
-    return f"{found:.0%} of neighboring rows share their label ({chance:.0%} by chance)"
+    return f"{share:.0%} of neighboring rows share their label ({chance:.0%} by chance)"
 
 
 def _autocorrelation(targets: NDArray[Any]) -> str | None:
     centred = targets - targets.mean()
-    found = float(centred[1:] @ centred[:-1] / (centred @ centred))
-    if not _is_excess(found, 0.0, 1.0 / np.sqrt(len(targets))):
+    correlation = float(centred[1:] @ centred[:-1] / (centred @ centred))
+    if not _is_excess(correlation, 0.0, 1.0 / np.sqrt(len(targets))):
         return None
-    return f"neighboring rows have similar targets (autocorrelation {found:.2f})"
+    return f"neighboring rows have similar targets (autocorrelation {correlation:.2f})"
 
 
-def _is_excess(found: float, chance: float, sigma: float) -> bool:
-    return found - chance > max(MIN_EXCESS, MIN_SIGMAS * sigma)
+def _is_excess(value: float, chance: float, sigma: float) -> bool:
+    return value - chance > max(MIN_EXCESS, MIN_SIGMAS * sigma)

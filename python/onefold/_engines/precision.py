@@ -86,8 +86,8 @@ def in_precision_of_fits(
         return answers
     labels = {"predict"} if is_classifier(estimator) else set()
     return {
-        method: own.astype(np.float32) if method not in labels and _is_double(own) else own
-        for method, own in answers.items()
+        method: values.astype(np.float32) if method not in labels and _is_double(values) else values
+        for method, values in answers.items()
     }
 
 
@@ -121,5 +121,5 @@ def _is_float32(values: Any) -> bool:
     """Whether all values of an array, of sparse rows or of a frame are of single precision."""
     columns = getattr(values, "dtypes", None)
     if columns is not None:  # of a frame of pandas, or of one of its series
-        return all(str(own) == "float32" for own in np.atleast_1d(np.asarray(columns)))
+        return all(str(dtype) == "float32" for dtype in np.atleast_1d(np.asarray(columns)))
     return getattr(values, "dtype", None) == np.float32

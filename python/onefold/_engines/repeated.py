@@ -17,7 +17,7 @@ __all__ = ["join_outcomes"]
 def join_outcomes(outcomes: list[Outcome]) -> Outcome:
     """One outcome, the test sets of the first partition first."""
     scores = [outcome.test_scores for outcome in outcomes]
-    joined = [fold for own in scores if own is not None for fold in own]
+    joined = [fold for folds in scores if folds is not None for fold in folds]
     models = [outcome.estimators for outcome in outcomes]
     statuses = [outcome.status for outcome in outcomes if outcome.status is not None]
     return replace(
@@ -30,7 +30,9 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
         fit_time=float(sum(np.sum(outcome.fit_time) for outcome in outcomes)),
         score_time=float(sum(np.sum(outcome.score_time) for outcome in outcomes)),
         test_scores=None if scores[0] is None else joined,
-        estimators=None if models[0] is None else [one for own in models if own for one in own],
+        estimators=None
+        if models[0] is None
+        else [model for folds in models if folds for model in folds],
         notes=list(dict.fromkeys(note for outcome in outcomes for note in outcome.notes)),
         status=None if not statuses else Status.joined(statuses),
     )
@@ -39,5 +41,5 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
 def _concatenate(parts: list[Any]) -> Any:
     """One answer of all partitions; a list has one array per output."""
     if isinstance(parts[0], list):
-        return [np.concatenate(own) for own in zip(*parts, strict=True)]
+        return [np.concatenate(output) for output in zip(*parts, strict=True)]
     return np.concatenate(parts)

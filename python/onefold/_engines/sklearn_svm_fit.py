@@ -103,13 +103,13 @@ class _Native:
         how = (solver_type, kernel, random_seed)
         is_shown = self._show_attributes(X, y, sample_weight, how)
         rows = to_rows(X)
-        found = self._solve(rows, y, sample_weight) if is_shown else None
-        if found is None or len(found["support"]) == 0:
+        solution = self._solve(rows, y, sample_weight) if is_shown else None
+        if solution is None or len(solution["support"]) == 0:
             self.theirs(X, y, sample_weight, *how)
             return
-        self._set_attributes(rows, found)
+        self._set_attributes(rows, solution)
         estimator = self.estimator
-        warn_of_gap(found["gap"], float(estimator.tol), int(estimator.max_iter))
+        warn_of_gap(solution["gap"], float(estimator.tol), int(estimator.max_iter))
 
     def _show_attributes(self, X: Any, y: Floats, weights: Floats, how: tuple[Any, ...]) -> bool:
         """Run scikit-learn's solver on a few rows, if there are such, for the attributes."""
@@ -146,23 +146,23 @@ class _Native:
         examples = (rows, targets, n_classes, weights if len(weights) else None)
         return _core.svm_fit(examples, params)
 
-    def _set_attributes(self, rows: Any, found: dict[str, Any]) -> None:
+    def _set_attributes(self, rows: Any, solution: dict[str, Any]) -> None:
         """Replace the solution of the few rows by that of all rows."""
         model = self.estimator
-        support = found["support"].astype(np.int32)
-        counts = np.diff(found["starts"].astype(np.int32))
+        support = solution["support"].astype(np.int32)
+        counts = np.diff(solution["starts"].astype(np.int32))
         model.support_ = support
         # A regression counts its support vectors twice.
         model._n_support = counts if is_classifier(model) else np.repeat(counts, 2)
-        model.intercept_ = found["intercepts"]
-        model.fit_status_ = int(found["gap"] >= model.tol)
-        model._num_iter = found["iterations"].astype(np.int32)
+        model.intercept_ = solution["intercepts"]
+        model.fit_status_ = int(solution["gap"] >= model.tol)
+        model._num_iter = solution["iterations"].astype(np.int32)
         if isinstance(rows, np.ndarray):
             model.support_vectors_ = rows[support]
-            model.dual_coef_ = found["coefficients"]
+            model.dual_coef_ = solution["coefficients"]
         else:
             model.support_vectors_ = type(model.support_vectors_)(rows[support])
-            model.dual_coef_ = type(model.dual_coef_)(_full(found["coefficients"]))
+            model.dual_coef_ = type(model.dual_coef_)(_full(solution["coefficients"]))
 
 
 def _full(table: Floats) -> Any:

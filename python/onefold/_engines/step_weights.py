@@ -34,7 +34,9 @@ class StepWeights:
     @property
     def key(self) -> Hashable:
         """Equal for the same weights."""
-        return tuple(None if own is None else id(own) for own in (self.final, self.scaler))
+        return tuple(
+            None if weights is None else id(weights) for weights in (self.final, self.scaler)
+        )
 
     @classmethod
     def of(cls, candidate: Candidate, task: Task) -> StepWeights | str:
@@ -52,10 +54,10 @@ class StepWeights:
             return "weights of the steps of nested pipelines are not passed on"
         (first, scaler), (last, _) = estimator.steps
         if not is_routing():
-            own = params.pop(f"{first}__sample_weight", None)
-            if own is not None and not isinstance(scaler, StandardScaler):
+            of_scaler = params.pop(f"{first}__sample_weight", None)
+            if of_scaler is not None and not isinstance(scaler, StandardScaler):
                 return f"{type(scaler).__name__} takes no weights"
-            return _unknown(params) or cls(weights, _checked(own, task))
+            return _unknown(params) or cls(weights, _checked(of_scaler, task))
         if unknown := _unknown(params):
             return unknown
         routed = process_routing(estimator, "fit", sample_weight=weights)

@@ -65,12 +65,12 @@ def needs_no_fit(step: Any) -> bool:
     if known_class(step, ROW_BY_ROW) is not None or _depends_on_columns_only(step):
         return True
     if type(step) is Pipeline:
-        return all(needs_no_fit(own) for _, own in step.steps)
+        return all(needs_no_fit(inner) for _, inner in step.steps)
     if type(step) is FeatureUnion:
-        return all(needs_no_fit(own) for _, own in step.transformer_list)
+        return all(needs_no_fit(inner) for _, inner in step.transformer_list)
     if type(step) is ColumnTransformer:
         return needs_no_fit(step.remainder) and all(
-            needs_no_fit(own) for _, own, _ in step.transformers
+            needs_no_fit(inner) for _, inner, _ in step.transformers
         )
     return hasattr(step, "__sklearn_tags__") and not get_tags(step).requires_fit
 

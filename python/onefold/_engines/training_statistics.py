@@ -52,10 +52,10 @@ def largest(rows: Any, folds: Folds) -> Floats:
     columns = np.arange(n_features)
     best = by_fold.argmax(axis=0)
     first = by_fold[best, columns]
-    found = np.broadcast_to(first, (1 + len(folds), n_features)).copy()
+    maxima = np.broadcast_to(first, (1 + len(folds), n_features)).copy()
     by_fold[best, columns] = -np.inf
-    found[1 + best, columns] = by_fold.max(axis=0)
-    return found
+    maxima[1 + best, columns] = by_fold.max(axis=0)
+    return maxima
 
 
 def quantiles(rows: Any, folds: Folds, fractions: Sequence[float]) -> Floats:
@@ -78,13 +78,13 @@ def quantiles(rows: Any, folds: Folds, fractions: Sequence[float]) -> Floats:
     """
     n_features = rows.shape[1]
     ranks = _Ranks(folds, fractions)
-    found = np.empty((len(fractions), 1 + len(folds), n_features))
+    values = np.empty((len(fractions), 1 + len(folds), n_features))
     columns = rows if isinstance(rows, np.ndarray) else rows.tocsc()
     for feature in range(n_features):
         column = columns[:, [feature]]
-        own = column if isinstance(column, np.ndarray) else column.toarray()
-        found[:, :, feature] = ranks.values(own[:, 0])
-    return found
+        dense = column if isinstance(column, np.ndarray) else column.toarray()
+        values[:, :, feature] = ranks.values(dense[:, 0])
+    return values
 
 
 class _Ranks:
@@ -107,7 +107,9 @@ class _Ranks:
         ascending, labels = column[order], self._folds.labels[order]
         # Ranks of the rows of the first fold, ascending, then those of the second, …
         ranks = np.argsort(labels, kind="stable") - self._place
-        low, high = (ascending[self._among_all(ranks, own)] for own in (self._below, self._above))
+        low, high = (
+            ascending[self._among_all(ranks, places)] for places in (self._below, self._above)
+        )
         step = high - low
         from_above = self._part >= 0.5
         return np.asarray(
@@ -117,8 +119,8 @@ class _Ranks:
     def _among_all(self, ranks: NDArray[np.intp], training: NDArray[np.intp]) -> NDArray[np.intp]:
         """Ranks among all rows of rows with these ranks among the training rows."""
         starts = self._folds.starts
-        found = training.copy()
-        for own, out in zip(training, found, strict=True):
-            is_before = ranks <= np.repeat(own[1:], np.diff(starts))
+        ranks_among_all = training.copy()
+        for of_column, out in zip(training, ranks_among_all, strict=True):
+            is_before = ranks <= np.repeat(of_column[1:], np.diff(starts))
             out[1:] += np.add.reduceat(is_before, starts[:-1], dtype=np.intp)
-        return found
+        return ranks_among_all
