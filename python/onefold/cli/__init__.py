@@ -97,15 +97,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["inspect", "no-such-file"])
     1
     """
-    given = list(sys.argv[1:] if argv is None else argv)
+    words = list(sys.argv[1:] if argv is None else argv)
     _open_closed_streams()
     _print_any_character()
     completes = argv is None and "_ARGCOMPLETE" in os.environ
-    parser = make_parser(None if completes else _command_of(given))
+    parser = make_parser(None if completes else _command_of(words))
     if completes:
         _complete(parser)
     try:
-        arguments, unknown = parser.parse_known_args(_joined(given))
+        arguments, unknown = parser.parse_known_args(_joined(words))
         if unknown:
             parser.refuse(arguments.command, unknown)
     except SystemExit as stopped:
@@ -136,18 +136,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _command_of(given: Sequence[str]) -> str:
+def _command_of(words: Sequence[str]) -> str:
     """The command that is called; an empty text if there is none before the first option."""
-    return given[0] if given and given[0] in _COMMANDS else ""
+    return words[0] if words and words[0] in _COMMANDS else ""
 
 
-def _joined(given: list[str]) -> list[str]:
+def _joined(words: list[str]) -> list[str]:
     """Arguments as the parser reads them: svm-train has values that look like options."""
-    if _command_of(given) not in ("svm", "grid"):
-        return given
+    if _command_of(words) not in ("svm", "grid"):
+        return words
     from ._svm_options import join_values
 
-    return join_values(given)
+    return join_values(words)
 
 
 def _complete(parser: Parser) -> None:

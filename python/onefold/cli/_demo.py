@@ -69,7 +69,7 @@ def demo(
 
     Returns
     -------
-    found : list of dict
+    comparisons : list of dict
         What was measured, one entry per estimator.
     """
     print("One estimator, two ways: an engine of onefold, and one fit per fold. One thread each.\n")

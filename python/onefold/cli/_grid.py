@@ -217,9 +217,9 @@ def _best(rates: dict[Point, float], problem: SvmProblem) -> Point:
 
 def _values(point: Point, problem: SvmProblem) -> tuple[float, float]:
     """C and γ of a point."""
-    given = problem.estimator().get_params()
-    C = given["C"] if point.log2c is None else 2.0**point.log2c
-    gamma = given["gamma"] if point.log2g is None else 2.0**point.log2g
+    params = problem.estimator().get_params()
+    C = params["C"] if point.log2c is None else 2.0**point.log2c
+    gamma = params["gamma"] if point.log2g is None else 2.0**point.log2g
     return float(C), float(gamma)
 
 

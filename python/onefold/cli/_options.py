@@ -47,17 +47,17 @@ __all__ = [
 def check_outputs(arguments: argparse.Namespace, *names: str) -> None:
     """Raise an error for files that cannot be written, before any work is done."""
     for name in names:
-        given = getattr(arguments, name)
-        if given is None:
+        output = getattr(arguments, name)
+        if output is None:
             continue
-        path = Path(given)
+        path = Path(output)
         folder = path.parent
         if path.is_dir():
-            raise UsageError(f"--{name}: {given} is a directory")
+            raise UsageError(f"--{name}: {output} is a directory")
         if not folder.is_dir():
             raise UsageError(f"--{name}: there is no directory {folder}")
         if not os.access(path if path.exists() else folder, os.W_OK):
-            raise UsageError(f"--{name}: {given} cannot be written")
+            raise UsageError(f"--{name}: {output} cannot be written")
 
 
 def suggest(action: argparse.Action, words: Iterable[str], *, with_files: bool = False) -> None:
@@ -236,7 +236,7 @@ def positive_number(text: str) -> float:
     return number
 
 
-def metrics(given: list[str]) -> Any:
+def metrics(texts: list[str]) -> Any:
     """One metric as text, several as a list, none as None.
 
     Examples
@@ -245,7 +245,7 @@ def metrics(given: list[str]) -> Any:
     >>> metrics([]), metrics(["r2"]), metrics(["accuracy,f1"])
     (None, 'r2', ['accuracy', 'f1'])
     """
-    names = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     known = get_scorer_names()
     for name in names:
         if name not in known:
@@ -256,7 +256,7 @@ def metrics(given: list[str]) -> Any:
     return None if not names else names[0] if len(names) == 1 else names
 
 
-def params_of(given: list[str]) -> dict[str, Any]:
+def params_of(settings: list[str]) -> dict[str, Any]:
     """Read the settings of ``--param``.
 
     Examples
@@ -265,7 +265,7 @@ def params_of(given: list[str]) -> dict[str, Any]:
     >>> params_of(["alpha=0.1", "solver=lsqr"])
     {'alpha': 0.1, 'solver': 'lsqr'}
     """
-    return {name: literal(value) for name, value in map(split_setting, given)}
+    return {name: literal(value) for name, value in map(split_setting, settings)}
 
 
 def make_cv(

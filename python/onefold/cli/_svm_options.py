@@ -204,30 +204,30 @@ class SvmProblem:
 
     def estimator(self, *, C: float | None = None, gamma: float | None = None) -> Any:
         """The estimator that the options describe."""
-        given = self.options
+        options = self.options
         if gamma is None:
-            gamma = given.g if given.g else 1 / max(self.n_features, 1)
+            gamma = options.g if options.g else 1 / max(self.n_features, 1)
         common: dict[str, Any] = {
-            "kernel": _KERNELS[given.t],
-            "degree": given.d,
+            "kernel": _KERNELS[options.t],
+            "degree": options.d,
             "gamma": gamma,
-            "coef0": given.r,
-            "tol": given.e,
-            "shrinking": bool(given.shrinking),
+            "coef0": options.r,
+            "tol": options.e,
+            "shrinking": bool(options.shrinking),
         }
-        C = given.c if C is None else C
+        C = options.c if C is None else C
         refits = self.engine == "refit"
-        if given.s == 0:
+        if options.s == 0:
             classifier = theirs.SVC if refits else SVC
             return classifier(C=C, class_weight=self._class_weight(), **common)
-        if given.s == 1:
-            return theirs.NuSVC(nu=given.n, **common)
-        if given.s == _ONE_CLASS:
-            return theirs.OneClassSVM(nu=given.n, **common)
-        if given.s == 3:
+        if options.s == 1:
+            return theirs.NuSVC(nu=options.n, **common)
+        if options.s == _ONE_CLASS:
+            return theirs.OneClassSVM(nu=options.n, **common)
+        if options.s == 3:
             regressor = theirs.SVR if refits else SVR
-            return regressor(C=C, epsilon=given.p, **common)
-        return theirs.NuSVR(C=C, nu=given.n, **common)
+            return regressor(C=C, epsilon=options.p, **common)
+        return theirs.NuSVR(C=C, nu=options.n, **common)
 
     def _class_weight(self) -> dict[int, float] | None:
         weights: dict[int, float] = {}

@@ -160,7 +160,7 @@ class Check:
         ``"OF1"`` to ``"OF11"``; `ABOUT` has what it asks.
     verdict : {"ok", "look", "problem", "not applicable"}
     sentence : str
-        What was found.
+        The answer, as a sentence.
     values : dict
         The numbers behind it, such as ``p`` and ``statistic``.
 

@@ -145,12 +145,12 @@ def diagnostics(
     >>> from sklearn.linear_model import LinearRegression
     >>> from onefold.virtual import diagnostics
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> found = diagnostics(LinearRegression(), X, y)
-    >>> round(found.degrees_of_freedom, 6), round(float(found.predicted_r2), 4)
+    >>> influence = diagnostics(LinearRegression(), X, y)
+    >>> round(influence.degrees_of_freedom, 6), round(float(influence.predicted_r2), 4)
     (11.0, 0.4938)
     >>> from sklearn.linear_model import PoissonRegressor
-    >>> found = diagnostics(PoissonRegressor(alpha=1e-3), X, y)
-    >>> round(float(found.predicted_r2), 4), int(found.cooks_distance.argmax())
+    >>> influence = diagnostics(PoissonRegressor(alpha=1e-3), X, y)
+    >>> round(float(influence.predicted_r2), 4), int(influence.cooks_distance.argmax())
     (0.4..., ...)
     """
     if known_class(estimator, MODELS) is not None:
