@@ -92,7 +92,9 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 def add_file_options(parser: argparse.ArgumentParser) -> None:
     """Add what says how a file is to be read."""
     group = parser.add_argument_group("the file")
-    group.add_argument("--format", choices=FORMATS, help="by default from the name of the file")
+    group.add_argument(
+        "--format", choices=FORMATS, help="format of the file (default: by its name)"
+    )
     group.add_argument(
         "--target",
         metavar="COLUMN",
@@ -121,7 +123,7 @@ def add_learner_options(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=engines,
         default="auto",
-        help="how it is computed (default: auto, the first that estimates the same as refits)",
+        help="engine (default: auto, the first that estimates the same as refits)",
     )
 
 
@@ -147,13 +149,13 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
     group.add_argument(
         "--no-shuffle",
         action="store_true",
-        help="folds of neighboring rows, as scikit-learn's default; by default "
+        help="folds of neighboring rows, the default of scikit-learn; by default "
         "rows are shuffled by --seed",
     )
     group.add_argument(
         "--groups",
         metavar="COLUMN",
-        help="CSV: the column with groups, which are held out as a whole",
+        help="CSV: the column of groups; a group is held out as a whole",
     )
     scoring = group.add_argument(
         "--scoring",
@@ -161,7 +163,7 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
         action="append",
         default=[],
         metavar="METRIC",
-        help="metric of scikit-learn; several with commas (default: accuracy or R²)",
+        help="metric of scikit-learn, or several with commas (default: accuracy or R²)",
     )
     suggest(scoring, get_scorer_names())
     group.add_argument(
@@ -177,7 +179,7 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
         "--seed",
         type=int,
         default=0,
-        help="of shuffles, orders and learners that draw at random (default: 0)",
+        help="seed of shuffles, orders and learners that draw at random (default: 0)",
     )
 
 

@@ -107,19 +107,19 @@ def add_parser(commands: Any, summary: str) -> None:
         "--rule",
         choices=RULES,
         default=None,
-        help="the best, or the simplest within one standard error of it",
+        help="choose the best candidate, or the simplest within one standard error",
     )
     search.add_argument(
         "--time-budget",
         type=positive_number,
         metavar="SECONDS",
-        help="start no candidates after this time",
+        help="start no new candidates after this time",
     )
     search.add_argument(
         "--journal",
         metavar="FILE.jsonl",
-        help="keep what is finished, so that the same command goes on after a crash; with --nested "
-        "also FILE.jsonl.nested",
+        help="write finished candidates there, so the same command resumes after a crash; --nested "
+        "also writes FILE.jsonl.nested",
     )
     search.add_argument(
         "--nested",
