@@ -157,7 +157,7 @@ class Check:
     Attributes
     ----------
     number : str
-        ``"OF1"`` to ``"OF11"``; `ABOUT` has what it asks.
+        ``"OF1"`` to ``"OF11"``; `ABOUT` has its question.
     verdict : {"ok", "look", "problem", "not applicable"}
     sentence : str
         The answer, as a sentence.

@@ -127,8 +127,8 @@ def diagnostics(
     ----------
     estimator : LinearRegression, Ridge, LogisticRegression or a generalised linear model
         With one penalty; it need not be fitted. Logistic regression of two classes,
-        `PoissonRegressor`, `GammaRegressor` and `TweedieRegressor` are solved to their optimum,
-        whatever their tolerance.
+        `PoissonRegressor`, `GammaRegressor` and `TweedieRegressor` are solved to their optimum;
+        their tolerances have no influence.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     sample_weight : array-like of shape (n_samples,), optional

@@ -131,16 +131,15 @@ def virtual_cv(
         Adds damping·‖δ‖² for the step δ away from the solution: the step a Levenberg-Marquardt
         solver would take.
     ridge : float, default=0
-        The penalty ridge·‖θ‖² of the objective that was minimised, if it had one beside the
-        residuals.
+        The penalty ridge·‖θ‖² that the fit added to the squares of the residuals, if any.
     bounds : (lower, upper), optional
         The bounds of the fit. A parameter on a bound is fixed there in every fold, as is one that
         ``result.active_mask`` marks.
     check : int, optional
-        The number of folds, chosen at random, that are refitted from the solution and compared; 0
-        for none. By default two are: those whose residuals change the most when they are left out.
-        Without ``fun`` nothing can be refitted, and a `LinearizationWarning` tells where some fold
-        moves a parameter by more than half its size.
+        The number of folds, chosen at random, that are refitted from the solution and compared. By
+        default, the two folds whose residuals change the most when they are left out; 0 for none.
+        Refits need ``fun``; without it, a `LinearizationWarning` names a fold that moves a
+        parameter by more than half its size.
     tolerance : float, default=0.1
         A checked fold with a larger deviation is a `LinearizationWarning`.
     random_state : int, RandomState or None
