@@ -82,8 +82,7 @@ def load_libsvm(
         If positive, read no line that starts more than this many bytes after `offset`. Ranges
         that follow one another share no line and miss none.
     allow_nonfinite : bool, default=False
-        Take ``nan``, ``inf`` and numbers too large for the type, all of which are refused
-        otherwise.
+        Accept ``nan``, ``inf`` and numbers too large for the type; by default they raise an error.
     n_jobs : int or None, default=-1
         Threads, as joblib reads it: None is 1, -1 is all cores. The result does not depend on it.
     progress : bool, default=False
@@ -310,14 +309,14 @@ def dump_libsvm(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Zeros of dense rows are left out, those that a sparse matrix stores are written.
+        Zeros of dense rows are left out; zeros that a sparse matrix stores are written.
     y : array-like of shape (n_samples,)
         Numbers. With `multilabel` a dense or sparse array of shape (n_samples, n_labels) that is
         not zero where a row has a label, as in scikit-learn, or a list of tuples of labels, as
         `load_libsvm` returns it.
     file : path or open binary file
-        A path that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` is compressed. What was there
-        is replaced when the new file is complete and on the disk; a failure leaves it as it was.
+        A path that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` is compressed. An older file is
+        replaced when the new one is complete and on the disk; a failure leaves it unchanged.
     zero_based : bool, default=True
         Whether the first feature gets index 0 or 1.
     comment : str or bytes, optional

@@ -24,7 +24,7 @@ pub enum Rows<'a> {
     Csr32(Csr<'a, i32>),
     /// CSR with 64-bit indices.
     Csr64(Csr<'a, i64>),
-    /// Rows on disk, which engines of learners read block by block.
+    /// Rows on disk, which are read block by block.
     #[cfg(feature = "stored")]
     Stored(Stored<'a>),
     /// Rows that only the learner can read; the engine knows their number.
@@ -194,6 +194,16 @@ impl<'a> Dataset<'a> {
             #[cfg(feature = "stored")]
             Rows::Stored(stored) => stored.rows.n_rows(),
             Rows::External { n_rows } => n_rows,
+        }
+    }
+
+    /// Whether every value of the rows is stored.
+    pub(crate) fn is_dense(&self) -> bool {
+        match self.rows {
+            Rows::Dense(_) => true,
+            #[cfg(feature = "stored")]
+            Rows::Stored(stored) => stored.rows.is_dense(),
+            _ => false,
         }
     }
 

@@ -9,7 +9,7 @@
 //! multiplied as they are, if the map is the identity; then they are kept transposed as well, so that
 //! both products write every number of their result once, whatever the number of threads. Panels of
 //! these products are row-major: a value is multiplied with as many consecutive numbers as there are
-//! columns.
+//! columns. Rows on disk are read block by block in every pass, by each thread into a buffer of its own.
 
 use std::ops::Range;
 
@@ -17,8 +17,9 @@ use rayon::prelude::*;
 
 use super::FoldMap;
 use super::reduce::{BLOCK_ROWS, MATRIX_ROWS, blocks, par_reduce};
-use crate::data::{Csr, Dataset, Index as _, Layout, Row as _, Rows, with_layout};
+use crate::data::{Csr, Dataset, Index as _, Layout, Row as _, RowBuffer, Rows, with_layout};
 use crate::linalg::{Mat, MatMut, MatRef, add_outer, add_product, product, row_major};
+use crate::runtime::buffers::BufferPool;
 use crate::runtime::memory;
 use crate::runtime::simd::{self, Simd, WithSimd};
 use crate::{Monitor, Result};
@@ -29,6 +30,9 @@ pub(crate) struct Design<'a> {
     data: Dataset<'a>,
     map: FoldMap,
     transposed: Option<Transposed>,
+    /// Memory for blocks of rows on disk.
+    #[cfg_attr(not(feature = "stored"), allow(dead_code))]
+    buffers: BufferPool<RowBuffer>,
 }
 
 impl<'a> Design<'a> {
@@ -38,13 +42,14 @@ impl<'a> Design<'a> {
             data: *data,
             map,
             transposed: None,
+            buffers: BufferPool::default(),
         }
     }
 
     /// Dense rows about the means of their columns, sparse rows as they are.
     pub(crate) fn centred(data: &Dataset<'a>, monitor: &Monitor) -> Result<Self> {
         let mut design = Self::new(data, FoldMap::identity(data.n_features()));
-        if matches!(data.rows(), Rows::Dense(_)) {
+        if data.is_dense() {
             let n = data.n_rows();
             let mut means = design
                 .column_sums(&[vec![1.0; n]], |_, u| u, monitor)?
@@ -99,7 +104,29 @@ impl<'a> Design<'a> {
         width: usize,
         out: &mut [f64],
     ) -> Result<()> {
-        with_layout!(&self.data, |examples| {
+        #[cfg(feature = "stored")]
+        if let Rows::Stored(stored) = self.data.rows() {
+            let rows: Vec<usize> = rows.collect();
+            let idle = self.buffers.acquire();
+            let mut block = idle.unwrap_or_else(|| stored.rows.new_block());
+            let positions = stored.rows.gather(&rows, &mut block)?;
+            let data = Dataset::new_unchecked(block.view());
+            self.write_from(&data, positions.into_iter(), width, out)?;
+            self.buffers.release(block);
+            return Ok(());
+        }
+        self.write_from(&self.data, rows, width, out)
+    }
+
+    /// Writes rows of a data set in memory.
+    fn write_from(
+        &self,
+        data: &Dataset<'_>,
+        rows: impl Iterator<Item = usize>,
+        width: usize,
+        out: &mut [f64],
+    ) -> Result<()> {
+        with_layout!(data, |examples| {
             simd::dispatch(Write {
                 rows: *examples.rows(),
                 order: rows,

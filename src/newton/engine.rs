@@ -46,7 +46,8 @@ impl Method {
     ///
     /// Single rows are left out by certified steps, unless the scaling changes with every row, classes are
     /// solved jointly, coefficients of every fold are kept, or one Hessian is too large. Of other folds,
-    /// Hessians are formed if there are few features, absolutely or for each fold.
+    /// Hessians are formed if there are few features, absolutely or for each fold, and of rows on disk,
+    /// which they need in fewer passes.
     pub fn choose(model: &GlmSpec, data: &Dataset<'_>, folds: &dyn Resampling, keep: Keep) -> Self {
         if why_not_by_rows(model, data, folds, keep).is_none() {
             return Self::LeaveOneOut;
@@ -58,7 +59,8 @@ impl Method {
             MAX_FEATURES
         };
         let most = most.max(MAX_FEATURES_PER_FOLD * folds.n_splits());
-        if model.link == Link::Multinomial || data.n_features() > most {
+        let is_wide = data.n_features() > most && !data.is_on_disk();
+        if model.link == Link::Multinomial || is_wide {
             Self::MatrixFree
         } else {
             Self::Hessians

@@ -1,14 +1,16 @@
 //! Rows on disk: matrices that are larger than memory, read block by block.
 //!
 //! # Problem
-//! TreeCV and merging read every row a few times. Rows that no memory holds must be read from a disk in
+//! TreeCV, merging and Newton's method read every row a few times. Rows that no memory holds must be read from a disk in
 //! large blocks, whatever the order of the folds.
 //!
 //! # Method
 //! Positions in fold order are cut into blocks that fit the given memory. Where the rows of a block
 //! are a few runs of the file they are read from it directly; otherwise the file is copied once to
 //! a temporary file in which each block is contiguous (`block_file.rs`). The last blocks that were
-//! read are kept, one for each thread and one more. Targets, weights and folds stay in memory.
+//! read are kept, one for each thread and one more. Targets, weights and folds stay in memory. Engines
+//! of linear models sum over all rows instead, and read them in the order of the file in every pass
+//! (`linear/design.rs`).
 //!
 //! # Cost
 //! | | bytes |

@@ -10,6 +10,9 @@ use crate::{Error, Monitor, Result};
 /// Rows whose lengths are read at a time.
 const ROWS_PER_READ: usize = 1 << 16;
 
+/// Gaps between rows that are read with the rows: a disk reads whole pages.
+const PAGE_BYTES: f64 = 4096.0;
+
 /// A dense or CSR matrix on disk, read in ranges of rows.
 #[derive(Debug)]
 pub struct StoredRows {
@@ -93,6 +96,11 @@ impl StoredRows {
         .max(1.0)
     }
 
+    /// Whether every value is stored.
+    pub(crate) fn is_dense(&self) -> bool {
+        matches!(self.layout, Layout::Dense(_))
+    }
+
     /// The number of stored values of each row, if they differ.
     pub(super) fn row_lengths(&self, monitor: &Monitor) -> Result<Option<Vec<u32>>> {
         let Layout::Csr { indptr, .. } = &self.layout else {
@@ -154,7 +162,7 @@ impl StoredRows {
     }
 
     /// An empty block for rows of this matrix.
-    pub(super) fn new_block(&self) -> RowBuffer {
+    pub(crate) fn new_block(&self) -> RowBuffer {
         match &self.layout {
             Layout::Dense(_) => RowBuffer::Dense(DenseBuffer::new(self.n_features)),
             Layout::Csr { indices, .. } if indices.element() == Element::I32 => {
@@ -162,6 +170,26 @@ impl StoredRows {
             }
             Layout::Csr { .. } => RowBuffer::Csr64(CsrBuffer::new(self.n_features)),
         }
+    }
+
+    /// Reads rows into a block, in place of what is there, and returns their positions in it.
+    ///
+    /// Rows that increase are read together with the rows of short gaps between them.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most 4096
+    pub(crate) fn gather(&self, rows: &[usize], block: &mut RowBuffer) -> Result<Vec<usize>> {
+        let monitor = Monitor::new(); // blocks are short, and passes are polled
+        let longest_gap = (PAGE_BYTES / self.mean_row_bytes()) as usize;
+        block.clear();
+        let (mut positions, mut numbers) = (Vec::with_capacity(rows.len()), vec![]);
+        for run in rows.chunk_by(|row, next| (row + 1..=row + 1 + longest_gap).contains(next)) {
+            let (first, end) = (run[0], run[run.len() - 1] + 1);
+            positions.extend(run.iter().map(|row| numbers.len() + row - first));
+            numbers.extend(first..end);
+            self.read(first..end, block, &monitor)?;
+        }
+        block.check()?;
+        block.check_finite(|position| numbers[position])?;
+        Ok(positions)
     }
 
     /// Appends a range of rows to a block.

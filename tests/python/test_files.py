@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_regression
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import ShuffleSplit
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 from sklearn.naive_bayes import GaussianNB as SklearnGaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 import onefold
 from onefold._inputs.files import FileRows, opened
@@ -153,6 +154,98 @@ def test_least_squares_of_sparse_rows(tmp_path):
         Ridge(), tmp_path / "rows.libsvm", engine_options={"memory_mb": 0.02}, **keywords
     )
     np.testing.assert_allclose(found["test_score"], expected["test_score"], rtol=1e-9)
+
+
+SMOOTH = [
+    (LogisticRegression(C=0.1, class_weight="balanced"), 2),
+    (LogisticRegression(solver="liblinear", fit_intercept=False), 2),
+    (LinearSVC(C=0.01, class_weight={1: 2.0}), 3),
+    (LinearSVR(loss="squared_epsilon_insensitive", C=0.01, epsilon=0.5), 0),
+    (PoissonRegressor(), 0),
+]
+
+
+def smooth_problem(n_classes):
+    """Rows with a far mean, and targets of so many classes; counts for 0."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(900, 8)) * np.logspace(-1, 1, 8) + 3
+    signal = (X - 3) @ random.normal(size=8) / 10
+    noisy = signal + random.normal(size=900)
+    if n_classes:
+        return X, np.digitize(noisy, [[0.0], [-1.0, 1.0]][n_classes - 2])
+    return X, random.poisson(np.exp(signal.clip(-2, 2))).astype(float)
+
+
+@pytest.mark.parametrize(("estimator", "n_classes"), SMOOTH, ids=str)
+@pytest.mark.parametrize("cv", [KFold(5), KFold(7, shuffle=True, random_state=0)], ids=str)
+@pytest.mark.parametrize("kind", ["npy", "libsvm"])
+def test_smooth_losses_have_the_bits_of_rows_in_memory(tmp_path, estimator, n_classes, cv, kind):
+    X, y = smooth_problem(n_classes)
+    path = tmp_path / f"rows.{kind}"
+    if kind == "npy":
+        np.save(path, X)
+    else:
+        X[X < 2.9] = 0
+        onefold.dump_libsvm(X, y, path)
+        X = onefold.load_libsvm(path)[0]
+    weights = np.linspace(0.5, 2, len(y))
+    keywords = {"cv": cv, "engine": "newton", "sample_weight": weights}
+    expected = onefold.cross_validate(estimator, X, y, **keywords)
+    on_disk = {"engine_options": {"memory_mb": 0.05}}
+    result = onefold.cross_validate(estimator, path, y, **keywords, **on_disk)
+    assert result.engine == "newton"
+    np.testing.assert_array_equal(result.predictions, expected.predictions)
+    if n_classes:
+        np.testing.assert_array_equal(result.decision_values, expected.decision_values)
+    assert result.cost == expected.cost
+
+
+def test_leave_one_out_of_logistic_regression_is_certified_on_disk(tmp_path):
+    X, y = smooth_problem(2)
+    np.save(tmp_path / "rows.npy", X)
+    expected = onefold.cross_validate(LogisticRegression(), X, y, cv="loo")
+    options = {"engine_options": {"memory_mb": 0.05}}
+    result = onefold.cross_validate(
+        LogisticRegression(), tmp_path / "rows.npy", y, cv="loo", **options
+    )
+    np.testing.assert_array_equal(result.decision_values, expected.decision_values)
+    np.testing.assert_array_equal(result.certificates.bounds, expected.certificates.bounds)
+
+
+def test_searches_of_logistic_regression_fit_the_choice(tmp_path):
+    X, y = smooth_problem(2)
+    np.save(tmp_path / "rows.npy", X)
+    grid, options = {"C": [0.001, 0.1, 10]}, {"memory_mb": 0.05}
+    expected = onefold.GridSearchCV(LogisticRegression(), grid).fit(X, y)
+    search = onefold.GridSearchCV(LogisticRegression(), grid, engine_options=options)
+    search.fit(tmp_path / "rows.npy", y)
+    scores = (search.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(*scores)
+    np.testing.assert_array_equal(search.best_estimator_.coef_, expected.best_estimator_.coef_)
+    assert search.predict(X[:1]) == expected.predict(X[:1])
+
+
+def test_what_smooth_losses_cannot_do_on_disk_is_named(tmp_path):
+    X, y = smooth_problem(3)
+    path, options = tmp_path / "rows.npy", {"engine_options": {"memory_mb": 0.05}}
+    np.save(path, X)
+    with pytest.raises(ValueError, match="it takes two classes"):
+        onefold.cross_validate(LogisticRegression(), path, y, **options)
+    scaled = make_pipeline(StandardScaler(), LogisticRegression())
+    with pytest.raises(ValueError, match="it takes no scaler"):
+        onefold.cross_validate(scaled, path, y > 0, **options)
+    tiny = {"engine_options": {"memory_mb": 0.005}}
+    with pytest.raises(
+        ValueError, match=r"Hessians of 5 problems with 8 features take .* memory_mb"
+    ):
+        onefold.cross_validate(LogisticRegression(), path, y > 0, **tiny)
+    separable = (X[:, 0] > 3).astype(int)
+    with pytest.raises(ValueError, match="fold 0 of LogisticRegression must be refitted, because"):
+        onefold.cross_validate(LogisticRegression(C=np.inf), path, separable, **options)
+    X[450, 2] = np.nan
+    np.save(path, X)
+    with pytest.raises(ValueError, match=r"X\[450, 2\] is NaN"):
+        onefold.cross_validate(LogisticRegression(), path, y > 0, **options)
 
 
 def dependent_rows(case):
@@ -347,6 +440,32 @@ def test_memory_is_bounded(tmp_path, kind, shape, memory_mb):
     assert done.stdout == "bounded\n", done.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
+def test_memory_of_logistic_regression_is_bounded(tmp_path):
+    """A hard limit on the process, below the size of the file."""
+    path = tmp_path / "rows.npy"
+    X = np.random.default_rng(0).normal(size=(300_000, 40))
+    np.save(path, X)
+    del X
+    done = _run(f"""
+        import resource
+        import numpy as np
+        import onefold
+        from sklearn.linear_model import LogisticRegression
+
+        y = np.arange(300_000) % 2
+        onefold.cross_validate(LogisticRegression(), np.eye(20), np.arange(20) % 2, cv=2, n_jobs=1)
+        size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        limit = size + 75_000_000
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        options = {{"engine_options": {{"memory_mb": 5}}, "n_jobs": 1}}
+        result = onefold.cross_validate(LogisticRegression(), {str(path)!r}, y, cv=5, **options)
+        assert result.engine == "newton" and 0.4 < result.mean < 0.6, result
+        print("bounded")
+    """)
+    assert done.stdout == "bounded\n", done.stderr
+
+
 def test_mapped_arrays_that_differ_from_their_file_are_in_memory(rows, tmp_path):
     X, y = rows
     np.save(tmp_path / "rows.npy", -X)
@@ -425,8 +544,8 @@ def test_errors_name_what_is_wrong(rows, text, tmp_path):
         onefold.cross_validate(Pegasos(), text, engine_options={"temp_dir": "missing"})
     with pytest.raises(ValueError, match="y has 3 entries for 900 rows"):
         onefold.cross_validate(Pegasos(), text, [0, 1, 0], **keywords)
-    with pytest.raises(ValueError, match="LogisticRegression needs all rows in memory"):
-        onefold.cross_validate(LogisticRegression(), text, **keywords)
+    with pytest.raises(ValueError, match="SVC needs all rows in memory"):
+        onefold.cross_validate(SVC(), text, **keywords)
     with pytest.raises(ValueError, match="it needs all rows in memory"):
         onefold.cross_validate(Pegasos(), text, engine="refit", **keywords)
     with pytest.raises(ValueError, match="once or fixed for rows on disk"):
@@ -608,10 +727,10 @@ def test_an_estimator_that_needs_memory_is_refused_before_the_file_is_read(
         return search.fit(path, targets)
 
     for targets in (None, y):
-        with pytest.raises(ValueError, match="LogisticRegression needs all rows in memory"):
-            run(LogisticRegression(), 0.2, targets)
+        with pytest.raises(ValueError, match="SVC needs all rows in memory"):
+            run(SVC(), 0.2, targets)
     # What can be served, or may fit into memory after all, is left to the reader.
-    for estimator, memory_mb in ((Pegasos(), 0.2), (LogisticRegression(), 1.0)):
+    for estimator, memory_mb in ((Pegasos(), 0.2), (LogisticRegression(), 0.2), (SVC(), 1.0)):
         with pytest.raises(RuntimeError, match="the file is read"):
             run(estimator, memory_mb)
 

@@ -453,7 +453,9 @@ def _why_not_on_disk(view: Candidate, rejection: Rejection | None) -> ValueError
         )
     return RowsNeedMemoryError(
         f"X: {view.name} needs all rows in memory, and they exceed memory_mb. Files are read block "
-        "by block for native learners (onefold.learners), naive Bayes and least squares"
+        "by block for native learners (onefold.learners), naive Bayes, least squares, logistic "
+        "regression, generalised linear models and linear SVMs; with a larger memory_mb they are "
+        "read at once"
     )
 
 

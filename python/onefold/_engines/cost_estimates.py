@@ -20,6 +20,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from .._inputs.row_sources import RowSource
 from .._transforms import reads_texts
 from .._transforms.step_key import step_key
 from .._utils.estimator_class import known_class
@@ -211,7 +212,9 @@ def is_slower_per_fold(steps: Sequence[Any], last: Any) -> bool:
 
 
 def _numbers(task: Task) -> Any:
-    """The rows, or None if they are no numbers."""
+    """The rows, or None if they are no numbers in memory."""
+    if isinstance(task.data.X, RowSource):
+        return None
     try:
         rows = task.data.rows
     except (ValueError, TypeError):  # texts or categories

@@ -37,10 +37,10 @@ class Explanation:
     exact : str
         How close its held-out predictions are to those of refits.
     cost : str
-        What it costs, in fits or in words; of refits their number.
+        Its cost, in fits or in words; the number of fits for refits.
     n_folds : int
     times : str
-        What the engine and refits would take, where both are estimated: in seconds of one core.
+        The estimated seconds of the engine and of refits on one core, if both are estimated.
     steps : dict of str
         How each step of a pipeline before the last one is treated, by its name.
     reasons : dict of str

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._inputs.files import FileRows
 from .._sklearn_compat import glm_loss
 from .base import Outcome
 from .certificates import Certificates
@@ -78,6 +79,12 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
         solution = solutions[int(np.searchsorted(penalties, -model.penalty))]
         residuals = solution.residuals.max(axis=1)  # NaN if one of the outputs is
         undetermined = _why_unsolved(model, residuals, limit)
+        if undetermined and isinstance(task.data.X, FileRows):
+            fold, reason = next(iter(undetermined.items()))
+            raise ValueError(
+                f"fold {fold} of {type(model.final).__name__} must be refitted, because {reason}; "
+                "a refit needs all rows in memory, and they exceed memory_mb"
+            )
         solved = np.delete(residuals, list(undetermined))
         estimators, certificates = None, None
         if task.return_estimator:

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from .. import _core
+from .._inputs.files import FileRows
 from .._utils.jobs import effective_n_jobs
 from .._utils.progress import Report, reporter
 from .fold_scaling import FoldScaling, fold_scaling
 from .newton_spec import SmoothSpec
 from .step_weights import StepWeights
-from .task import Problem
+from .task import Problem, Task
 
 __all__ = [
     "DEFAULT_EPSILON",
@@ -28,6 +29,7 @@ __all__ = [
     "SmoothProblem",
     "Solution",
     "class_weights",
+    "why_not_on_disk",
 ]
 
 Floats = NDArray[np.float64]
@@ -41,6 +43,12 @@ probabilities change by at most a quarter of it."""
 
 MAX_STORED_PER_COLUMN = 4
 """Mean number of stored values of a column, below which columns without any are looked for."""
+
+MAX_HESSIAN_VALUES = 2**23
+"""Values of all Hessians that the core keeps at a time."""
+
+HESSIANS_SHARE = 0.75
+"""The share of ``memory_mb`` that Hessians take at most, with their factors, for rows on disk."""
 
 BALANCES_BY_WEIGHT = "sample_weight" in signature(compute_class_weight).parameters
 """Whether ``class_weight="balanced"`` adds up the weights of the samples of a class."""
@@ -170,7 +178,8 @@ class SmoothProblem:
         """
         spec, scaling, data = self.spec, self.scaling, self.problem.data
         penalties = [spec.penalty for spec in specs]
-        rows, kept = data.finite_rows, None
+        is_on_disk = isinstance(data.X, FileRows)
+        rows, kept = data.X.on_disk if is_on_disk else data.finite_rows, None
         if sp.issparse(rows) and not coefficients and scaling is None and min(penalties) > 0:
             kept = _stored_columns(rows)
         if kept is not None:
@@ -201,6 +210,26 @@ class SmoothProblem:
                 progress=report,
             )
         return [Solution.of(out_of_fold) for out_of_fold in solved]
+
+
+def why_not_on_disk(spec: SmoothSpec, task: Task) -> str | None:
+    """Why the rows of a file that exceed the memory are not solved, or None."""
+    if spec.scaler is not None:
+        return "with rows on disk it takes no scaler before the estimator"
+    if spec.classes == "joint":
+        return "with rows on disk it takes two classes, and LinearSVC any number of them"
+    width, n_folds = task.data.X.shape[1] + 1, len(task.folds)
+    n_outputs = task.n_classes if spec.classes == "each" and task.n_classes > 2 else 1
+    is_loo = n_folds == len(task.data.X)
+    n_problems = n_outputs if is_loo else n_folds * n_outputs
+    n_hessians = min(n_problems, max(2, MAX_HESSIAN_VALUES // width**2))
+    n_bytes = 8 * width**2 * 2 * (n_hessians + effective_n_jobs(task.n_jobs))
+    if n_bytes <= HESSIANS_SHARE * task.data.X.streaming[0]:
+        return None
+    return (
+        f"the Hessians of {n_hessians} problems with {width - 1} features take "
+        f"{n_bytes / 1e6:.3g} MB, more than {HESSIANS_SHARE:.0%} of memory_mb"
+    )
 
 
 def _stored_columns(rows: Any) -> NDArray[np.intp] | None:

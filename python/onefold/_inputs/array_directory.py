@@ -120,11 +120,11 @@ class ArrayDirectory:
 
     def _check_size(self, file: str, n_bytes: int) -> None:
         try:
-            found = (self._path / file).stat().st_size
+            n_stored = (self._path / file).stat().st_size
         except FileNotFoundError:
             self._damaged(f"{file} is missing")
-        if found != n_bytes:
-            self._damaged(f"{file} has {found} bytes, meta.json says {n_bytes}")
+        if n_stored != n_bytes:
+            self._damaged(f"{file} has {n_stored} bytes, meta.json says {n_bytes}")
         with open(self._path / file, "rb") as stream:
             if stream.read(len(_PREAMBLE)) != _PREAMBLE:
                 self._damaged(f"{file} does not begin as an array does")

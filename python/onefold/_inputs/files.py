@@ -471,9 +471,11 @@ def _of_npy(path: Path, memory_bytes: int, temp_dir: str) -> Any:
         except Exception as error:  # numpy raises many kinds for a bad header
             raise ValueError(f"{path} is not an array file: {error}") from None
         offset = file.tell()
-    n_found, n_told = path.stat().st_size - offset, math.prod(shape) * dtype.itemsize
-    if n_found < n_told:
-        raise ValueError(f"{path}: shape {shape} needs {n_told} bytes, and {n_found} are there")
+    n_available, n_needed = path.stat().st_size - offset, math.prod(shape) * dtype.itemsize
+    if n_available < n_needed:
+        raise ValueError(
+            f"{path}: shape {shape} needs {n_needed} bytes, and {n_available} are there"
+        )
     if math.prod(shape) * 8 <= memory_bytes:
         return np.load(path)
     _check_readable(shape, dtype, is_contiguous=not is_fortran)

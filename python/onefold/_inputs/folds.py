@@ -123,8 +123,8 @@ def resolve_cv(
     if type(cv) is StratifiedKFold:
         return _from_stratified(cv, X, y)
     if hasattr(cv, "split"):
-        given = {name: value for name, value in split_params.items() if value is not None}
-        cv = cv.split(X, y, **given)
+        passed = {name: value for name, value in split_params.items() if value is not None}
+        cv = cv.split(X, y, **passed)
     return _from_pairs(cv, n_samples, keeps_order=keeps_order)
 
 

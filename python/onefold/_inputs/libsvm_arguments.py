@@ -221,11 +221,11 @@ def check_integers(values: Any, name: str) -> None:
 
 def as_query_ids(query_id: ArrayLike, n_samples: int) -> NDArray[np.int64]:
     """One 64-bit integer a row."""
-    given = np.asarray(query_id)
-    if given.shape != (n_samples,):
-        raise ValueError(f"query_id must have shape ({n_samples},), got {given.shape}")
-    qids = np.ascontiguousarray(given, dtype=np.int64)
-    if not np.array_equal(qids, given):
+    numbers = np.asarray(query_id)
+    if numbers.shape != (n_samples,):
+        raise ValueError(f"query_id must have shape ({n_samples},), got {numbers.shape}")
+    qids = np.ascontiguousarray(numbers, dtype=np.int64)
+    if not np.array_equal(qids, numbers):
         raise ValueError("query_id must hold 64-bit integers")
     return qids
 

@@ -139,10 +139,11 @@ def weight_keyword(estimator: Any) -> str:
 def take_weights(estimator: Any, params: dict[str, Any]) -> Any:
     """Take the weights out of the arguments of ``fit``, also those for a pipeline's last step."""
     names = dict.fromkeys(("sample_weight", weight_keyword(estimator)))
-    given = [own for own in (params.pop(name, None) for name in names) if own is not None]
-    if len(given) > 1:
+    passed = [params.pop(name, None) for name in names]
+    passed = [weights for weights in passed if weights is not None]
+    if len(passed) > 1:
         raise ValueError(f"weights are passed twice: by {' and by '.join(names)}")
-    return given[0] if given else None
+    return passed[0] if passed else None
 
 
 def scorer_params(
@@ -159,17 +160,17 @@ def scorer_params(
         Its arguments besides rows and targets.
     n_samples : int
     """
-    own = {name: dict(given) for name in scorers}
+    params_of = {name: dict(given) for name in scorers}
     if is_routing() and isinstance(scorer, _MultimetricScorer):
         routed = process_routing(scorer, "score", **given)
-        own = {name: dict(routed[name].score) for name in scorers}
-    for name, params in own.items():
+        params_of = {name: dict(routed[name].score) for name in scorers}
+    for name, params in params_of.items():
         if not is_routing() and not _takes_weights(scorers[name]):
             params.pop("sample_weight", None)
         weights = as_weights(params.pop("sample_weight", None), n_samples)
         if weights is not None:
             params["sample_weight"] = weights
-    return {name: params for name, params in own.items() if params}
+    return {name: params for name, params in params_of.items() if params}
 
 
 def shared_weights(scorers: Mapping[str, Scorer], weights: Floats) -> ScorerParams:
@@ -182,8 +183,8 @@ def params_of_rows(params: ScorerParams, n_samples: int, rows: Any) -> ScorerPar
     """The arguments of scorers for some rows: arrays with one entry per sample are cut."""
     samples = range(n_samples)
     return {
-        name: _check_method_params(samples, params=own, indices=rows)
-        for name, own in params.items()
+        name: _check_method_params(samples, params=of_metric, indices=rows)
+        for name, of_metric in params.items()
     }
 
 

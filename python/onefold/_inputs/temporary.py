@@ -30,7 +30,7 @@ def temporary_directory(parent: str) -> Iterator[Path]:
     """A new directory, removed at the end; those that killed processes have left are removed first.
 
     A directory is locked as long as its process lives. Where the system has no locks nothing is
-    removed but what is one's own.
+    removed except the new directory.
 
     Examples
     --------

@@ -28,23 +28,23 @@ __all__ = ["main", "make_parser"]
 
 _COMMANDS = {
     "cv": ("_cv", "cross-validate a learner on a file"),
-    "svm": ("_svm", "as svm-train -v, faster"),
-    "grid": ("_grid", "as grid.py: C and gamma of an SVM"),
+    "svm": ("_svm", "svm-train -v with the same options, faster"),
+    "grid": ("_grid", "grid.py with the same options: C and gamma of an SVM"),
     "select": ("_select", "choose parameters of a learner"),
     "convert": ("_convert", "convert files between formats"),
     "inspect": ("_inspect", "rows, features, labels and ranges of a file"),
     "demo": ("_demo_command", "what onefold does, on bundled data"),
-    "completion": ("_completion", "print the set-up of shell completion"),
+    "completion": ("_completion", "print the code that completes commands in a shell"),
 }
 """The module of each command, and a summary."""
 
 _EXAMPLES = """\
 examples:
-  onefold demo                                   what it does, in some seconds
+  onefold demo                                   engines and refits, in a few seconds
   onefold inspect heart_scale                    rows, features, labels, ranges
-  onefold cv ridge diabetes.csv                  k-fold for one factorisation
-  onefold svm -c 10 -g 0.1 -v 10 heart_scale     as svm-train -v
-  onefold grid heart_scale --fine                as grid.py, then finer around the best
+  onefold cv ridge diabetes.csv                  k-fold by one factorisation
+  onefold svm -c 10 -g 0.1 -v 10 heart_scale     the call svm-train -v, faster
+  onefold grid heart_scale --fine                grid.py, then finer around the best
   onefold select svc heart_scale --grid C=log:0.1:100:4 --grid gamma=0.01,0.1
   onefold COMMAND --help                         options and examples of a command
 
@@ -97,15 +97,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["inspect", "no-such-file"])
     1
     """
-    given = list(sys.argv[1:] if argv is None else argv)
+    words = list(sys.argv[1:] if argv is None else argv)
     _open_closed_streams()
     _print_any_character()
     completes = argv is None and "_ARGCOMPLETE" in os.environ
-    parser = make_parser(None if completes else _command_of(given))
+    parser = make_parser(None if completes else _command_of(words))
     if completes:
         _complete(parser)
     try:
-        arguments, unknown = parser.parse_known_args(_joined(given))
+        arguments, unknown = parser.parse_known_args(_joined(words))
         if unknown:
             parser.refuse(arguments.command, unknown)
     except SystemExit as stopped:
@@ -136,18 +136,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _command_of(given: Sequence[str]) -> str:
+def _command_of(words: Sequence[str]) -> str:
     """The command that is called; an empty text if there is none before the first option."""
-    return given[0] if given and given[0] in _COMMANDS else ""
+    return words[0] if words and words[0] in _COMMANDS else ""
 
 
-def _joined(given: list[str]) -> list[str]:
+def _joined(words: list[str]) -> list[str]:
     """Arguments as the parser reads them: svm-train has values that look like options."""
-    if _command_of(given) not in ("svm", "grid"):
-        return given
+    if _command_of(words) not in ("svm", "grid"):
+        return words
     from ._svm_options import join_values
 
-    return join_values(given)
+    return join_values(words)
 
 
 def _complete(parser: Parser) -> None:

@@ -40,14 +40,14 @@ def add_parser(commands: Any, summary: str) -> None:
         description="Convert between LIBSVM text, directories of arrays, CSV and npz.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("file", metavar="INPUT", help="the rows")
+    parser.add_argument("file", metavar="INPUT", help="file or directory to read")
     parser.add_argument("output", metavar="OUTPUT", help="file or directory to write")
-    parser.add_argument("--to", choices=FORMATS, help="by default from the name of OUTPUT")
+    parser.add_argument("--to", choices=FORMATS, help="format of OUTPUT (default: by its name)")
     parser.add_argument(
         "--dtype",
         choices=("float32", "float64"),
         default="float64",
-        help="of the values in a directory (default: float64)",
+        help="type of the values in a directory (default: float64)",
     )
     parser.add_argument("--force", action="store_true", help="replace a file that exists")
     add_file_options(parser)

@@ -159,14 +159,14 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _column(given: str, names: list[str] | None, n_columns: int, option: str) -> int:
-    """The number of a column that is given by name or number."""
-    if names is not None and given in names:
-        return names.index(given)
-    if re.fullmatch(r"-?\d+", given) and -n_columns <= int(given) < n_columns:
-        return int(given) % n_columns
+def _column(column: str, names: list[str] | None, n_columns: int, option: str) -> int:
+    """The number of a column, which is a name or a number itself."""
+    if names is not None and column in names:
+        return names.index(column)
+    if re.fullmatch(r"-?\d+", column) and -n_columns <= int(column) < n_columns:
+        return int(column) % n_columns
     known = "the file has no names" if names is None else f"the names are {', '.join(names)}"
-    raise UsageError(f"{option}: no column {given!r}; {known}, the numbers 0 to {n_columns - 1}")
+    raise UsageError(f"{option}: no column {column!r}; {known}, the numbers 0 to {n_columns - 1}")
 
 
 def _numbers(

@@ -44,14 +44,14 @@ def add_parser(commands: Any, summary: str) -> None:
     parser = commands.add_parser(
         "cv",
         help=summary,
-        description="Cross-validate a learner: scores of held-out rows, for about one fit.",
+        description="Cross-validate a learner, for about the price of one fit.",
         epilog=_EXAMPLES,
     )
     learner = parser.add_argument(
         "learner", nargs="?", metavar="LEARNER", help="short name (see --list) or path of a class"
     )
     suggest(learner, LEARNERS)
-    parser.add_argument("file", nargs="?", metavar="FILE", help="the rows")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="file or directory to read")
     parser.add_argument("--list", action="store_true", help="list the short names of learners")
     add_fold_options(parser)
     add_learner_options(parser)

@@ -69,7 +69,7 @@ def demo(
 
     Returns
     -------
-    found : list of dict
+    comparisons : list of dict
         What was measured, one entry per estimator.
     """
     print("One estimator, two ways: an engine of onefold, and one fit per fold. One thread each.\n")
@@ -202,5 +202,5 @@ def _next_steps() -> None:
     print("Where to go next")
     print("  onefold inspect FILE              rows, labels and ranges of a file of yours")
     print("  onefold cv ridge FILE             cross-validate on it; onefold cv --list: learners")
-    print("  onefold svm -v 10 FILE            as svm-train -v; onefold grid as grid.py")
+    print("  onefold svm -v 10 FILE            for svm-train -v; onefold grid for grid.py")
     print("  onefold.cross_validate(estimator, X, y)   in Python; the README has more")

@@ -27,7 +27,7 @@ def add_parser(commands: Any, summary: str) -> None:
     parser = commands.add_parser(
         "demo",
         help=summary,
-        description="Cross-validate by engines and by refits, on bundled and generated data.",
+        description="Cross-validate with engines and with refits, on bundled and generated data.",
         epilog=_EXAMPLES,
     )
     parser.add_argument(
@@ -41,7 +41,7 @@ def add_parser(commands: Any, summary: str) -> None:
         "--report",
         default=REPORT,
         metavar="FILE.html",
-        help=f"where the report page goes (default: {REPORT})",
+        help=f"file of the report page (default: {REPORT})",
     )
     parser.add_argument("--no-report", action="store_true", help="write no report page")
     add_output_options(parser)

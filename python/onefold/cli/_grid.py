@@ -26,8 +26,8 @@ examples:
   onefold grid -t 0 -log2g null heart_scale          only C, for a linear kernel
 
 A range is begin,end,step of the logarithm to base 2, or null for the value of -c or -g.
-The last line is C, gamma and the rate, as grid.py prints it. Of points with the same rate
-that with the smallest C is taken, then that with the smallest gamma.
+The last line is C, gamma and the rate, as grid.py prints it. Among points with the same rate,
+the one with the smallest C is chosen, then the one with the smallest gamma.
 """
 
 _PARTS = 4
@@ -48,7 +48,7 @@ def add_parser(commands: Any, summary: str) -> None:
         "grid",
         help=summary,
         description="Choose C and gamma of a support vector machine by cross-validation, as "
-        "LIBSVM's grid.py does. One kernel matrix serves all folds and all C.",
+        "LIBSVM's grid.py does. All folds and all values of C share one kernel matrix.",
         epilog=_EXAMPLES,
         add_help=False,
     )
@@ -72,7 +72,7 @@ def add_parser(commands: Any, summary: str) -> None:
     grid.add_argument(
         "--fine",
         action="store_true",
-        help=f"search again around the best, in steps {_PARTS} times as small",
+        help=f"search again around the best point, in steps {_PARTS} times smaller",
     )
     add_svm_options(parser)
     parser.set_defaults(run=run)
@@ -217,9 +217,9 @@ def _best(rates: dict[Point, float], problem: SvmProblem) -> Point:
 
 def _values(point: Point, problem: SvmProblem) -> tuple[float, float]:
     """C and γ of a point."""
-    given = problem.estimator().get_params()
-    C = given["C"] if point.log2c is None else 2.0**point.log2c
-    gamma = given["gamma"] if point.log2g is None else 2.0**point.log2g
+    params = problem.estimator().get_params()
+    C = params["C"] if point.log2c is None else 2.0**point.log2c
+    gamma = params["gamma"] if point.log2g is None else 2.0**point.log2g
     return float(C), float(gamma)
 
 

@@ -124,10 +124,10 @@ def make_estimator(name: str, params: dict[str, Any] | None = None) -> Any:
         known = estimator.get_params(deep=False)
     except TypeError as error:
         raise UsageError(f"learner {name!r} cannot be made without arguments: {error}") from error
-    for given in params or {}:
-        if given.partition("__")[0] not in known:
+    for param in params or {}:
+        if param.partition("__")[0] not in known:
             raise UsageError(
-                f"{kind.__name__} has no parameter {given!r}; it has {', '.join(sorted(known))}"
+                f"{kind.__name__} has no parameter {param!r}; it has {', '.join(sorted(known))}"
             )
     return estimator.set_params(**(params or {}))
 

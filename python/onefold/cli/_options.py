@@ -47,17 +47,17 @@ __all__ = [
 def check_outputs(arguments: argparse.Namespace, *names: str) -> None:
     """Raise an error for files that cannot be written, before any work is done."""
     for name in names:
-        given = getattr(arguments, name)
-        if given is None:
+        output = getattr(arguments, name)
+        if output is None:
             continue
-        path = Path(given)
+        path = Path(output)
         folder = path.parent
         if path.is_dir():
-            raise UsageError(f"--{name}: {given} is a directory")
+            raise UsageError(f"--{name}: {output} is a directory")
         if not folder.is_dir():
             raise UsageError(f"--{name}: there is no directory {folder}")
         if not os.access(path if path.exists() else folder, os.W_OK):
-            raise UsageError(f"--{name}: {given} cannot be written")
+            raise UsageError(f"--{name}: {output} cannot be written")
 
 
 def suggest(action: argparse.Action, words: Iterable[str], *, with_files: bool = False) -> None:
@@ -92,7 +92,9 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 def add_file_options(parser: argparse.ArgumentParser) -> None:
     """Add what says how a file is to be read."""
     group = parser.add_argument_group("the file")
-    group.add_argument("--format", choices=FORMATS, help="by default from the name of the file")
+    group.add_argument(
+        "--format", choices=FORMATS, help="format of the file (default: by its name)"
+    )
     group.add_argument(
         "--target",
         metavar="COLUMN",
@@ -121,7 +123,7 @@ def add_learner_options(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=engines,
         default="auto",
-        help="how it is computed (default: auto, the first that estimates the same as refits)",
+        help="engine (default: auto, the first that estimates the same as refits)",
     )
 
 
@@ -147,13 +149,13 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
     group.add_argument(
         "--no-shuffle",
         action="store_true",
-        help="folds of neighboring rows, as scikit-learn's default; by default "
+        help="folds of neighboring rows, the default of scikit-learn; by default "
         "rows are shuffled by --seed",
     )
     group.add_argument(
         "--groups",
         metavar="COLUMN",
-        help="CSV: the column with groups, which are held out as a whole",
+        help="CSV: the column of groups; a group is held out as a whole",
     )
     scoring = group.add_argument(
         "--scoring",
@@ -161,7 +163,7 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
         action="append",
         default=[],
         metavar="METRIC",
-        help="metric of scikit-learn; several with commas (default: accuracy or R²)",
+        help="metric of scikit-learn, or several with commas (default: accuracy or R²)",
     )
     suggest(scoring, get_scorer_names())
     group.add_argument(
@@ -177,7 +179,7 @@ def add_fold_options(parser: argparse.ArgumentParser, default: str = "10") -> No
         "--seed",
         type=int,
         default=0,
-        help="of shuffles, orders and learners that draw at random (default: 0)",
+        help="seed of shuffles, orders and learners that draw at random (default: 0)",
     )
 
 
@@ -236,7 +238,7 @@ def positive_number(text: str) -> float:
     return number
 
 
-def metrics(given: list[str]) -> Any:
+def metrics(texts: list[str]) -> Any:
     """One metric as text, several as a list, none as None.
 
     Examples
@@ -245,7 +247,7 @@ def metrics(given: list[str]) -> Any:
     >>> metrics([]), metrics(["r2"]), metrics(["accuracy,f1"])
     (None, 'r2', ['accuracy', 'f1'])
     """
-    names = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     known = get_scorer_names()
     for name in names:
         if name not in known:
@@ -256,7 +258,7 @@ def metrics(given: list[str]) -> Any:
     return None if not names else names[0] if len(names) == 1 else names
 
 
-def params_of(given: list[str]) -> dict[str, Any]:
+def params_of(settings: list[str]) -> dict[str, Any]:
     """Read the settings of ``--param``.
 
     Examples
@@ -265,7 +267,7 @@ def params_of(given: list[str]) -> dict[str, Any]:
     >>> params_of(["alpha=0.1", "solver=lsqr"])
     {'alpha': 0.1, 'solver': 'lsqr'}
     """
-    return {name: literal(value) for name, value in map(split_setting, given)}
+    return {name: literal(value) for name, value in map(split_setting, settings)}
 
 
 def make_cv(

@@ -47,7 +47,8 @@ def add_memory_options(parser: argparse.ArgumentParser) -> None:
         "--stream",
         action="store_true",
         help="read rows block by block where they exceed the memory: LIBSVM text or a "
-        "directory; learners of onefold, naive Bayes, least squares",
+        "directory; for learners of onefold, naive Bayes, least squares, logistic regression "
+        "and linear SVMs",
     )
     group.add_argument(
         "--memory-mb",

@@ -107,19 +107,19 @@ def add_parser(commands: Any, summary: str) -> None:
         "--rule",
         choices=RULES,
         default=None,
-        help="the best, or the simplest within one standard error of it",
+        help="choose the best candidate, or the simplest within one standard error",
     )
     search.add_argument(
         "--time-budget",
         type=positive_number,
         metavar="SECONDS",
-        help="start no candidates after this time",
+        help="start no new candidates after this time",
     )
     search.add_argument(
         "--journal",
         metavar="FILE.jsonl",
-        help="keep what is finished, so that the same command goes on after a crash; with --nested "
-        "also FILE.jsonl.nested",
+        help="write finished candidates there, so the same command resumes after a crash; --nested "
+        "also writes FILE.jsonl.nested",
     )
     search.add_argument(
         "--nested",
@@ -174,9 +174,9 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     search.set_params(scoring=scoring, progress=console.progress)
     if isinstance(scoring, list):
         search.set_params(refit=scoring[0])
-    given = {} if problem.groups is None else {"groups": problem.groups}
+    fit_params = {} if problem.groups is None else {"groups": problem.groups}
     start = time.perf_counter()
-    search.fit(problem.X, problem.y, **given)
+    search.fit(problem.X, problem.y, **fit_params)
     seconds = time.perf_counter() - start
     nested = _nested(arguments, search, problem, scoring)
     metric = metric_name(scoring, problem.estimator)
@@ -280,19 +280,19 @@ def _series(where: str, kind: str, numbers: list[Any]) -> list[Any]:
     except (ValueError, TypeError) as error:
         raise UsageError(f"{where}: {kind} takes {shape}: {error}") from error
     if not values:
-        given = ", ".join(map(str, numbers))
-        raise UsageError(f"{where}: there are no values in {kind} {given}")
+        series = ", ".join(map(str, numbers))
+        raise UsageError(f"{where}: there are no values in {kind} {series}")
     return values
 
 
-def _config_values(name: str, given: Any) -> list[Any]:
+def _config_values(name: str, value: Any) -> list[Any]:
     """Values of a parameter in a TOML file: a list, a single value, or ``{log = [1, 10, 3]}``."""
-    if isinstance(given, dict):
-        [(kind, numbers)] = given.items() if len(given) == 1 else [("", None)]
+    if isinstance(value, dict):
+        [(kind, numbers)] = value.items() if len(value) == 1 else [("", None)]
         if kind not in ("log", "lin", "int") or not isinstance(numbers, list):
             raise UsageError(f"[grid] {name}: expected a list or {{log = [from, to, count]}}")
         return _series(f"[grid] {name}", kind, numbers)
-    values = given if isinstance(given, list) else [given]
+    values = value if isinstance(value, list) else [value]
     if not values:
         raise UsageError(f"[grid] {name}: the list is empty")
     return values
@@ -307,14 +307,14 @@ def _read_config(path: str) -> dict[str, Any]:
     for key in config:
         if key not in _CONFIG_KEYS:
             raise UsageError(f"{path}: unknown key {key!r}; known are {', '.join(_CONFIG_KEYS)}")
-    for key, given in config.items():
-        expected = _expected(key, given)
+    for key, value in config.items():
+        expected = _expected(key, value)
         if expected:
-            raise UsageError(f"{path}: {key} must be {expected}, got {given!r}")
+            raise UsageError(f"{path}: {key} must be {expected}, got {value!r}")
     return config
 
 
-def _expected(key: str, given: Any) -> str:
+def _expected(key: str, value: Any) -> str:
     """What a key of a TOML file must be, if it is something else."""
     words = {
         "scale": tuple(SCALERS),
@@ -322,15 +322,15 @@ def _expected(key: str, given: Any) -> str:
         "engine": ("auto", *(engine.name for engine in ENGINES)),
     }
     if key in words:
-        return "" if given in words[key] else f"one of {', '.join(words[key])}"
+        return "" if value in words[key] else f"one of {', '.join(words[key])}"
     if key in ("params", "grid"):
-        return "" if isinstance(given, dict) else "a table"
+        return "" if isinstance(value, dict) else "a table"
     if key in ("seed", "jobs"):
-        return "" if type(given) is int and (given or key == "seed") else "a whole number"
+        return "" if type(value) is int and (value or key == "seed") else "a whole number"
     if key == "scoring":
-        names = given if isinstance(given, list) else [given]
+        names = value if isinstance(value, list) else [value]
         return "" if all(isinstance(name, str) for name in names) else "a name or a list of names"
-    is_fine = isinstance(given, str) or (key in ("folds", "target") and isinstance(given, int))
+    is_fine = isinstance(value, str) or (key in ("folds", "target") and isinstance(value, int))
     return "" if is_fine else "text"
 
 
@@ -355,8 +355,8 @@ def _apply(config: dict[str, Any], arguments: argparse.Namespace) -> None:
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"folds: {error}") from error
     if not arguments.scoring and "scoring" in config:
-        given = config["scoring"]
-        arguments.scoring = given if isinstance(given, list) else [str(given)]
+        value = config["scoring"]
+        arguments.scoring = value if isinstance(value, list) else [str(value)]
     for key, default in {"scale": None, "target": None, "rule": None, "engine": "auto"}.items():
         if getattr(arguments, key) == default and key in config:
             setattr(arguments, key, str(config[key]))

@@ -40,7 +40,7 @@ def add_parser(commands: Any, summary: str) -> None:
         add_help=False,
     )
     parser.add_argument("file", metavar="FILE", help="LIBSVM text, a directory, CSV or npz")
-    parser.add_argument("-v", type=int, metavar="N", help="number of folds; needed")
+    parser.add_argument("-v", type=int, metavar="N", help="number of folds (required)")
     add_svm_options(parser)
     parser.set_defaults(run=run)
 

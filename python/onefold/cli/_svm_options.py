@@ -80,25 +80,37 @@ def add_svm_options(parser: argparse.ArgumentParser) -> None:
         help="0 linear, 1 polynomial, 2 radial basis function, 3 sigmoid, 4 precomputed "
         "(default: 2)",
     )
-    add("-d", type=int, default=3, metavar="DEGREE", help="of the kernel (default: 3)")
-    add("-g", type=float, default=None, metavar="GAMMA", help="(default: 1/number of features)")
-    add("-r", type=float, default=0.0, metavar="COEF0", help="(default: 0)")
+    add(
+        "-d",
+        type=int,
+        default=3,
+        metavar="DEGREE",
+        help="degree of the polynomial kernel (default: 3)",
+    )
+    add(
+        "-g",
+        type=float,
+        default=None,
+        metavar="GAMMA",
+        help="gamma (default: 1/number of features)",
+    )
+    add("-r", type=float, default=0.0, metavar="COEF0", help="coef0 of the kernel (default: 0)")
     add("-c", type=float, default=1.0, metavar="COST", help="C (default: 1)")
-    add("-n", type=float, default=0.5, metavar="NU", help="of types 1, 2 and 4 (default: 0.5)")
-    add("-p", type=float, default=0.1, metavar="EPSILON", help="tube of type 3 (default: 0.1)")
+    add("-n", type=float, default=0.5, metavar="NU", help="nu of types 1, 2 and 4 (default: 0.5)")
+    add("-p", type=float, default=0.1, metavar="EPSILON", help="epsilon of type 3 (default: 0.1)")
     add(
         "-m",
         type=float,
         default=None,
         metavar="MB",
-        help="memory for kernel values (default: half of what is free)",
+        help="memory for kernel values (default: half of the free memory)",
     )
     add(
         "-e",
         type=float,
         default=0.001,
         metavar="TOLERANCE",
-        help="of the stopping criterion (default: 0.001)",
+        help="tolerance at which the solver stops (default: 0.001)",
     )
     add(
         "-h",
@@ -125,14 +137,16 @@ def add_svm_options(parser: argparse.ArgumentParser) -> None:
         metavar="WEIGHT",
         help="C of class I is WEIGHT·C, as in -w1 10 -w-1 2",
     )
-    add("-q", action="store_true", dest="q", help="print the result only")
+    add("-q", action="store_true", dest="q", help="print only the result")
     more = parser.add_argument_group("options of onefold")
     more.add_argument(
         "--libsvm-folds",
         action="store_true",
-        help="the folds of svm-train itself (glibc's rand()), for the same accuracy",
+        help="use the folds of svm-train (glibc's rand()), for the same accuracy",
     )
-    more.add_argument("--seed", type=int, default=0, help="of the shuffle of rows (default: 0)")
+    more.add_argument(
+        "--seed", type=int, default=0, help="seed of the shuffle of rows (default: 0)"
+    )
     more.add_argument(
         "--jobs", "-j", type=job_count, default=1, metavar="N", help="threads (default: 1)"
     )
@@ -140,7 +154,7 @@ def add_svm_options(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("auto", "seeded", "refit"),
         default="auto",
-        help="refit is scikit-learn's LIBSVM, fold by fold",
+        help="refit fits each fold with scikit-learn's LIBSVM",
     )
     more.add_argument("--help", action="help", help="show this message")
     add_output_options(parser)
@@ -204,30 +218,30 @@ class SvmProblem:
 
     def estimator(self, *, C: float | None = None, gamma: float | None = None) -> Any:
         """The estimator that the options describe."""
-        given = self.options
+        options = self.options
         if gamma is None:
-            gamma = given.g if given.g else 1 / max(self.n_features, 1)
+            gamma = options.g if options.g else 1 / max(self.n_features, 1)
         common: dict[str, Any] = {
-            "kernel": _KERNELS[given.t],
-            "degree": given.d,
+            "kernel": _KERNELS[options.t],
+            "degree": options.d,
             "gamma": gamma,
-            "coef0": given.r,
-            "tol": given.e,
-            "shrinking": bool(given.shrinking),
+            "coef0": options.r,
+            "tol": options.e,
+            "shrinking": bool(options.shrinking),
         }
-        C = given.c if C is None else C
+        C = options.c if C is None else C
         refits = self.engine == "refit"
-        if given.s == 0:
+        if options.s == 0:
             classifier = theirs.SVC if refits else SVC
             return classifier(C=C, class_weight=self._class_weight(), **common)
-        if given.s == 1:
-            return theirs.NuSVC(nu=given.n, **common)
-        if given.s == _ONE_CLASS:
-            return theirs.OneClassSVM(nu=given.n, **common)
-        if given.s == 3:
+        if options.s == 1:
+            return theirs.NuSVC(nu=options.n, **common)
+        if options.s == _ONE_CLASS:
+            return theirs.OneClassSVM(nu=options.n, **common)
+        if options.s == 3:
             regressor = theirs.SVR if refits else SVR
-            return regressor(C=C, epsilon=given.p, **common)
-        return theirs.NuSVR(C=C, nu=given.n, **common)
+            return regressor(C=C, epsilon=options.p, **common)
+        return theirs.NuSVR(C=C, nu=options.n, **common)
 
     def _class_weight(self) -> dict[int, float] | None:
         weights: dict[int, float] = {}

@@ -144,7 +144,7 @@ class ClusterLeastSquares(ClusterSolver):
             )
 
     def _model(self, estimators: list[Any], n_train: int) -> Model:
-        alphas = [float(getattr(one, "alpha", 0.0)) for one in estimators]
+        alphas = [float(getattr(estimator, "alpha", 0.0)) for estimator in estimators]
         return model_of(estimators[0], alphas, n_train, self._data.n_features)
 
     def _predict(self, folds: Any, model: Model) -> list[Any]:

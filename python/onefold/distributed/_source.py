@@ -93,8 +93,8 @@ def load(
     chunks = session.client.compute(tasks.chunks)
     session.n_tasks += len(chunks)
     session.keep(chunks)
-    asked = [session.submit(describe, chunk, key=session.token(chunk.key)) for chunk in chunks]
-    descriptions = _described(session, asked, tasks.names)
+    futures = [session.submit(describe, chunk, key=session.token(chunk.key)) for chunk in chunks]
+    descriptions = _described(session, futures, tasks.names)
     # A selection of rows often leaves partitions without any.
     kept = [number for number, description in enumerate(descriptions) if description.n_rows]
     if not kept:
@@ -116,16 +116,16 @@ def load(
     )
 
 
-def _described(session: Session, asked: list[Any], names: list[str]) -> list[Description]:
+def _described(session: Session, futures: list[Any], names: list[str]) -> list[Description]:
     """The descriptions of all chunks; one error for the first that cannot be read."""
-    session.wait(asked)
-    for future, name in zip(asked, names, strict=True):
+    session.wait(futures)
+    for future, name in zip(futures, names, strict=True):
         if future.status == "error":
             error = future.exception()
             raise ChunkError(f"{name} cannot be read: {type(error).__name__}: {error}") from error
         if future.status != "finished":
             raise ChunkError(f"{name} cannot be read: its task is {future.status}")
-    descriptions: list[Description] = session.gather(asked)
+    descriptions: list[Description] = session.gather(futures)
     return descriptions
 
 

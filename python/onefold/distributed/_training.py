@@ -162,7 +162,8 @@ class NativeTraining(Training):
         )
         names = ("rows_fed", "rows_evaluated", "copies")
         return Answer(
-            [one.outputs for one in finished], {name: finished[0].cost[name] for name in names}
+            [result.outputs for result in finished],
+            {name: finished[0].cost[name] for name in names},
         )
 
     def join(self, answers: list[Any]) -> NDArray[np.float64]:

@@ -93,14 +93,14 @@ def eliminate(
         features = np.flatnonzero(support)
         n_removed = min(step, len(features) - n_features_to_select)
         solved = equations.solve(features)
-        own_score: float | None = None
+        set_score: float | None = None
         if solved is not None and not _is_close(*solved, n_removed):
-            importances, own_score = np.square(solved[0]), score(features, solved[0])
-        if own_score is None:
-            importances, own_score = fit(features)
+            importances, set_score = np.square(solved[0]), score(features, solved[0])
+        if set_score is None:
+            importances, set_score = fit(features)
         elimination.supports.append(support.copy())
         elimination.rankings.append(ranking.copy())
-        elimination.scores.append(own_score)
+        elimination.scores.append(set_score)
         if n_removed <= 0:
             return elimination
         order = np.argsort(importances, kind="stable")

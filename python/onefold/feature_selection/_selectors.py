@@ -159,12 +159,12 @@ class RFECV(sklearn.feature_selection.RFECV):
         self.cv_results_ = {
             "mean_test_score": scores[:, ::-1].mean(axis=0),
             "std_test_score": scores[:, ::-1].std(axis=0),
-            **{f"split{fold}_test_score": own[::-1] for fold, own in enumerate(scores)},
+            **{f"split{fold}_test_score": line[::-1] for fold, line in enumerate(scores)},
         }
         if sklearn_is_at_least("1.7"):
             for name in ("ranking", "support"):
-                for fold, own in enumerate(folds):
-                    stages = own.rankings if name == "ranking" else own.supports
+                for fold, elimination in enumerate(folds):
+                    stages = getattr(elimination, f"{name}s")
                     self.cv_results_[f"split{fold}_{name}"] = np.array(stages[::-1])
         self.cv_results_["n_features"] = sizes[::-1]
         return True
@@ -211,8 +211,8 @@ class _Eliminations:
 
         def squares(features: NDArray[np.intp], coefficients: Floats) -> float | None:
             left = test[np.ix_(features, features)] @ coefficients - 2.0 * h[features]
-            found = float(total + coefficients @ left)
-            return found if found > MIN_RESIDUAL * size else None
+            error = float(total + coefficients @ left)
+            return error if error > MIN_RESIDUAL * size else None
 
         equations = Equations(moments.normal[fold], targets.b[fold, :, 0], moments.is_accurate)
         return eliminate(
@@ -238,14 +238,14 @@ class _Eliminations:
     def scores(self, folds: list[Elimination]) -> Floats:
         """Scores of all stages: fold × stage. Ties are broken by fits of the estimator itself."""
         spread = self.fits.metric.spread(self.fits.y[None])
-        squares = np.array([own.scores for own in folds])
+        squares = np.array([elimination.scores for elimination in folds])
         scores = self.fits.metric.of_squares(squares, spread)
         means = scores.mean(axis=0)
         near = np.flatnonzero(means >= means.max() - TIE * max(1.0, abs(means.max())))
         if len(near) > 1:
-            for fold, own in enumerate(folds):
+            for fold, elimination in enumerate(folds):
                 for stage in near:
-                    features = np.flatnonzero(own.supports[stage])
+                    features = np.flatnonzero(elimination.supports[stage])
                     squares[fold, stage] = self._fit(fold, features)[1]
             scores = self.fits.metric.of_squares(squares, spread)
         return scores
@@ -383,17 +383,17 @@ class _CandidateSets:
     def best(self, mask: NDArray[np.bool_], *, is_backward: bool) -> tuple[int, float]:
         """The best feature to add to a set, or to remove from its complement, and the score."""
         candidates = np.flatnonzero(~mask)
-        found = self._score_together(mask, candidates, is_backward)
+        together = self._score_together(mask, candidates, is_backward)
 
         def score(number: int, engine: str) -> float:
             changed = mask.copy()
             changed[candidates[number]] = True
             return self._score(~changed if is_backward else changed, engine)
 
-        scores = found.values
+        scores = together.values
         for number in np.flatnonzero(np.isnan(scores)).tolist():
             scores[number] = score(number, self.engine)
-        near = _nearly_best(scores, found.errors)
+        near = _nearly_best(scores, together.errors)
         if len(near) > 1:
             # As scikit-learn breaks the tie.
             exact = [score(number, "refit") for number in near.tolist()]
@@ -417,8 +417,8 @@ class _CandidateSets:
     def _score(self, mask: NDArray[np.bool_], engine: str) -> float:
         """The mean score of one set, by cross-validation of the estimator."""
         data = self.task.data
-        own = Data(data.X[:, mask], data.y, data.weights, data.n_jobs)
-        task = replace(self.task, problem=Problem(own, self.task.folds))
+        subset = Data(data.X[:, mask], data.y, data.weights, data.n_jobs)
+        task = replace(self.task, problem=Problem(subset, self.task.folds))
         if engine == "refit":
             task = replace(task, options={})
         return mean_score(self.estimator, task, engine)

@@ -131,8 +131,8 @@ class GaussianNB(_NaiveBayes):
         return super()._new_learner(n_features, n_targets)
 
     def _core_params(self, n_features: int) -> dict[str, Any]:
-        given = self.priors is not None
-        priors = as_numbers(self.priors, name="priors") if given else None
+        has_priors = self.priors is not None
+        priors = as_numbers(self.priors, name="priors") if has_priors else None
         return super()._core_params(n_features) | {"priors": priors}
 
     @property
@@ -217,9 +217,9 @@ class _DiscreteWithPriors(_Discrete):
 
     def _core_params(self, n_features: int) -> dict[str, Any]:
         params = super()._core_params(n_features)
-        given, fit_prior = params.pop("class_prior"), params.pop("fit_prior")
-        if given is not None:
-            return params | {"priors": as_numbers(given, name="class_prior")}
+        priors, fit_prior = params.pop("class_prior"), params.pop("fit_prior")
+        if priors is not None:
+            return params | {"priors": as_numbers(priors, name="class_prior")}
         return params | {"priors": None if fit_prior else []}  # none at all: equal priors
 
     @property

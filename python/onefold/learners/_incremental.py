@@ -10,7 +10,7 @@ __all__ = ["IncrementalLearner", "IncrementalTags", "declared_tags"]
 
 @dataclass(frozen=True, kw_only=True)
 class IncrementalTags:
-    """What is true of a learner that has ``partial_fit``: see `IncrementalLearner`.
+    """The properties of a learner with ``partial_fit`` that engines use: see `IncrementalLearner`.
 
     Parameters
     ----------
@@ -18,14 +18,14 @@ class IncrementalTags:
         ``fit`` is one pass of ``partial_fit`` over the rows in their order, in batches of any size,
         to rounding.
     depends_on_order : bool, default=True
-        The order of the rows changes what is learnt, by more than rounding.
+        The model depends on the order of the rows, by more than rounding.
     mergeable : bool, default=False
         There is a method ``merge(other)`` that learns what another fitted learner has learnt from
         other rows, to rounding; ``other`` stays as it is. Needs ``one_pass=True`` and
         ``depends_on_order=False``.
     revertible : bool, default=False
-        There are methods ``save()``, which returns anything, and ``revert(saved)``, which brings
-        back the state in which ``save`` was called. The last one saved is the first one reverted.
+        There are methods ``save()``, which returns any object, and ``revert(saved)``, which
+        restores the state at the call of ``save``. The last state saved is reverted first.
 
     Examples
     --------
@@ -55,9 +55,9 @@ class IncrementalTags:
 class IncrementalLearner(Protocol):
     """A scikit-learn estimator with ``partial_fit`` that says what engines may do with it.
 
-    Any estimator with ``partial_fit`` can be cross-validated by ``engine="tree"``. Without more
-    knowledge ``engine="auto"`` refits it, since its ``fit`` may be more than one pass. The method
-    ``__onefold_tags__`` returns what is known, and ``auto`` then takes
+    Any estimator with ``partial_fit`` can be cross-validated by ``engine="tree"``. By default
+    ``engine="auto"`` refits it, since its ``fit`` may be more than one pass. If the method
+    ``__onefold_tags__`` returns its `IncrementalTags`, ``auto`` takes
 
     - ``"merge"`` if it is ``mergeable``: every fold is learnt once, and the k models of all folds
       but one are mergers of these;

@@ -14,7 +14,7 @@ __all__ = ["RecursiveLeastSquares", "RidgeStatistics"]
 class RecursiveLeastSquares(LinearRegressor):
     """Ridge regression that keeps a QR factor, which each row is rotated into.
 
-    As exact as QR of all rows, whatever the scales of the features and of ``alpha``.
+    It is as exact as QR of all rows, for features and ``alpha`` of any scale.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ class OneRowClassifier(ClassifierMixin, _OneRow):
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like, optional
-            All labels; by default those that were seen.
+            All labels; by default the labels of the rows learnt so far.
 
         Returns
         -------

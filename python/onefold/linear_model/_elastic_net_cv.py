@@ -174,8 +174,8 @@ class _AllFolds:
     def __init__(self, model: Any) -> None:
         self._model = model
         self._penalties: list[tuple[float, float]] = []
-        self._found: dict[str, Any] | None = None
-        """What was found, unless scikit-learn's own loop was used."""
+        self._solution: dict[str, Any] | None = None
+        """Errors and coefficients of all penalties, unless scikit-learn's own loop was used."""
 
     def as_parallel(self, **_: Any) -> Callable[[Iterable[partial[Any]]], list[Floats]]:
         """In the place of joblib's `Parallel`."""
@@ -193,7 +193,7 @@ class _AllFolds:
         folds = resolve_cv([job.args[3:5] for job in jobs[:n_splits]], X, y)
         self._penalties = [(float(a), ratio) for ratio, grid in grids.items() for a in grid]
         tol = min(TOL, model.tol)
-        self._found = path_errors = _core.path_errors(
+        self._solution = path_errors = _core.path_errors(
             to_rows(X),
             as_values(y, len(y)),
             as_weights(weights, len(y)),
@@ -213,13 +213,13 @@ class _AllFolds:
 
     def fit_last(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the estimator of the chosen penalty to all rows."""
-        if self._found is None:
+        if self._solution is None:
             return type(estimator).fit(estimator, X, y, sample_weight)
         number = self._penalties.index((float(estimator.alpha), float(estimator.l1_ratio)))
-        coefficients = self._found["all_coefficients"][number, 0].astype(X.dtype, copy=False)
+        coefficients = self._solution["all_coefficients"][number, 0].astype(X.dtype, copy=False)
         estimator.coef_, estimator.intercept_ = coefficients[:-1].copy(), coefficients[-1]
         if not estimator.fit_intercept:
             estimator.intercept_ = 0.0
-        estimator.dual_gap_ = self._found["all_gaps"][number, 0]
-        estimator.n_iter_ = int(self._found["all_iterations"][number, 0])
+        estimator.dual_gap_ = self._solution["all_gaps"][number, 0]
+        estimator.n_iter_ = int(self._solution["all_iterations"][number, 0])
         return estimator

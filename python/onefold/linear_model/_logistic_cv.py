@@ -101,12 +101,12 @@ class _FoldsTogether:
         calls = list(tasks)
         paths = _paths(calls, self._keywords.get("n_jobs"))
         if paths is None:
-            found: list[Any] = Parallel(**self._keywords)(calls)
-            return found
+            refitted: list[Any] = Parallel(**self._keywords)(calls)
+            return refitted
         keywords = self._keywords | {"prefer": "threads"}
         scored: list[Any] = Parallel(**keywords)(
-            delayed(_scores)(arguments, own, path)
-            for (_, arguments, own), path in zip(calls, paths, strict=True)
+            delayed(_scores)(arguments, scoring, path)
+            for (_, arguments, scoring), path in zip(calls, paths, strict=True)
         )
         return scored
 
@@ -142,10 +142,10 @@ def _paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] | None:
         key = keywords["l1_ratio"], keywords.get("pos_class")
         groups.setdefault(key, []).append(number)
     for numbers in groups.values():
-        found = _group_paths([calls[number] for number in numbers], n_jobs)
-        if found is None:
+        group = _group_paths([calls[number] for number in numbers], n_jobs)
+        if group is None:
             return None
-        paths |= zip(numbers, found, strict=True)
+        paths |= zip(numbers, group, strict=True)
     return [paths[number] for number in range(len(calls))]
 
 
@@ -154,9 +154,9 @@ def _group_paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] |
     _, (X, y, _, _), keywords = calls[0]
     Cs = keywords["Cs"]
     Cs = np.logspace(-4, 4, Cs) if isinstance(Cs, int) else np.asarray(Cs, dtype=np.float64)
-    labels, own = y, keywords.get("pos_class")  # before scikit-learn 1.8
-    if own is not None:
-        labels = y == own
+    labels, positive = y, keywords.get("pos_class")  # before scikit-learn 1.8
+    if positive is not None:
+        labels = y == positive
     data = Data(X, labels, _weights(X, y, keywords), n_jobs)
     folds = resolve_cv([arguments[2:] for _, arguments, _ in calls], X)
     model = LogisticRegression()
@@ -177,15 +177,15 @@ def _group_paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] |
     solutions = smooth.solve(
         models, tol=DEFAULT_TOL, limit=limit, coefficients=True, n_jobs=n_jobs, progress=False
     )
-    if not all((own.residuals <= limit.enough).all() for own in solutions):
+    if not all((solution.residuals <= limit.enough).all() for solution in solutions):
         return None
-    each = np.stack([own.coefficients for own in solutions], axis=1)
-    each = each[:, np.searchsorted(np.unique(Cs), Cs)]
+    coefficients = np.stack([solution.coefficients for solution in solutions], axis=1)
+    coefficients = coefficients[:, np.searchsorted(np.unique(Cs), Cs)]
     if not keywords["fit_intercept"]:
-        each = each[..., :-1]
-    if each.shape[2] == 1:
-        each = each[:, :, 0]
-    return [_Path(fold, Cs) for fold in each]
+        coefficients = coefficients[..., :-1]
+    if coefficients.shape[2] == 1:
+        coefficients = coefficients[:, :, 0]
+    return [_Path(of_fold, Cs) for of_fold in coefficients]
 
 
 def _weights(X: Any, y: Any, keywords: dict[str, Any]) -> Floats | None:

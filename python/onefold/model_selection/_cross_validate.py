@@ -93,9 +93,9 @@ def cross_validate(
         As in scikit-learn; by default the estimator's own ``score``.
     engine : {"auto", "merge", "virtual", "newton", "path", "seeded", "neighbors", "forest", \
             "bag", "tree", "refit"}
-        How it is done. ``"auto"`` takes the first of these that estimates what refits estimate and
-        is not expected to be slower. It warns if that is ``"refit"``, one fit per fold, and another
-        engine is made for the estimator.
+        How the folds are computed. ``"auto"`` takes the first of these engines that estimates the
+        same as refits and is not expected to be slower. If only ``"refit"`` is left, one fit per
+        fold, although another engine supports the estimator, a warning says why.
     groups : array-like of shape (n_samples,), optional
         For splitters that keep groups together.
     sample_weight : array-like of shape (n_samples,), optional
@@ -107,10 +107,9 @@ def cross_validate(
         With metadata routing turned on, the splitter, ``fit`` and the scorers get what they
         request.
     return_train_score, return_estimator, return_indices : bool, default=False
-        Also return these, as scikit-learn does. Fitted estimators and train scores need any engine
-        but ``"seeded"``, of ``"virtual"`` a `LinearRegression` or `Ridge`, and of ``"path"`` a
-        `Lasso` or `ElasticNet` without a scaler; see also
-        `CVResult.predict_with_folds` and `CVResult.predict_interval`.
+        Also return these, as scikit-learn does. ``"auto"`` refits if an engine keeps no fitted
+        estimators: ``"seeded"``, ``"forest"``, and engines of linear models behind a scaler.
+        See also `CVResult.predict_with_folds` and `CVResult.predict_interval`.
     error_score : "raise" or float, default=nan
         The score of a fold whose fit fails.
     n_jobs : int, optional
@@ -139,16 +138,16 @@ def cross_validate(
         ``"path"``: ``tol``, the duality gap relative to the squares of the targets (1e-12).
         ``"refit"``: ``eval_split=0.1``, the share of every training set that ``fit`` gets as
         ``eval_set``, for early stopping of boosted trees.
-        Of files, and of memory-mapped arrays that are to be read block by block: ``memory_mb``, the
-        memory for rows (a quarter of the machine's by default for a path), and ``temp_dir``, where
-        temporary copies go.
+        For files, and memory-mapped arrays that are to be read block by block: ``memory_mb``, the
+        memory for rows (by default a quarter of the machine's memory, for a path), and
+        ``temp_dir``, the directory of temporary copies.
     predictions_file : path, optional
         Make ``predictions`` of the result a memory-mapped array in this ``.npy`` file.
 
     Returns
     -------
     result : CVResult
-        Scores of every fold, held-out predictions of every sample, and what it cost.
+        Scores of every fold, held-out predictions of every sample, and the cost.
 
     Examples
     --------

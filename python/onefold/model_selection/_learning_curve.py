@@ -75,9 +75,9 @@ def learning_curve(
     scoring : str or callable, optional
         A single metric; by default the estimator's own ``score``.
     exploit_incremental_learning : bool, default=False
-        Train by ``partial_fit`` on what each size adds, whatever ``fit`` does: ``engine="tree"``.
-        Estimators whose ``fit`` is known to be one pass (see `IncrementalLearner`) need no such
-        request.
+        Train by ``partial_fit`` on the rows that each size adds, even if ``fit`` makes several
+        passes: ``engine="tree"``. Estimators whose ``fit`` is known to be one pass (see
+        `IncrementalLearner`) are trained so by default.
     pre_dispatch : int or str, default="all"
         Fits that ``"refit"`` sends to its processes at a time.
     verbose : int, default=0

@@ -47,31 +47,31 @@ def plot_cv_result(
     kind : str, optional
         By default the first of these that applies:
 
-        - ``"scores"``: of every fold, with their mean and its standard error; counts of scores
-          where there are many folds. Options: ``metric``, of several; ``level``, of an interval by
-          Student's t instead of the standard error.
-        - ``"roc"`` and ``"precision_recall"``: of every fold and pooled; one curve per class where
-          there are several. Options: ``pos_label``, for one class; ``response``,
-          ``"predict_proba"`` or ``"decision_function"``; ``folds``, whether to draw them; and
-          ``chance``, the same for the line of chance.
-        - ``"calibration"``: likewise, of probabilities. Options: ``pos_label``, ``folds``,
-          ``n_bins`` and ``strategy``.
-        - ``"confusion_matrix"``: of all held-out predictions. Options: ``fold``, for one fold;
-          ``normalize``, ``cmap`` and ``colorbar`` as in scikit-learn.
-        - ``"residuals"`` and ``"actual_vs_predicted"``: of a regression. Options: ``fold``;
-          ``output``, of several; ``subsample``, the largest number of points, or None.
-        - ``"losses"``: of every sample while it was held out, with the interval of their mean.
-          Options: ``loss``, see `onefold.CVResult.losses_in_test_order`; ``n_labels``, how many of
-          the largest are named; ``level`` of the interval.
-        - ``"influence"``: the samples by how much they add to the loss, or, given ``diagnostics``
-          as `onefold.diagnostics` returns them, Cook's distances against leverages. Options:
-          ``loss``, ``output``, ``n_labels``.
+        - ``"scores"``: the scores of the folds, their mean and its standard error; with many folds,
+          how many have each score. Options: ``metric``, one of several; ``level``, to draw an
+          interval by Student's t instead of the standard error.
+        - ``"roc"`` and ``"precision_recall"``: a curve for each fold and one for all of them; with
+          several classes, one curve per class. Options: ``pos_label``, one of the classes;
+          ``response``, ``"predict_proba"`` or ``"decision_function"``; ``folds`` and ``chance``,
+          whether to draw the folds and the line of chance.
+        - ``"calibration"``: frequencies against predicted probabilities. Options: ``pos_label``,
+          ``folds``, ``n_bins`` and ``strategy``.
+        - ``"confusion_matrix"``: counts of all held-out predictions. Options: ``fold``, one of the
+          folds; ``normalize``, ``cmap`` and ``colorbar`` as in scikit-learn.
+        - ``"residuals"`` and ``"actual_vs_predicted"``: points of a regression. Options: ``fold``;
+          ``output``, one of several; ``subsample``, the largest number of points, or None.
+        - ``"losses"``: the held-out loss of every sample, with the interval of the mean. Options:
+          ``loss``, see `onefold.CVResult.losses_in_test_order`; ``n_labels``, the number of largest
+          losses that are labelled; ``level`` of the interval.
+        - ``"influence"``: samples in the order of their losses or, with ``diagnostics`` from
+          `onefold.diagnostics`, Cook's distances against leverages. Options: ``loss``, ``output``,
+          ``n_labels``.
         - ``"tree"``: the recursion of TreeCV, for up to 32 folds.
         - ``"cost"``: rows fed against the number of folds, by the tree and by refits.
     ax : matplotlib Axes, optional
         By default those of a new figure.
     **options
-        Of the kind. Curves and residuals are not weighted by sample weights.
+        Options of the kind. Curves and residuals ignore sample weights.
 
     Returns
     -------

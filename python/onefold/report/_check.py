@@ -157,10 +157,10 @@ class Check:
     Attributes
     ----------
     number : str
-        ``"OF1"`` to ``"OF11"``; `ABOUT` has what it asks.
+        ``"OF1"`` to ``"OF11"``; `ABOUT` has its question.
     verdict : {"ok", "look", "problem", "not applicable"}
     sentence : str
-        What was found.
+        The answer, as a sentence.
     values : dict
         The numbers behind it, such as ``p`` and ``statistic``.
 

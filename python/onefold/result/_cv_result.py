@@ -412,10 +412,10 @@ class CVResult(HasReport, dict[str, Any]):
     def interval(self, *, level: float = 0.95) -> Interval:
         """Confidence interval of the k-fold test error, by the central limit theorem.
 
-        It covers the mean, over the fold models as they are, of the expected `loss` on a new
-        sample; not the error of a model that is fitted to all rows, and not the metric, where that
-        is no mean of `loss` over samples. It is for independent samples and estimators of which one
-        training sample changes little; see `onefold.stats._interval` for the theorem.
+        It covers the expected `loss` of the fold models on a new sample, averaged over the folds.
+        It does not cover the error of a model that is fitted to all rows, nor a metric that is not
+        a mean of `loss` over samples. The samples must be independent, and the estimator must
+        change little with one training sample; see `onefold.stats._interval` for the theorem.
 
         Parameters
         ----------
@@ -501,8 +501,8 @@ class CVResult(HasReport, dict[str, Any]):
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """Save as JSON: exact floats, arrays with their dtypes, no NaN literals.
 
-        What JSON cannot hold, such as fitted estimators, is left out; the notes of what is loaded
-        name it.
+        Fitted estimators and other attributes that JSON cannot hold are left out; the notes of the
+        loaded result name them.
 
         Parameters
         ----------

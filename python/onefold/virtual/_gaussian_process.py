@@ -41,7 +41,7 @@ def gaussian_process_predict(
     estimator : GaussianProcessRegressor
         With ``optimizer=None``, or a kernel without free hyper-parameters, and one number as
         ``alpha``.
-    X : array-like of shape (n_samples, n_features), or what the kernel takes
+    X : array-like of shape (n_samples, n_features), or any input of the kernel
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     cv : int, "loo", splitter, iterable of (train, test), array of fold labels, or None
         As in `onefold.cross_validate`; every sample must be held out exactly once.

@@ -127,8 +127,8 @@ def diagnostics(
     ----------
     estimator : LinearRegression, Ridge, LogisticRegression or a generalised linear model
         With one penalty; it need not be fitted. Logistic regression of two classes,
-        `PoissonRegressor`, `GammaRegressor` and `TweedieRegressor` are solved to their optimum,
-        whatever their tolerance.
+        `PoissonRegressor`, `GammaRegressor` and `TweedieRegressor` are solved to their optimum;
+        their tolerances have no influence.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     sample_weight : array-like of shape (n_samples,), optional
@@ -145,12 +145,12 @@ def diagnostics(
     >>> from sklearn.linear_model import LinearRegression
     >>> from onefold.virtual import diagnostics
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> found = diagnostics(LinearRegression(), X, y)
-    >>> round(found.degrees_of_freedom, 6), round(float(found.predicted_r2), 4)
+    >>> influence = diagnostics(LinearRegression(), X, y)
+    >>> round(influence.degrees_of_freedom, 6), round(float(influence.predicted_r2), 4)
     (11.0, 0.4938)
     >>> from sklearn.linear_model import PoissonRegressor
-    >>> found = diagnostics(PoissonRegressor(alpha=1e-3), X, y)
-    >>> round(float(found.predicted_r2), 4), int(found.cooks_distance.argmax())
+    >>> influence = diagnostics(PoissonRegressor(alpha=1e-3), X, y)
+    >>> round(float(influence.predicted_r2), 4), int(influence.cooks_distance.argmax())
     (0.4..., ...)
     """
     if known_class(estimator, MODELS) is not None:

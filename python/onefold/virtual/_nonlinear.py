@@ -131,16 +131,15 @@ def virtual_cv(
         Adds damping·‖δ‖² for the step δ away from the solution: the step a Levenberg-Marquardt
         solver would take.
     ridge : float, default=0
-        The penalty ridge·‖θ‖² of the objective that was minimised, if it had one beside the
-        residuals.
+        The penalty ridge·‖θ‖² that the fit added to the squares of the residuals, if any.
     bounds : (lower, upper), optional
         The bounds of the fit. A parameter on a bound is fixed there in every fold, as is one that
         ``result.active_mask`` marks.
     check : int, optional
-        The number of folds, chosen at random, that are refitted from the solution and compared; 0
-        for none. By default two are: those whose residuals change the most when they are left out.
-        Without ``fun`` nothing can be refitted, and a `LinearizationWarning` tells where some fold
-        moves a parameter by more than half its size.
+        The number of folds, chosen at random, that are refitted from the solution and compared. By
+        default, the two folds whose residuals change the most when they are left out; 0 for none.
+        Refits need ``fun``; without it, a `LinearizationWarning` names a fold that moves a
+        parameter by more than half its size.
     tolerance : float, default=0.1
         A checked fold with a larger deviation is a `LinearizationWarning`.
     random_state : int, RandomState or None
@@ -150,7 +149,7 @@ def virtual_cv(
 
     Returns
     -------
-    found : VirtualCV
+    result : VirtualCV
 
     Examples
     --------
@@ -162,8 +161,8 @@ def virtual_cv(
     >>> def fun(theta):
     ...     return theta[0] * np.exp(-theta[1] * t) - y
     >>> fit = least_squares(fun, [1, 0.5])
-    >>> found = virtual_cv(fit, cv=10, fun=fun, check=3, random_state=0)
-    >>> found.parameters.shape, max(found.deviations.values()) < 0.02
+    >>> virtual = virtual_cv(fit, cv=10, fun=fun, check=3, random_state=0)
+    >>> virtual.parameters.shape, max(virtual.deviations.values()) < 0.02
     ((10, 2), True)
     """
     fit = _read(result, fun, jac)
@@ -233,7 +232,7 @@ class _Fit:
         moved = self.residuals + jacobian @ c
         (model,) = _core.LeastSquares.family([total], intercept=False)
         target = np.ascontiguousarray(-moved[:, None])
-        (found,) = _core.cross_validate(
+        (steps,) = _core.cross_validate(
             "virtual",
             [model],
             (jacobian, target, 0, weights),
@@ -243,8 +242,8 @@ class _Fit:
         )
         leverages, _, _ = _core.virtual_diagnostics(jacobian, target, weights, model, n_jobs=n_jobs)
         parameters = np.tile(self.parameters, (len(folds), 1))
-        parameters[:, self.free] += c + found.coefficients[:, 0, :-1]
-        return moved[folds.rows] + found.outputs[:, 0], parameters, leverages
+        parameters[:, self.free] += c + steps.coefficients[:, 0, :-1]
+        return moved[folds.rows] + steps.outputs[:, 0], parameters, leverages
 
 
 def _limits(bounds: tuple[ArrayLike, ArrayLike], parameters: Floats) -> tuple[Floats, Floats]:
@@ -268,16 +267,16 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
     """Extract residuals, Jacobian and parameters from the result of a fit."""
     mask = None
     if hasattr(result, "x") and hasattr(result, "fun"):
-        residuals, given, x = result.fun, getattr(result, "jac", None), result.x
+        residuals, derivative, x = result.fun, getattr(result, "jac", None), result.x
         mask = getattr(result, "active_mask", None)
         _check_loss(result)
     elif isinstance(result, tuple) and len(result) == 5:
         x, info = result[0], result[2]
         residuals = info["fvec"]
-        given = _from_minpack(info) if "fjac" in info else None
+        derivative = _from_minpack(info) if "fjac" in info else None
     elif isinstance(result, tuple) and len(result) in (2, 3):
-        residuals, given = result[:2]
-        n_parameters = _n_parameters(given if jac is None else jac)
+        residuals, derivative = result[:2]
+        n_parameters = _n_parameters(derivative if jac is None else jac)
         _check_not_covariance(result)
         x = result[2] if len(result) == 3 else np.zeros(n_parameters)
     else:
@@ -287,14 +286,16 @@ def _read(result: Any, fun: Residuals | None, jac: ArrayLike | None) -> _Fit:
         )
     r, theta = _vector(residuals, "residuals"), _vector(x, "parameters")
     if jac is not None:
-        given = jac
-    elif given is None:
+        derivative = jac
+    elif derivative is None:
         if fun is None:
             raise ValueError("result has no Jacobian: pass jac, or fun to compute it from")
-        given = least_squares(fun, theta, jac="3-point", max_nfev=1).jac
-    if isinstance(given, LinearOperator):
+        derivative = least_squares(fun, theta, jac="3-point", max_nfev=1).jac
+    if isinstance(derivative, LinearOperator):
         raise ValueError("result: its Jacobian is a LinearOperator; pass the matrix as jac")
-    jacobian: Any = given.tocsr() if hasattr(given, "tocsr") else np.asarray(given, dtype=float)
+    jacobian: Any = (
+        derivative.tocsr() if hasattr(derivative, "tocsr") else np.asarray(derivative, dtype=float)
+    )
     if jacobian.shape != (len(r), len(theta)):
         raise ValueError(
             f"jac has shape {jacobian.shape} for {len(r)} residuals and {len(theta)} parameters"
@@ -386,14 +387,14 @@ class _Refit:
         root = np.ones(len(train)) if self.weights is None else np.sqrt(self.weights[train])
 
         def full(theta: Floats) -> Floats:
-            whole = start.copy()
-            whole[free] = theta
-            return whole
+            parameters = start.copy()
+            parameters[free] = theta
+            return parameters
 
         def objective(theta: Floats) -> Floats:
-            whole = full(theta)
-            rows = root * self.residuals(whole)[train]
-            return np.concatenate([rows, np.sqrt(self.ridge) * whole]) if self.ridge else rows
+            parameters = full(theta)
+            rows = root * self.residuals(parameters)[train]
+            return np.concatenate([rows, np.sqrt(self.ridge) * parameters]) if self.ridge else rows
 
         limits: Any = (-np.inf, np.inf)
         if self.bounds is not None:

@@ -141,10 +141,10 @@ def ridge_path(
     error = StandardError.of(folds)
     errors = []
     for lot in lots:
-        for one in problem.predict(folds, lot, n_jobs=n_jobs, progress=progress):
-            for fold, reason in one.undetermined:
+        for solution in problem.predict(folds, lot, n_jobs=n_jobs, progress=progress):
+            for fold, reason in solution.undetermined:
                 raise ValueError(f"fold {fold} cannot be predicted: {reason}")
-            errors.append(_errors(one.outputs, problem.targets, folds, error))
+            errors.append(_errors(solution.outputs, problem.targets, folds, error))
     mse, std_error, press = (np.stack(parts) for parts in zip(*errors, strict=True))
     return RidgePath(grid, mse, std_error, press, error.form)
 

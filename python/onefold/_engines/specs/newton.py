@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from ..._inputs.files import FileRows
 from ..base import Candidate
 from ..cost_estimates import of_smooth_losses
 from ..engine import Engine
 from ..newton import solve, why_not_values
 from ..newton_check import refit_tightly
+from ..newton_problem import why_not_on_disk
 from ..newton_spec import CLASSIFIERS, MODELS, parse
 from ..one_fit import fit_by_engine
 from ..options import count, positive
@@ -43,6 +45,7 @@ NEWTON = Engine(
     options={"tol": positive, "epsilon": positive, "check": count},
     responses=frozenset({"predict", "decision_function", "predict_proba", "predict_log_proba"}),
     returns=frozenset({"return_estimator"}),
+    takes_files=True,
     fit_last=_fit,
     refit_folds=refit_tightly,
 )
@@ -71,6 +74,10 @@ def smooth_loss(view: Candidate, task: Task) -> Spec | str:
     model = parse(view, n_classes)
     if isinstance(model, str):
         return model
+    if isinstance(task.data.X, FileRows):
+        reason = why_not_on_disk(model, task)
+        if reason is not None:
+            return reason
     return Spec(
         view,
         solve,

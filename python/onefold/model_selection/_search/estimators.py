@@ -60,9 +60,9 @@ CONSTRAINTS: dict[str, list[Any]] = {
 class GridSearchCV(Search, theirs.GridSearchCV):
     """Search a grid of parameters, for about the price of one fit where an engine applies.
 
-    scikit-learn's class of that name in everything that it has: parameters, attributes, columns of
-    ``cv_results_``. Work is shared between candidates: one decomposition serves all penalties of a
-    ridge regression, and native learners of all candidates share the passes of the tree.
+    It has all parameters, attributes and columns of ``cv_results_`` of scikit-learn's class.
+    Candidates share work: one decomposition serves all penalties of a ridge regression, and
+    native learners of all candidates share the passes of the tree.
 
     Parameters
     ----------
@@ -99,10 +99,10 @@ class GridSearchCV(Search, theirs.GridSearchCV):
         Seconds after which no further candidates are evaluated. Native engines stop at once, an
         estimator in Python at the end of a fit; the last fit to all rows does not count.
     keep : {"best", "all"} or None, default="best"
-        Whose held-out answers ``result_`` has: those of the chosen candidate, of all, or of none.
-        The engine ``"refit"`` predicts for ``"best"`` and keeps what the scorers read besides;
-        ``"all"`` also asks for decision values or probabilities. Together with the losses of all
-        candidates they take up to 128 MB (`keeper.MAX_KEPT_BYTES`); beyond that, answers of
+        The candidates whose held-out responses ``result_`` keeps: the chosen one, all, or none.
+        With ``"best"``, the engine ``"refit"`` keeps predictions and the responses that the scorers
+        read; ``"all"`` also keeps decision values or probabilities. Together with the losses of all
+        candidates they take up to 128 MB (`keeper.MAX_KEPT_BYTES`); beyond that, the responses of
         the worst candidates are dropped first, and a note says so.
     journal : str or PathLike, optional
         A file of JSON lines to which each result is appended as soon as it is known: fold by fold
