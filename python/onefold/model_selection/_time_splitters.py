@@ -250,6 +250,11 @@ class PurgedKFold(CombinatorialPurgedKFold):
             raise ValueError(f"n_splits must be 2 or more, got {n_splits!r}")
         super().__init__(n_splits, 1, horizon=horizon, embargo=embargo, t1=t1)
 
+    @property
+    def n_splits(self) -> int:
+        """The number of blocks."""
+        return self.n_blocks
+
 
 class SlidingWindow:
     """A training window that moves through the rows, with a test window after it.
