@@ -76,6 +76,74 @@ def test_classifiers(estimator, y):
     assert assert_equal_to_a_loop(estimator, XS, y, cv=3).is_batched.all()
 
 
+def in_a_loop_of_targets(estimator, Xs, ys, **keywords):
+    return np.array([in_a_loop(estimator, Xs, column, **keywords) for column in ys.T]).swapaxes(
+        0, 1
+    )
+
+
+def permuted(y, n_columns=6):
+    random = np.random.default_rng(1)
+    return np.column_stack([y, *(random.permutation(y) for _ in range(n_columns - 1))])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y", "scoring"),
+    [
+        (Ridge(), NUMBERS, None),
+        (Ridge(fit_intercept=False), NUMBERS, "neg_mean_absolute_error"),
+        (LinearRegression(), NUMBERS, "neg_root_mean_squared_error"),
+        (RidgeClassifier(), TWO, None),
+        (RidgeClassifier(), FOUR, None),
+        (LinearDiscriminantAnalysis(), TWO, None),
+        (LinearDiscriminantAnalysis(), FOUR, "accuracy"),
+        (LinearDiscriminantAnalysis(), np.digitize(NUMBERS, [1.6, 2.4]), None),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("cv", [3, ShuffleSplit(3, test_size=0.3, random_state=0)], ids=str)
+def test_many_targets_are_columns(estimator, y, scoring, cv):
+    ys = permuted(y)
+    folds = onefold.cross_validate_many(estimator, XS, y, cv=cv).folds
+    result = onefold.cross_validate_many(estimator, XS, ys, cv=cv, scoring=scoring)
+    pairs = [(folds.train(fold), folds.test(fold)) for fold in range(3)]
+    expected = in_a_loop_of_targets(estimator, XS, ys, cv=pairs, scoring=scoring)
+    assert result.scores.shape == (7, 6, 3)
+    np.testing.assert_allclose(result.scores, expected, rtol=1e-10, atol=1e-10)
+    assert result.is_batched.all()
+    assert result.mean.shape == result.std_error.shape == (7, 6)
+    alone = onefold.cross_validate_many(estimator, XS, y, cv=cv, scoring=scoring)
+    np.testing.assert_allclose(result.std_error[:, 0], alone.std_error, rtol=1e-10, atol=1e-12)
+    assert "7 problems with 6 targets, 3 folds" in repr(result)
+
+
+@pytest.mark.filterwarnings("ignore::onefold._engines.choose.RefitWarning")
+def test_targets_of_other_kinds_are_solved_one_by_one():
+    rare = np.where(np.arange(60) < 2, "c", TWO)  # in no training set of the first fold
+    ys = np.column_stack([TWO, rare])
+    folds = KFold(3)
+    result = onefold.cross_validate_many(LinearDiscriminantAnalysis(), XS[:2], ys, cv=folds)
+    assert not result.is_batched.any()
+    expected = in_a_loop_of_targets(LinearDiscriminantAnalysis(), XS[:2], ys, cv=folds)
+    np.testing.assert_allclose(result.scores, expected)
+    of_trees = onefold.cross_validate_many(GaussianNB(), XS[:2], ys[:, :1], cv=folds)
+    assert of_trees.scores.shape == (2, 1, 3)
+    with pytest.raises(ValueError, match="y has no columns"):
+        onefold.cross_validate_many(Ridge(), XS, np.empty((60, 0)))
+
+
+@pytest.mark.parametrize("distance", [1, 10, 100, 1e4])
+def test_classes_that_are_far_apart(distance):
+    is_in = np.arange(60) % 3
+    Xs = 0.5 * RANDOM.normal(size=(4, 60, 5))
+    Xs[:, :, :2] += distance * np.array([[0, 0], [1, 0], [0, 1]])[is_in]
+    ys = permuted(is_in, 3)
+    result = onefold.cross_validate_many(LinearDiscriminantAnalysis(), Xs, ys, cv=KFold(4))
+    expected = in_a_loop_of_targets(LinearDiscriminantAnalysis(), Xs, ys, cv=KFold(4))
+    np.testing.assert_array_equal(result.scores, expected)
+    assert result.is_batched.all() == (distance <= 10)
+
+
 @pytest.mark.parametrize(
     "cv",
     [

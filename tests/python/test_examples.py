@@ -18,6 +18,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "examples.md"
 
 ARGUMENTS = {
     "dask_covtype.py": ["8000"],
+    "decoding_over_time.py": ["39"],
     "larger_than_memory.py": ["20000"],
     "leave_one_out.py": ["20000"],
 }

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import loguniform
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.metrics import f1_score, fbeta_score, get_scorer, make_scorer
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PowerTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PowerTransformer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeRegressor
 
@@ -153,6 +154,71 @@ def test_what_has_no_source_is_a_variable():
     )
     again = run(nested.script())["result"]
     np.testing.assert_array_equal(again["best_score"], nested["best_score"])
+
+
+def in_a_notebook(text, **names):
+    """Run source as if it were typed by the caller."""
+    namespace = {"__name__": "__main__"} | names
+    exec(text, namespace)
+    return namespace
+
+
+def test_functions_of_a_notebook_are_variables_by_their_own_names():
+    names = in_a_notebook(
+        """
+def my_scorer(model, X, y):
+    return float(model.score(X, y))
+
+def shifted(X):
+    return X + 1.0
+"""
+    )
+    model = make_pipeline(FunctionTransformer(names["shifted"]), Ridge())
+    search = onefold.GridSearchCV(model, {"ridge__alpha": [1, 5]}, scoring=names["my_scorer"], cv=3)
+    script = search.fit(X, y).to_sklearn()
+    assert script.startswith("# Variables that are not defined here: shifted, my_scorer, X, y\n")
+    theirs = run(script, shifted=names["shifted"], my_scorer=names["my_scorer"])["search"]
+    np.testing.assert_allclose(
+        theirs.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"], rtol=1e-9
+    )
+
+
+def test_functions_of_numpy_and_scipy_are_imported():
+    model = TransformedTargetRegressor(Ridge(), func=np.log1p, inverse_func=np.expm1)
+    search = onefold.GridSearchCV(model, {"regressor__alpha": [1, 5]}, cv=3).fit(X, np.abs(y))
+    script = search.to_sklearn()
+    assert "func=np.log1p, inverse_func=np.expm1" in script
+    theirs = run(script, y=np.abs(y))["search"]
+    np.testing.assert_allclose(
+        theirs.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"], rtol=1e-9
+    )
+    source = Source()
+    assert source.expression(expit) == "expit"
+    assert source.imports() == "from scipy.special import expit"
+    with pytest.raises(NoSourceError, match="neither of numpy"):
+        Source().expression(np.frompyfunc(len, 1, 1))
+
+
+def test_what_has_state_of_its_own_is_a_variable_and_leaves_no_imports():
+    cv = KFold(3, shuffle=True, random_state=np.random.RandomState(0))
+    model = make_pipeline(FunctionTransformer(lambda X: X), Ridge())
+    script = onefold.GridSearchCV(model, {"ridge__alpha": [1]}, cv=cv).to_sklearn()
+    assert script.startswith("# Variables that are not defined here: estimator, cv, X, y\n")
+    assert "FunctionTransformer" not in script
+    assert "KFold" not in script
+    with pytest.raises(NoSourceError, match="other arguments than it shows"):
+        Source().expression(np.random.RandomState(0))
+
+
+def test_purged_folds_are_splitters_of_scikit_learn():
+    cv = onefold.PurgedKFold(3, horizon=2)
+    search = onefold.GridSearchCV(Ridge(), {"alpha": [1, 5]}, cv=cv).fit(X, y)
+    script = search.to_sklearn()
+    assert "cv=PurgedKFold(n_splits=3, horizon=2)" in script
+    theirs = run(script)["search"]
+    np.testing.assert_allclose(
+        theirs.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"], rtol=1e-9
+    )
 
 
 def test_a_class_without_a_module_is_a_variable():

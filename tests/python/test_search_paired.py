@@ -6,19 +6,23 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.decomposition import PCA
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, RepeatedKFold, StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.linear_model import Lasso, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier, ExtraTreeRegressor
 
 import onefold
+from onefold._engines import run
 from onefold._inputs.folds import resolve_cv
+from onefold.model_selection._search import paired
 
 
 class RefittedClassifier(ExtraTreeClassifier):
@@ -139,15 +143,150 @@ def test_a_kernel_matrix_is_cut_on_both_sides():
     assert found.cost["fits"] == other.cost["fits"] == 2 * 6 + 4
 
 
+DIABETES = load_diabetes(return_X_y=True)
+
+
+def assert_is_plain_within_tolerance(search, X, y, cv, *, rtol, n_calls=1, **keywords):
+    """One call of the engine for all outer folds, and the scores of one search for each."""
+    calls = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paired, "run", _counted(calls))
+        result = onefold.nested_cross_validate(
+            search, X, y, cv=cv, paired=True, return_estimator=True, **keywords
+        )
+    assert len(calls) == n_calls, calls
+    folds = resolve_cv(cv, X, y, classifier=is_classifier(search))
+    scores, best_params, best_scores, tables = plain(search, X, y, folds)
+    assert str(result["best_params"]) == str(best_params)
+    np.testing.assert_allclose(result["test_score"], scores, rtol=rtol)
+    np.testing.assert_allclose(result["best_score"], best_scores, rtol=rtol)
+    for inner, table in zip(result["estimator"], tables, strict=True):
+        for name, column in table.items():
+            if "_test_" in name or "_train_" in name:
+                np.testing.assert_allclose(
+                    inner.cv_results_[name], column, rtol=rtol, atol=rtol, err_msg=name
+                )
+    return result
+
+
+def _counted(calls):
+    def counted(engine, specs, task):
+        calls.append((engine.name, len(task.folds)))
+        return run(engine, specs, task)
+
+    return counted
+
+
 @pytest.mark.parametrize(
-    ("estimator", "grid"),
+    ("estimator", "grid", "data", "keywords"),
     [
-        (SVC(), {"C": [1, 10]}),
-        (KNeighborsClassifier(), {"n_neighbors": [1, 5]}),
+        (Ridge(), {"alpha": [0.01, 1, 100]}, DIABETES, {}),
+        (Ridge(), {"alpha": [0.01, 1, 100]}, DIABETES, {"scoring": "neg_mean_absolute_error"}),
+        (KernelRidge(kernel="rbf"), {"alpha": [0.1, 1], "gamma": [0.1, 1]}, DIABETES, {}),
+        (Lasso(), {"alpha": [0.01, 1]}, DIABETES, {}),
+        (PoissonRegressor(), {"alpha": [0.01, 1]}, DIABETES, {}),
+        (LogisticRegression(tol=1e-10), {"C": [0.1, 10]}, (X, y), {"scoring": "neg_log_loss"}),
+        (
+            LogisticRegression(tol=1e-10),
+            {"C": [0.1, 10]},
+            (X, y),
+            {"scoring": ["accuracy", "roc_auc_ovr"], "refit": "roc_auc_ovr"},
+        ),
+        (SVC(), {"C": [1, 10]}, (X, y), {}),
+        (SVC(kernel="linear"), {"C": [1, 10]}, (X, y), {"scoring": "f1_macro"}),
+        (KNeighborsClassifier(), {"n_neighbors": [1, 5]}, (X, y), {}),
+        (KNeighborsRegressor(), {"n_neighbors": [1, 5]}, DIABETES, {"keep": "all"}),
+        (DecisionTreeClassifier(random_state=0), {"max_depth": [1, 3]}, (X, y), {}),
+        (Ridge(), {"alpha": [0.1, 1]}, DIABETES, {"return_train_score": True}),
+        (
+            make_pipeline(StandardScaler(), LogisticRegression(tol=1e-10)),
+            {"logisticregression__C": [0.1, 10]},
+            (X, y),
+            {"scoring": "neg_log_loss"},
+        ),
     ],
+    ids=range(14),
 )
-def test_engines_run_once_for_each_outer_fold(estimator, grid):
-    assert_is_plain(onefold.GridSearchCV(estimator, grid), X, y, 4)
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_engines_solve_all_pairs_in_one_call(estimator, grid, data, keywords, shuffle):
+    search = onefold.GridSearchCV(estimator, grid, **keywords)
+    kind = StratifiedKFold if is_classifier(estimator) else KFold
+    cv = kind(4, shuffle=shuffle, random_state=0 if shuffle else None)
+    assert_is_plain_within_tolerance(search, *data, cv, rtol=1e-6)
+
+
+def test_engines_count_the_fits_of_all_outer_folds_once():
+    search = onefold.GridSearchCV(Ridge(), {"alpha": [0.01, 1, 100]})
+    in_pairs = onefold.nested_cross_validate(search, *DIABETES, cv=5, paired=True)
+    assert in_pairs.cost["fits"] == 1 + 5  # the factorisation, and the chosen candidates
+    binary = X[y > 0], y[y > 0]
+    search = onefold.GridSearchCV(SVC(), {"C": [1, 10]})
+    in_pairs = onefold.nested_cross_validate(search, *binary, cv=OUTER, paired=True)
+    assert in_pairs.cost["fits"] == 2 * 10 + 5
+
+
+def test_folds_of_unequal_sizes():
+    labels = np.array([0, 1, 1, 2, 2, 2, 3, 3, 3, 3])[np.arange(len(DIABETES[1])) % 10]
+    search = onefold.GridSearchCV(Ridge(), {"alpha": [0.01, 1, 100]}, rule="one_se")
+    assert_is_plain_within_tolerance(search, *DIABETES, labels, rtol=1e-9)
+
+
+def test_random_candidates_of_engines():
+    candidates = {"alpha": np.logspace(-3, 3, 50)}
+    search = onefold.RandomizedSearchCV(Ridge(), candidates, n_iter=5, random_state=0)
+    assert_is_plain_within_tolerance(search, *DIABETES, 5, rtol=1e-9)
+    # Each outer fold draws candidates of its own.
+    calls = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paired, "run", _counted(calls))
+        search.set_params(random_state=None)
+        onefold.nested_cross_validate(search, *DIABETES, cv=5, paired=True)
+    assert calls == [("virtual", 4)] * 5
+
+
+def test_engines_that_need_a_partition_solve_each_outer_fold():
+    search = onefold.GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-2]})
+    assert_is_plain_within_tolerance(search, X, y, OUTER, rtol=1e-9, n_calls=5)
+
+
+def test_a_class_that_a_pair_of_folds_holds_out():
+    # In the training set without the last two folds there is no sample of the last class, so that
+    # the engine solves the inner folds of the other outer folds, each alone.
+    rare = np.where(np.arange(150) >= 148, 3, y)
+    search = onefold.GridSearchCV(LogisticRegression(tol=1e-10), {"C": [0.1, 10]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_is_plain_within_tolerance(search, X, rare, np.arange(150) % 5, rtol=1e-6, n_calls=3)
+
+
+def test_several_families_and_refits_in_one_grid():
+    steps = Pipeline([("model", Ridge())])
+    grid = [
+        {"model": [Ridge()], "model__alpha": [0.1, 1]},
+        {"model": [RefittedRegressor(random_state=0)], "model__max_depth": [2]},
+        {"model": [Lasso()], "model__alpha": [0.1, 1]},
+    ]
+    search = onefold.GridSearchCV(steps, grid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", onefold.RefitWarning)
+        assert_is_plain_within_tolerance(search, *DIABETES, 4, rtol=1e-8, n_calls=2)
+
+
+def test_an_engine_by_name():
+    search = onefold.GridSearchCV(Ridge(), {"alpha": [0.1, 1]}, engine="virtual")
+    assert_is_plain_within_tolerance(search, *DIABETES, 4, rtol=1e-9)
+
+
+def test_the_journal_of_an_engine_has_all_outer_folds(tmp_path):
+    search = onefold.GridSearchCV(Ridge(), {"alpha": [0.1, 1]}, journal=tmp_path / "a.jsonl")
+    first = assert_is_plain_within_tolerance(search, *DIABETES, 4, rtol=1e-9)
+    second = assert_is_plain_within_tolerance(search, *DIABETES, 4, rtol=1e-9, n_calls=0)
+    np.testing.assert_array_equal(first["best_score"], second["best_score"])
+    # What a killed process leaves: the first outer folds.
+    lines = (tmp_path / "a.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "a.jsonl").write_text("".join(lines[: len(lines) // 2]))
+    third = assert_is_plain_within_tolerance(search, *DIABETES, 4, rtol=1e-9)
+    np.testing.assert_array_equal(first["best_score"], third["best_score"])
 
 
 def test_failed_fits_fail_in_both():

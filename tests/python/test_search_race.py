@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
 
 import onefold
-from onefold._scoring.bounds import largest_score
+from onefold._scoring.scorers import largest_score
 from onefold.model_selection._search.race import SafeRace, StatisticalRace
 
 

@@ -1,8 +1,10 @@
 """Splitters in the order of time, compared with the definitions row by row."""
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, TimeSeriesSplit
@@ -11,6 +13,7 @@ import onefold
 from onefold import CombinatorialPurgedKFold, PurgedKFold, SlidingWindow
 
 RANDOM = np.random.default_rng(0)
+DAYS = pd.Series(pd.date_range("2024-01-01", periods=8), pd.date_range("2024-01-01", periods=8))
 
 
 def naive(n_samples, blocks, n_test_blocks, horizon, embargo):
@@ -44,6 +47,96 @@ def test_rows_are_those_of_the_definition(n_test_blocks, horizon, embargo):
     for (train, test), (own_train, own_test) in zip(found, expected, strict=True):
         assert train.tolist() == own_train
         assert test.tolist() == own_test
+
+
+def purged_times(t1, test_times):
+    """Snippet 7.1 of López de Prado, word by word: the rows that are left to train on."""
+    left = t1.copy(deep=True)
+    for start, end in test_times.items():
+        begin_within = left[(start <= left.index) & (left.index <= end)].index
+        end_within = left[(start <= left) & (left <= end)].index
+        envelop = left[(left.index <= start) & (end <= left)].index
+        left = left.drop(begin_within.union(end_within).union(envelop))
+    return left
+
+
+def embargo_times(times, share):
+    """Snippet 7.2: by when the embargo after each time ends."""
+    step = int(times.shape[0] * share)
+    if step == 0:
+        return pd.Series(times, index=times)
+    ends = pd.Series(times[step:], index=times[:-step])
+    return pd.concat([ends, pd.Series(times[-1], index=times[-step:])])
+
+
+def last_bar(times, when):
+    """The last row that is not later than a time."""
+    return times[times <= when][-1]
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.05, 0.1])
+@pytest.mark.parametrize("n_test_blocks", [1, 2])
+def test_labels_that_end_at_times_are_purged_as_by_lopez_de_prado(n_test_blocks, share):
+    random = np.random.default_rng(3)
+    hours = np.cumsum(random.integers(1, 30, 60))  # bars are not evenly spaced
+    times = pd.Timestamp("2024-01-01") + pd.to_timedelta(hours, unit="h")
+    reach = pd.to_timedelta(random.integers(0, 80, 60), unit="h")
+    t1 = pd.Series(np.minimum(times + reach, times[-1]), index=times)
+    splitter = CombinatorialPurgedKFold(6, n_test_blocks, embargo=share, t1=t1)
+    blocks = np.array_split(np.arange(60), 6)
+    embargo = embargo_times(times, share)
+    splits = list(splitter.split(np.zeros((60, 1))))
+    for chosen, (train, test) in zip(combinations(range(6), n_test_blocks), splits, strict=True):
+        ends = {
+            times[blocks[block][0]]: embargo[last_bar(times, t1.iloc[blocks[block]].max())]
+            for block in chosen
+        }
+        left = purged_times(t1, pd.Series(ends))
+        expected = sorted(set(times.get_indexer(left.index)) - set(test.tolist()))
+        assert train.tolist() == expected
+        assert test.tolist() == np.concatenate([blocks[block] for block in chosen]).tolist()
+
+
+def test_ends_of_labels_are_a_horizon_in_rows():
+    days = pd.date_range("2024-01-01", periods=40)
+    reach = RANDOM.integers(0, 5, 40)
+    ends = pd.Series(days[np.minimum(np.arange(40) + reach, 39)], index=days)
+    rows = np.zeros((40, 1))
+    by_rows = CombinatorialPurgedKFold(5, 2, horizon=reach, embargo=2).split(rows)
+    by_time = CombinatorialPurgedKFold(5, 2, t1=ends, embargo=0.05).split(rows)
+    for ours, theirs in zip(by_time, by_rows, strict=True):
+        np.testing.assert_array_equal(ours[0], theirs[0])
+    numbers = pd.Series(np.arange(40) + reach, index=np.arange(40))
+    [first, *_] = CombinatorialPurgedKFold(5, 2, t1=numbers, embargo=2).split(rows)
+    [other, *_] = CombinatorialPurgedKFold(5, 2, horizon=reach, embargo=2).split(rows)
+    np.testing.assert_array_equal(first[0], other[0])
+
+
+@pytest.mark.parametrize(("n", "k"), [(6, 2), (5, 3), (10, 2), (4, 1)])
+def test_paths_are_those_of_lopez_de_prado(n, k):
+    """Chapter 12: φ[N, k] = k/N · C(N, k) paths; path p takes the p-th prediction of each group."""
+    splitter = CombinatorialPurgedKFold(n, k)
+    assert splitter.n_paths * n == k * comb(n, k)
+    splits = list(combinations(range(n), k))
+    first_rows = np.cumsum([0] + [k * 3 for _ in splits])
+    expected = np.empty((splitter.n_paths, 3 * n), dtype=int)
+    for group in range(n):
+        holding = [number for number, chosen in enumerate(splits) if group in chosen]
+        for path, number in enumerate(holding):
+            start = first_rows[number] + 3 * splits[number].index(group)
+            expected[path, 3 * group : 3 * group + 3] = np.arange(start, start + 3)
+    np.testing.assert_array_equal(splitter.paths(3 * n), expected)
+
+
+def test_45_fits_of_ridge_are_one_factorisation():
+    X = RANDOM.normal(size=(200, 4))
+    y = X[:, 0] + RANDOM.normal(size=200)
+    splitter = CombinatorialPurgedKFold(10, 2, horizon=3, embargo=2)
+    result = onefold.cross_validate(Ridge(), X, y, cv=splitter)
+    assert (result.engine, result.cost["fits"], len(result.folds)) == ("virtual", 1, 45)
+    refits = onefold.cross_validate(Ridge(), X, y, cv=splitter, engine="refit")
+    np.testing.assert_allclose(result["test_score"], refits["test_score"], rtol=1e-9)
+    assert refits.cost["fits"] == 45
 
 
 def test_without_horizon_and_embargo_it_is_k_fold():
@@ -129,6 +222,15 @@ def test_searches_and_nested_searches_take_them():
         (lambda: PurgedKFold(1), "n_splits must be 2 or more"),
         (lambda: PurgedKFold(horizon=-1), "must be 0 or more"),
         (lambda: PurgedKFold(embargo=-1), "must be 0 or more"),
+        (lambda: PurgedKFold(embargo=1.5), "a whole number of rows or a share"),
+        (lambda: PurgedKFold(horizon=1, t1=DAYS), "pass one of them"),
+        (lambda: next(PurgedKFold(2, t1=DAYS).split([[0]] * 4)), "t1 has 8 entries for 4 rows"),
+        (lambda: next(PurgedKFold(2, t1=DAYS[::-1]).split([[0]] * 8)), "in increasing order"),
+        (lambda: next(PurgedKFold(2, t1=DAYS.shift(1)).split([[0]] * 8)), r"t1\[0\] is missing"),
+        (
+            lambda: next(PurgedKFold(2, t1=DAYS - pd.Timedelta(days=1)).split([[0]] * 8)),
+            r"t1\[0\] is 2023-12-31 00:00:00, before its row",
+        ),
         (lambda: SlidingWindow(0), "train_size must be 1 or more"),
         (lambda: SlidingWindow(3, step=0), "step must be 1 or more"),
         (lambda: next(PurgedKFold(5).split([[0]] * 4)), "4 rows cannot be cut into 5 blocks"),
@@ -143,7 +245,13 @@ def test_bad_sizes_are_errors(make, message):
         make()
 
 
+def test_t1_needs_the_times_of_the_rows():
+    with pytest.raises(TypeError, match="a pandas Series with the times of the rows as its index"):
+        PurgedKFold(t1=np.arange(8))
+
+
 def test_they_show_their_parameters():
+    assert repr(PurgedKFold(3, t1=DAYS)).endswith("embargo=0, t1=<8 times>)")
     assert repr(SlidingWindow(3, 2)) == "SlidingWindow(train_size=3, test_size=2, gap=0, step=None)"
     assert "n_test_blocks=1, horizon=2, embargo=0" in repr(PurgedKFold(3, horizon=2))
 

@@ -16,7 +16,7 @@ from .spec import Spec
 from .status import Status
 from .task import Problem, Task
 
-__all__ = ["refit_note", "refit_undetermined", "status_of_digits"]
+__all__ = ["MAX_INDICES_HELD", "refit_note", "refit_undetermined", "status_of_digits"]
 
 MAX_INDICES_HELD = 2**24
 """Indices of training rows in memory at a time: 128 MB of int64."""

@@ -30,7 +30,7 @@ from .train_scores import train_scores, with_estimators
 if TYPE_CHECKING:
     from .engine import Engine
 
-__all__ = ["lots", "run"]
+__all__ = ["MAX_RESPONSES_HELD", "lots", "n_outputs", "run"]
 
 MAX_RESPONSES_HELD = 2**27
 """Responses of all candidates of a lot in memory at a time: 1 GB of float64."""
@@ -110,7 +110,7 @@ def lots(engine: Engine, specs: Sequence[Spec], task: Task) -> Iterator[list[int
     for positions in families.values():
         size = len(positions)
         if size > 1 and engine.holds_responses:
-            of_each = len(task.folds.rows) * _n_outputs(specs[positions[0]], task)
+            of_each = len(task.folds.rows) * n_outputs(specs[positions[0]], task)
             size = max(1, min(MAX_RESPONSES_HELD // of_each, engine.max_together or size))
         n_lots = math.ceil(len(positions) / size)
         if n_lots == 1:
@@ -119,7 +119,7 @@ def lots(engine: Engine, specs: Sequence[Spec], task: Task) -> Iterator[list[int
             yield from (lot.tolist() for lot in np.array_split(positions, n_lots))
 
 
-def _n_outputs(spec: Spec, task: Task) -> int:
+def n_outputs(spec: Spec, task: Task) -> int:
     """Responses of one row, about."""
     if spec.view.is_classifier:
         return max(1, len(task.data.classes[1]))

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import (
-    accuracy_score,
-    mean_absolute_error,
-    mean_squared_error,
-    r2_score,
-    root_mean_squared_error,
-)
+from sklearn.metrics import mean_squared_error, r2_score
 
 from .._sklearn_compat import scorer_keywords
+from .metrics import METRICS
 from .scorers import metric_of, sign_of
 
 if TYPE_CHECKING:
@@ -25,15 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["ColumnMetric"]
 
 Floats = NDArray[np.float64]
-
-_LOSSES: dict[Any, Callable[[Any, Any], NDArray[Any]]] = {
-    accuracy_score: np.equal,
-    mean_absolute_error: lambda y, predicted: np.abs(y - predicted),
-}
-"""Metrics that are means over samples, other than those of squared errors."""
-
-_OF_SQUARES = (mean_squared_error, root_mean_squared_error, r2_score)
-"""Metrics that follow from the sum of squared errors of a test set."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +37,10 @@ class ColumnMetric:
         [scorer] = task.scorers.values()
         metric = metric_of(scorer, estimator)
         starts = task.folds.starts
-        if metric is None or metric not in (*_LOSSES, *_OF_SQUARES):
+        known = METRICS.get(metric)
+        if known is None or not (known.is_of_squares or known.of_sample):
             return None
+        assert metric is not None
         if scorer_keywords(scorer) or task.score_params:
             return None
         if metric is r2_score and np.diff(starts).min() < 2:
@@ -62,13 +50,15 @@ class ColumnMetric:
     @property
     def is_of_squares(self) -> bool:
         """Whether the metric follows from the sum of squared errors of a test set."""
-        return self.metric in _OF_SQUARES
+        return METRICS[self.metric].is_of_squares
 
     def __call__(self, y: NDArray[Any], predicted: NDArray[Any]) -> Floats:
         """Scores: fold × column. Targets and predictions are column × test row."""
         if self.is_of_squares:
             return self.of_squares(self._sums(np.square(y - predicted)), self.spread(y))
-        return self.sign * self._sums(_LOSSES[self.metric](y, predicted)) / self._sizes
+        of_sample = METRICS[self.metric].of_sample
+        assert of_sample is not None
+        return self.sign * self._sums(of_sample(y, predicted)) / self._sizes
 
     def of_squares(self, squares: Floats, spread: Floats) -> Floats:
         """Scores from the sums of squared errors and from `spread`, each fold × column."""

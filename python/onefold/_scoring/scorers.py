@@ -32,12 +32,8 @@ from sklearn.metrics import (
     check_scoring,
     get_scorer,
     get_scorer_names,
-    hinge_loss,
     log_loss,
-    mean_absolute_error,
-    mean_squared_error,
     r2_score,
-    zero_one_loss,
 )
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
@@ -65,6 +61,7 @@ from .._utils.responses import RESPONSES
 from .._utils.warnings import warn
 from ..learners._base import NativeClusterer, NativeDensity
 from .losses import over_outputs, shaped_like
+from .metrics import METRICS
 
 __all__ = [
     "RESPONSES",
@@ -74,6 +71,7 @@ __all__ = [
     "Scorer",
     "is_mean",
     "is_sum",
+    "largest_score",
     "loss_of",
     "metric_of",
     "per_sample",
@@ -366,18 +364,6 @@ def _with_labels(scorer: Any, held: HeldOut, y: Any) -> Scorer:
     return scorer  # type: ignore[no-any-return]
 
 
-LOSS_OF_METRIC: dict[Any, str] = {
-    log_loss: "log",
-    brier_score_loss: "Brier",
-    hinge_loss: "hinge",
-    accuracy_score: "zero-one",
-    zero_one_loss: "zero-one",
-    mean_squared_error: "squared error",
-    mean_absolute_error: "absolute error",
-}
-"""Metrics that are, up to sign, one minus or exactly the mean of a loss."""
-
-
 def loss_of(scorers: Mapping[str, Scorer], estimator: Any) -> str | None:
     """The loss whose mean is the one metric that was asked for, if it is such.
 
@@ -393,7 +379,8 @@ def loss_of(scorers: Mapping[str, Scorer], estimator: Any) -> str | None:
     [scorer] = scorers.values()
     metric = metric_of(scorer, estimator)
     is_plain = not scorer_keywords(scorer)
-    return LOSS_OF_METRIC.get(metric) if is_plain and reads_answers(scorer) else None
+    known = METRICS.get(metric) if is_plain and reads_answers(scorer) else None
+    return None if known is None else known.loss
 
 
 def reads_answers(scorer: Scorer) -> bool:
@@ -427,7 +414,8 @@ def metric_of(scorer: Scorer, estimator: Any) -> Callable[..., Any] | None:
 
 def is_mean(scorer: Scorer, estimator: Any) -> bool:
     """Whether `per_sample` computes the scorer, given predictions."""
-    return metric_of(scorer, estimator) in _MEAN_METRICS and not scorer_keywords(scorer)
+    known = METRICS.get(metric_of(scorer, estimator))
+    return known is not None and known.of_sample is not None and not scorer_keywords(scorer)
 
 
 def is_sum(scorer: Scorer, estimator: Any) -> bool:
@@ -446,8 +434,11 @@ def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> NDAr
     if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
         return None
     prediction = answers["predict"]
-    values = _MEAN_METRICS[metric](prediction, shaped_like(prediction, y))
-    return values if values is None or sign_of(scorer) == 1 else -1.0 * values
+    targets, of_sample = shaped_like(prediction, y), METRICS[metric].of_sample
+    if of_sample is None or (metric is accuracy_score and not _are_labels(prediction, targets)):
+        return None
+    values = over_outputs(of_sample(targets, prediction))
+    return values if sign_of(scorer) == 1 else -1.0 * values
 
 
 def sign_of(scorer: Scorer) -> int:
@@ -455,19 +446,33 @@ def sign_of(scorer: Scorer) -> int:
     return scorer_sign(scorer)
 
 
-def _right(prediction: Any, y: Any) -> NDArray[np.bool_] | None:
-    """Whether labels are right; None for what scikit-learn must judge: several labels, numbers."""
-    if y.ndim != 1 or (prediction.dtype.kind == "f" and (prediction != np.rint(prediction)).any()):
+def _are_labels(prediction: Any, y: Any) -> bool:
+    """Whether each sample has one label: scikit-learn judges sets of labels, and numbers."""
+    are_numbers = prediction.dtype.kind == "f" and (prediction != np.rint(prediction)).any()
+    return y.ndim == 1 and not are_numbers
+
+
+def largest_score(scorer: Scorer, estimator: Any) -> float | None:
+    """The largest score that a test set can have, or None where no bound is known.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.metrics import get_scorer
+    >>> from onefold._scoring.scorers import largest_score
+    >>> largest_score(get_scorer("r2"), Ridge())
+    1.0
+    >>> largest_score(get_scorer("neg_mean_squared_error"), Ridge())
+    0.0
+    """
+    metric: Any = metric_of(scorer, estimator)
+    if isinstance(metric, DevianceExplained):
+        return 1.0
+    known = METRICS.get(metric)
+    is_count = scorer_keywords(scorer).get("normalize", True) is False
+    if known is None or sign_of(scorer) != (-1 if known.is_loss else 1):
         return None
-    return np.asarray(prediction == y)
-
-
-_MEAN_METRICS: dict[Any, Callable[[Any, Any], NDArray[Any] | None]] = {
-    accuracy_score: _right,
-    mean_squared_error: lambda prediction, y: over_outputs(np.square(prediction - y)),
-    mean_absolute_error: lambda prediction, y: over_outputs(np.abs(prediction - y)),
-}
-"""Metrics that are means over samples."""
+    return None if is_count and not known.is_loss else known.best
 
 
 def usual_responses(estimator: Any) -> tuple[str, ...]:

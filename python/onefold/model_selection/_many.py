@@ -5,16 +5,20 @@ of each is mostly that of the calls around it.
 
 *Method.* The problems of a batch are one array, problem × sample × feature. For each training set,
 scatter matrices, inverses and coefficients of all problems of the batch come from stacked products
-and stacked LAPACK calls; folds, targets and classes are prepared once.
+and stacked LAPACK calls; folds, targets and classes are prepared once. Many targets, such as
+permutations, are columns of the right-hand sides of the same equations.
 
 - Least squares (`LinearRegression`, `Ridge`, `RidgeClassifier`): normal equations of centred rows.
-- `LinearDiscriminantAnalysis`: with W, the pooled within-class covariance, the discriminants are
-  W⁻¹(μ_c − μ), which is what its singular value decompositions compute.
+- `LinearDiscriminantAnalysis`: with W, the scatter within classes, the discriminants are
+  W⁻¹(μ_c − μ), which is what its singular value decompositions compute. W depends on the targets,
+  and T = W + BᵀNB, the scatter of all rows, does not; B has the class means without that of all
+  rows, N the class sizes. With G = BT⁻¹Bᵀ, a matrix of one row per class, W⁻¹Bᵀ = T⁻¹Bᵀ(I − NG)⁻¹.
 
 *Accuracy.* Columns are scaled to a unit diagonal before they are inverted. A problem whose matrix
-then has a condition number above `MAX_CONDITION` is cross-validated by itself.
+then has a condition number above `MAX_CONDITION` is cross-validated by itself. That of W is at most
+that of T over the smallest eigenvalue of I − NG.
 
-*Cost.* n p² + p³ multiplications per problem and training set.
+*Cost.* n p² + p³ multiplications per problem and training set, and n p + p² for each target.
 """
 
 from __future__ import annotations
@@ -31,9 +35,11 @@ from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 
 from .._engines.discriminant import DIVIDES_BY_ROWS
 from .._engines.task import Task
+from .._inputs.data import as_classes, as_values
 from .._inputs.folds import Folds, Splits
 from .._scoring.batched_metrics import ColumnMetric
 from .._utils.jobs import effective_n_jobs
+from .._utils.text import counted
 from ..stats import StandardError
 from ._arguments import make_task
 from ._cross_validate import cross_val_score
@@ -61,15 +67,16 @@ class ManyResult:
     """Scores of many problems on the same folds."""
 
     scores: Floats
-    """Problem × fold."""
+    """Problem × fold; with a column for each of several targets, problem × target × fold."""
     folds: Folds | Splits = field(repr=False)
     is_batched: NDArray[np.bool_] = field(repr=False)
-    """Whether a problem was solved in a batch; the others were cross-validated one by one."""
+    """Whether a problem was solved in a batch; the others were cross-validated one by one. With
+    several targets, problem × target."""
 
     @property
     def mean(self) -> Floats:
-        """The mean score of each problem."""
-        return np.asarray(self.scores.mean(axis=1))
+        """The mean score of each problem, or of each problem and target."""
+        return np.asarray(self.scores.mean(axis=-1))
 
     @property
     def std_error(self) -> Floats:
@@ -77,12 +84,15 @@ class ManyResult:
         return np.asarray(StandardError.of(self.folds)(self.scores))
 
     def __repr__(self) -> str:
-        n_problems, n_folds = self.scores.shape
-        best = int(np.argmax(self.mean))
+        n_problems, *n_targets, n_folds = self.scores.shape
+        of_targets = "".join(f" with {counted(n, 'target')}" for n in n_targets)
+        best = np.unravel_index(int(np.argmax(self.mean)), self.mean.shape)
+        names = zip(("problem", "target"), best, strict=False)
+        described = ", ".join(f"{name} {number}" for name, number in names)
         return (
-            f"ManyResult: {n_problems} problems, {n_folds} folds of {self.folds.n_samples} samples,"
-            f" {int(self.is_batched.sum())} solved in batches\n"
-            f"  best   problem {best}: {self.mean[best]:.4f} ± {self.std_error[best]:.4f} "
+            f"ManyResult: {n_problems} problems{of_targets}, {n_folds} folds of "
+            f"{self.folds.n_samples} samples, {int(self.is_batched.sum())} solved in batches\n"
+            f"  best   {described}: {self.mean[best]:.4f} ± {self.std_error[best]:.4f} "
             "(mean ± standard error)"
         )
 
@@ -107,10 +117,12 @@ def cross_validate_many(
         for many problems at a time; others are passed to `cross_val_score` one by one.
     Xs : array of shape (n_problems, n_samples, n_features), or list of arrays
         The rows of each problem. With ``columns``, one array of shape (n_samples, n_features).
-    y : array-like of shape (n_samples,)
-        The targets of all problems.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        The targets of all problems. Each of several columns, such as permutations of the labels, is
+        a target of its own for every problem.
     cv, groups
-        As in `cross_validate`; random folds are drawn once, for all problems.
+        As in `cross_validate`; random folds are drawn once, for all problems. Of several targets,
+        the first column is passed to the splitter.
     columns : list of lists of int, optional
         The columns of each problem.
     scoring : str or callable, optional
@@ -122,7 +134,8 @@ def cross_validate_many(
     Returns
     -------
     result : ManyResult
-        Scores of every problem and fold, with the mean and the standard error of each problem.
+        Scores of every problem and fold (problem × target × fold for several targets), with the
+        mean and the standard error of each problem.
 
     Examples
     --------
@@ -135,12 +148,23 @@ def cross_validate_many(
     >>> model = LinearDiscriminantAnalysis()
     >>> onefold.cross_validate_many(model, X, y, cv=5, columns=pairs).mean.round(3)
     array([0.807, 0.96 , 0.96 ])
+
+    Permuted labels as further columns say how good scores without any relation are:
+
+    >>> random = np.random.default_rng(0)
+    >>> ys = np.column_stack([y, *(random.permutation(y) for _ in range(99))])
+    >>> result = onefold.cross_validate_many(model, X, ys, cv=5, columns=pairs)
+    >>> result.mean[:, 1:].max(axis=1).round(2)
+    array([0.46, 0.43, 0.47])
     """
     problems = _Problems.of(Xs, columns)
+    targets = [y] if np.ndim(y) != 2 else list(np.asarray(y).T)
+    if not targets:
+        raise ValueError(f"y has no columns, got shape {np.shape(y)}")
     task = make_task(
         estimator,
         problems[0],
-        y,
+        targets[0],
         responses=("predict",),
         cv=cv,
         scoring=scoring,
@@ -150,27 +174,35 @@ def cross_validate_many(
         n_jobs=n_jobs,
         error_score=np.nan,
     )
-    scores = np.full((len(problems), len(task.folds)), np.nan)
-    is_batched = np.zeros(len(problems), dtype=bool)
-    model = _model_of(estimator, task)
+    shape = len(problems), len(targets)
+    scores, is_batched = np.full((*shape, len(task.folds)), np.nan), np.zeros(shape, dtype=bool)
+    model = _model_of(estimator, targets, task)
     metric = None if model is None else ColumnMetric.of(estimator, task)
     if model is not None and metric is not None:
-        targets = np.asarray(y)[task.folds.rows]
+        held_out = np.stack([np.asarray(column)[task.folds.rows] for column in targets])
 
         def solve(batch: NDArray[np.int64]) -> None:
-            predicted, is_well = _predictions(problems.stack(batch), task.folds, model)
-            solved = batch[is_well]
-            predicted = predicted[is_well]
-            scores[solved] = metric(np.broadcast_to(targets, predicted.shape), predicted).T
-            is_batched[solved] = True
+            predicted, is_accurate = _predictions(problems.stack(batch), task.folds, model)
+            labels = np.broadcast_to(held_out, predicted.shape)
+            n_rows = held_out.shape[1]
+            solved = metric(labels.reshape(-1, n_rows), predicted.reshape(-1, n_rows)).T
+            scores[batch] = solved.reshape(*predicted.shape[:2], -1)
+            is_batched[batch] = is_accurate
 
         with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
-            for _ in pool.map(solve, problems.batches()):
+            for _ in pool.map(solve, problems.batches(len(targets))):
                 pass
-    for number in np.flatnonzero(~is_batched):
-        scores[number] = cross_val_score(
-            estimator, problems[int(number)], y, cv=task.folds, scoring=scoring, n_jobs=n_jobs
+    for number, target in zip(*np.nonzero(~is_batched), strict=True):
+        scores[number, target] = cross_val_score(
+            estimator,
+            problems[int(number)],
+            targets[target],
+            cv=task.folds,
+            scoring=scoring,
+            n_jobs=n_jobs,
         )
+    if np.ndim(y) != 2:
+        scores, is_batched = scores[:, 0], is_batched[:, 0]
     return ManyResult(scores, task.folds, is_batched)
 
 
@@ -215,7 +247,7 @@ class _Problems:
             raise ValueError(f"Xs: problem {numbers[is_bad][0]} contains NaN or infinity")
         return rows.astype(np.float64, copy=False)
 
-    def batches(self) -> Iterator[NDArray[np.int64]]:
+    def batches(self, n_targets: int) -> Iterator[NDArray[np.int64]]:
         """Positions of problems of one shape; those of float32 arrays are left out."""
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for number in range(len(self)):
@@ -224,7 +256,7 @@ class _Problems:
                 n_columns = rows.shape[1] if self._columns is None else len(self._columns[number])
                 by_shape.setdefault((len(rows), n_columns), []).append(number)
         for (n_samples, n_columns), numbers in by_shape.items():
-            size = max(1, BATCH_VALUES // max(1, n_samples * n_columns))
+            size = max(1, BATCH_VALUES // max(1, n_samples * max(n_columns, n_targets)))
             for first in range(0, len(numbers), size):
                 yield np.array(numbers[first : first + size])
 
@@ -237,43 +269,51 @@ def _nonempty(problems: Any) -> Any:
 
 _Model = Callable[[Floats, NDArray[np.int64]], tuple[Floats, Floats, NDArray[np.bool_], Any]]
 """Takes training rows (problem × sample × feature) and their positions, and returns coefficients
-(problem × feature × output), intercepts (problem × output), whether these are accurate, and what
-decodes outputs (problem × sample × output)."""
+(problem × feature × output), intercepts (problem × output), whether these are accurate (problem ×
+target), and what decodes outputs (problem × sample × output) as predictions (problem × target ×
+sample)."""
 
 
-def _model_of(estimator: Any, task: Task) -> _Model | None:
+def _model_of(estimator: Any, targets: list[Any], task: Task) -> _Model | None:
     """What solves an estimator in batches, or None."""
+    if any(np.ndim(column) != 1 for column in targets):
+        return None
+    n_samples = task.data.n_samples
     if type(estimator) in (LinearRegression, Ridge):
-        if estimator.positive or np.ndim(task.data.y) != 1:
+        if estimator.positive:
             return None
+        values = as_values(np.column_stack(targets), n_samples)
         if type(estimator) is LinearRegression:
-            return _LeastSquares(0.0, estimator.fit_intercept, task.data.values)
-        return _ridge(estimator, task.data.values)
+            return _LeastSquares(0.0, estimator.fit_intercept, values)
+        return _ridge(estimator, values)
+    if type(estimator) not in (RidgeClassifier, LinearDiscriminantAnalysis):
+        return None
+    codes, classes = as_classes(np.concatenate(targets), n_samples * len(targets))
+    codes, n_classes = codes.reshape(len(targets), n_samples).T, len(classes)
+    if n_classes < 2:
+        return None
     if type(estimator) is RidgeClassifier:
-        codes, classes = task.data.classes
-        if estimator.positive or estimator.class_weight is not None or len(classes) < 2:
+        if estimator.positive or estimator.class_weight is not None:
             return None
-        if len(classes) > 2 and not _all_classes_train(codes, len(classes), task.folds):
+        if n_classes == 2:
+            return _ridge(estimator, 2.0 * codes - 1.0, classes)
+        is_in = (codes[:, :, None] == np.arange(n_classes)).reshape(n_samples, -1)
+        if not _all_classes_train(codes, n_classes, task.folds):
             return None
-        if len(classes) == 2:
-            return _ridge(estimator, 2.0 * codes[:, None] - 1.0, classes)
-        is_in = codes[:, None] == np.arange(len(classes))
         return _ridge(estimator, np.where(is_in, 1.0, -1.0), classes)
-    if type(estimator) is LinearDiscriminantAnalysis:
-        codes, classes = task.data.classes
-        changed = ("priors", "shrinkage", "covariance_estimator")
-        is_plain = all(getattr(estimator, name) is None for name in changed)
-        if not is_plain or estimator.solver != "svd" or estimator.tol > 1e-3:
-            return None
-        if _all_classes_train(codes, len(classes), task.folds):
-            return _Discriminant(codes, classes)
-    return None
+    changed = ("priors", "shrinkage", "covariance_estimator")
+    is_plain = all(getattr(estimator, name) is None for name in changed)
+    if not is_plain or estimator.solver != "svd" or estimator.tol > 1e-3:
+        return None
+    if not _all_classes_train(codes, n_classes, task.folds):
+        return None
+    return _Discriminant(codes, classes)
 
 
 def _all_classes_train(codes: Any, n_classes: int, folds: Folds | Splits) -> bool:
-    trains = (folds.train(fold) for fold in range(len(folds)))
-    counts = [np.bincount(codes[train], minlength=n_classes) for train in trains]
-    return n_classes >= 2 and bool(np.min(counts) > 0)
+    """Whether every training set has all classes of every target: sample × target."""
+    trains = [codes[folds.train(fold)] for fold in range(len(folds))]
+    return all((train == code).any(axis=0).all() for train in trains for code in range(n_classes))
 
 
 def _ridge(estimator: Any, targets: NDArray[Any], classes: Any = None) -> _Model | None:
@@ -290,7 +330,7 @@ class _LeastSquares:
     alpha: float
     has_intercept: bool
     targets: Floats
-    """Sample × output."""
+    """Sample × output; of several classes, those of the first target, then those of the second."""
     classes: Any = None
 
     def __call__(
@@ -305,14 +345,14 @@ class _LeastSquares:
         scatter = np.matmul(X.transpose(0, 2, 1), X)
         scatter += self.alpha * np.eye(X.shape[2])
         right = np.matmul(X.transpose(0, 2, 1), targets - shift)
-        coef, is_well = _solve(scatter, right, squares)
+        coef, condition = _solve(scatter, right, squares)
         intercept = shift - np.matmul(centre, coef)[:, 0]
-        return coef, intercept, is_well, self._decode
+        return coef, intercept, condition[:, None] <= MAX_CONDITION, self._decode
 
     def _decode(self, outputs: Floats) -> NDArray[Any]:
         if self.classes is None:
-            return outputs[..., 0]
-        return np.asarray(self.classes[_largest(outputs)])
+            return outputs.transpose(0, 2, 1)
+        return _predicted_classes(outputs, self.classes)
 
 
 @dataclass(frozen=True)
@@ -320,38 +360,91 @@ class _Discriminant:
     """Linear discriminant analysis with the frequencies of the training set as priors."""
 
     codes: NDArray[np.uint32]
+    """Sample × target."""
     classes: Any
 
     def __call__(
         self, X: Floats, rows: NDArray[np.int64]
     ) -> tuple[Floats, Floats, NDArray[np.bool_], Any]:
         codes, n_classes = self.codes[rows], len(self.classes)
-        is_in = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
-        counts = is_in.sum(axis=0)
-        means = np.matmul((is_in / counts).T, X)
+        n_problems, n_features = len(X), X.shape[2]
+        is_in = (codes[:, :, None] == np.arange(n_classes)).astype(np.float64)
+        counts = is_in.sum(axis=0)  # target × class
+        n_targets = len(counts)
         squares = _squares(X)
-        X = X - means[:, codes]
+        centre = X.mean(axis=1, keepdims=True)
+        X = X - centre
+        scatter = np.matmul(X.transpose(0, 2, 1), X)
+        apart = np.matmul((is_in / counts).reshape(len(rows), -1).T, X)  # B of all targets
+        inverse, condition = _solve(scatter, apart.transpose(0, 2, 1), squares)  # T⁻¹Bᵀ
+        by_target = (n_problems, n_targets, n_classes, n_features)
+        apart = apart.reshape(by_target)
+        inverse = inverse.transpose(0, 2, 1).reshape(by_target)
+        between = np.matmul(apart, inverse.swapaxes(2, 3))  # G
         divisor = len(rows) if DIVIDES_BY_ROWS else len(rows) - n_classes
-        scatter = np.matmul(X.transpose(0, 2, 1), X) / divisor
-        priors = counts / len(rows)
-        centre = np.matmul(priors, means)[:, None]
-        apart = (means - centre).transpose(0, 2, 1)
-        coef, is_well = _solve(scatter, apart, squares / divisor)
-        # Distances of the means in the metric of the scatter, whose rank is cut off at tol.
-        between = np.matmul(apart.transpose(0, 2, 1), coef)
-        distances = np.diagonal(between, axis1=1, axis2=2)
-        if n_classes > 2:
-            root = np.sqrt(priors)
-            spectrum = np.linalg.eigvalsh(root[:, None] * between * root)
-            rank = min(n_classes - 1, X.shape[2])
-            is_well = is_well & (spectrum[:, -rank] > 1e-5 * spectrum[:, -1])
-        intercept = np.log(priors) - 0.5 * distances - np.matmul(centre, coef)[:, 0]
+        coef, smallest, is_full_rank = _within_classes(inverse, between, counts, n_features)
+        coef *= divisor
+        # Distances of the means in the metric of the scatter within classes.
+        distances = np.einsum("ptkj,ptkj->ptk", apart, coef)
+        intercept = (
+            np.log(counts / len(rows))
+            - 0.5 * distances
+            - np.matmul(coef, centre[:, 0, None, :, None])[..., 0]
+        )
+        is_accurate = is_full_rank & (condition[:, None] <= MAX_CONDITION * smallest)
         if n_classes == 2:
-            coef, intercept = coef[..., 1:] - coef[..., :1], intercept[:, 1:] - intercept[:, :1]
-        return coef, intercept, is_well, self._decode
+            coef, intercept = (
+                coef[:, :, 1:] - coef[:, :, :1],
+                intercept[..., 1:] - intercept[..., :1],
+            )
+        coef = coef.reshape(n_problems, -1, n_features).transpose(0, 2, 1)
+        return coef, intercept.reshape(n_problems, -1), is_accurate, self._decode
 
     def _decode(self, outputs: Floats) -> NDArray[Any]:
-        return np.asarray(self.classes[_largest(outputs)])
+        return _predicted_classes(outputs, self.classes)
+
+
+def _within_classes(
+    inverse: Floats, between: Floats, counts: Floats, n_features: int
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """W⁻¹Bᵀ from T⁻¹Bᵀ and G, the smallest eigenvalue of I − NG, and whether the rank is full.
+
+    The rank is that of the discriminants, which scikit-learn cuts off at its tolerance.
+
+    Parameters
+    ----------
+    inverse : array of shape (n_problems, n_targets, n_classes, n_features)
+        T⁻¹Bᵀ, transposed.
+    between : array of shape (n_problems, n_targets, n_classes, n_classes)
+        G.
+    counts : array of shape (n_targets, n_classes)
+        The diagonal of N.
+    n_features : int
+    """
+    n_classes = counts.shape[1]
+    if n_classes == 2:  # G has one eigenvalue that is not 0
+        smallest = 1.0 - np.einsum("ptkk,tk->pt", between, counts)
+        smallest = np.where(smallest > 0, smallest, 0.0)
+        scale = 1.0 / np.where(smallest > 0, smallest, 1.0)
+        return inverse * scale[..., None, None], smallest, smallest > 0
+    root = np.sqrt(counts)
+    symmetric = root[:, :, None] * between * root[:, None, :]
+    spectrum, vectors = np.linalg.eigh(symmetric)
+    smallest = np.maximum(1.0 - spectrum[..., -1], 0.0)
+    # (I − GN)⁻¹ = N^-½ (I − N^½GN^½)⁻¹ N^½
+    divided = vectors / np.maximum(1.0 - spectrum, np.finfo(float).tiny)[..., None, :]
+    solved = np.matmul(divided, np.matmul(vectors.swapaxes(2, 3), root[:, :, None] * inverse))
+    rank = min(n_classes - 1, n_features)
+    odds = spectrum / np.maximum(1.0 - spectrum, np.finfo(float).tiny)
+    is_full_rank = odds[..., -rank] > 1e-5 * odds[..., -1]
+    return solved / root[:, :, None], smallest, is_full_rank & (smallest > 0)
+
+
+def _predicted_classes(outputs: Floats, classes: Any) -> NDArray[Any]:
+    """Predictions (problem × target × sample) from problem × sample × output of all targets."""
+    n_outputs = 1 if len(classes) == 2 else len(classes)
+    by_target = outputs.reshape(*outputs.shape[:2], -1, n_outputs)
+    return np.asarray(classes[_largest(by_target)]).transpose(0, 2, 1)
 
 
 def _largest(outputs: Floats) -> NDArray[Any]:
@@ -366,8 +459,8 @@ def _squares(X: Floats) -> Floats:
     return np.asarray(np.einsum("pij,pij->pj", X, X))
 
 
-def _solve(matrices: Floats, right: Floats, squares: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Solve symmetric systems, and say which solutions are accurate.
+def _solve(matrices: Floats, right: Floats, squares: Floats) -> tuple[Floats, Floats]:
+    """Solve symmetric systems; return the solutions and the condition numbers.
 
     Parameters
     ----------
@@ -375,31 +468,32 @@ def _solve(matrices: Floats, right: Floats, squares: Floats) -> tuple[Floats, ND
         Scatter matrices of centred columns.
     right : array of shape (n_problems, n_features, n_outputs)
     squares : array of shape (n_problems, n_features)
-        Their diagonals without centring: a column that is constant but for rounding has no scatter.
+        Their diagonals without centring: a column that is constant but for rounding has no scatter,
+        and the condition number is then infinite.
     """
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
-    is_well = (diagonal > MIN_SCATTER * squares).all(axis=1)
+    has_scatter = (diagonal > MIN_SCATTER * squares).all(axis=1)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = matrices * scale[:, :, None] * scale[:, None, :]
-    scaled[~is_well] = np.eye(matrices.shape[1])
+    scaled[~has_scatter] = np.eye(matrices.shape[1])
     try:
         inverse = np.linalg.inv(scaled)
     except np.linalg.LinAlgError:  # one of them is singular to the last digit: each by itself
-        return np.zeros(right.shape), np.zeros(len(matrices), dtype=bool)
+        return np.zeros(right.shape), np.full(len(matrices), np.inf)
     condition = np.abs(scaled).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
     solution = np.matmul(inverse, right * scale[:, :, None])
     solution += np.matmul(inverse, right * scale[:, :, None] - np.matmul(scaled, solution))
-    return solution * scale[:, :, None], is_well & (condition <= MAX_CONDITION)
+    return solution * scale[:, :, None], np.where(has_scatter, condition, np.inf)
 
 
 def _predictions(
     X: Floats, folds: Folds | Splits, model: _Model
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Held-out predictions in test order (problem × row), and which problems are accurate."""
-    parts, is_well = [], np.ones(len(X), dtype=bool)
+    """Held-out predictions in test order (problem × target × row), and which are accurate."""
+    parts, is_accurate = [], []
     for fold in range(len(folds)):
         train, test = folds.train(fold), folds.test(fold)
-        coef, intercept, is_accurate, decode = model(X[:, train], train)
+        coef, intercept, is_well_determined, decode = model(X[:, train], train)
         parts.append(decode(np.matmul(X[:, test], coef) + intercept[:, None]))
-        is_well &= is_accurate
-    return np.concatenate(parts, axis=1), is_well
+        is_accurate.append(is_well_determined)
+    return np.concatenate(parts, axis=2), np.all(is_accurate, axis=0)

@@ -36,8 +36,12 @@ class CombinatorialPurgedKFold:
     n_test_blocks : int, default=2
     horizon : int or array-like of shape (n_samples,), default=0
         How many later rows the label of a row depends on; of all rows, or of each.
-    embargo : int, default=0
-        Rows that are left out of the training set after the labels of a test block.
+    embargo : int or float, default=0
+        Rows that are left out of the training set after the labels of a test block; a number below
+        1 is a share of all rows, rounded down.
+    t1 : Series of shape (n_samples,), optional
+        Instead of ``horizon``: when the label of each row is known, such as timestamps, with the
+        times of the rows, in increasing order, as its index.
 
     Examples
     --------
@@ -53,6 +57,15 @@ class CombinatorialPurgedKFold:
     [0 1 2] [4 5 6 7]
     >>> splitter.n_paths, splitter.paths(8).shape
     (3, (3, 8))
+
+    Labels that end at given times:
+
+    >>> import pandas as pd
+    >>> days = pd.date_range("2024-01-01", periods=8)
+    >>> t1 = pd.Series(days + pd.Timedelta(days=1), index=days)
+    >>> train, test = next(CombinatorialPurgedKFold(4, 2, t1=t1).split([[0]] * 8))
+    >>> print(train, test)
+    [5 6 7] [0 1 2 3]
     """
 
     def __init__(
@@ -61,7 +74,8 @@ class CombinatorialPurgedKFold:
         n_test_blocks: int = 2,
         *,
         horizon: int | ArrayLike = 0,
-        embargo: int = 0,
+        embargo: float = 0,
+        t1: Any = None,
     ) -> None:
         if not 1 <= n_test_blocks < n_blocks:
             raise ValueError(
@@ -70,10 +84,22 @@ class CombinatorialPurgedKFold:
             )
         if np.min(horizon) < 0 or embargo < 0:
             raise ValueError(f"horizon and embargo must be 0 or more, got {horizon!r}, {embargo!r}")
+        if embargo >= 1 and embargo != int(embargo):
+            raise ValueError(
+                f"embargo must be a whole number of rows or a share below 1, got {embargo!r}"
+            )
+        if t1 is not None and np.any(horizon):
+            raise ValueError("horizon and t1 both say when labels end: pass one of them")
+        if t1 is not None and not hasattr(t1, "index"):
+            raise TypeError(
+                "t1 must be a pandas Series with the times of the rows as its index, got "
+                f"{type(t1).__name__}"
+            )
         self.n_blocks = n_blocks
         self.n_test_blocks = n_test_blocks
         self.horizon = horizon
         self.embargo = embargo
+        self.t1 = t1
 
     @property
     def n_paths(self) -> int:
@@ -100,8 +126,9 @@ class CombinatorialPurgedKFold:
             for block in chosen:
                 self._leave_out(trains, last, *edges[block : block + 2])
             if not trains.any():
+                labels = f"horizon={self.horizon!r}" if self.t1 is None else "t1"
                 raise ValueError(
-                    f"no training row is left beside blocks {chosen}: horizon={self.horizon!r} and "
+                    f"no training row is left beside blocks {chosen}: {labels} and "
                     f"embargo={self.embargo} are too large for {n_samples} rows"
                 )
             test = np.concatenate([np.arange(*edges[block : block + 2]) for block in chosen])
@@ -146,19 +173,43 @@ class CombinatorialPurgedKFold:
 
     def _last_rows(self, n_samples: int) -> Rows:
         """The last row that the label of each row depends on."""
+        if self.t1 is not None:
+            return self._last_rows_by_time(n_samples)
         horizon = np.asarray(self.horizon, dtype=np.int64)
         if horizon.ndim and len(horizon) != n_samples:
             raise ValueError(f"horizon has {len(horizon)} entries for {n_samples} rows")
         return np.asarray(np.minimum(np.arange(n_samples) + horizon, n_samples - 1))
 
+    def _last_rows_by_time(self, n_samples: int) -> Rows:
+        """The last row that is not later than the end of the label of each row."""
+        starts, ends = self.t1.index, np.asarray(self.t1)
+        if len(ends) != n_samples:
+            raise ValueError(f"t1 has {len(ends)} entries for {n_samples} rows")
+        if not starts.is_monotonic_increasing:
+            raise ValueError("t1: the times of the rows, its index, must be in increasing order")
+        is_known = ~np.asarray(self.t1.isna())
+        if not is_known.all():
+            raise ValueError(f"t1[{int(np.argmin(is_known))}] is missing: every label needs an end")
+        is_late = np.asarray(self.t1.array >= starts.array)
+        if not is_late.all():
+            number = int(np.argmin(is_late))
+            raise ValueError(
+                f"t1[{number}] is {self.t1.iloc[number]}, before its row at {starts[number]}"
+            )
+        return np.asarray(starts.searchsorted(self.t1.array, side="right") - 1, dtype=np.int64)
+
     def _leave_out(self, trains: NDArray[np.bool_], last: Rows, start: int, stop: int) -> None:
         """Leave out the rows of a test block, those whose labels overlap its, and the embargo."""
         end = int(last[start:stop].max())
         rows = np.arange(len(trains))
-        trains &= (last < start) | (rows > end + self.embargo)
+        embargo = self.embargo if self.embargo >= 1 else int(self.embargo * len(trains))
+        trains &= (last < start) | (rows > end + embargo)
 
     def __repr__(self) -> str:
-        params = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        shown = {name: repr(value) for name, value in vars(self).items() if name != "t1"}
+        if self.t1 is not None:
+            shown["t1"] = f"<{len(self.t1)} times>"
+        params = ", ".join(f"{name}={text}" for name, text in shown.items())
         return f"{type(self).__name__}({params})"
 
 
@@ -170,8 +221,12 @@ class PurgedKFold(CombinatorialPurgedKFold):
     n_splits : int, default=5
     horizon : int or array-like of shape (n_samples,), default=0
         How many later rows the label of a row depends on; of all rows, or of each.
-    embargo : int, default=0
-        Rows that are left out of the training set after the labels of a test block.
+    embargo : int or float, default=0
+        Rows that are left out of the training set after the labels of a test block; a number below
+        1 is a share of all rows, rounded down.
+    t1 : Series of shape (n_samples,), optional
+        Instead of ``horizon``: when the label of each row is known, such as timestamps, with the
+        times of the rows, in increasing order, as its index.
 
     Examples
     --------
@@ -184,11 +239,21 @@ class PurgedKFold(CombinatorialPurgedKFold):
     """
 
     def __init__(
-        self, n_splits: int = 5, *, horizon: int | ArrayLike = 0, embargo: int = 0
+        self,
+        n_splits: int = 5,
+        *,
+        horizon: int | ArrayLike = 0,
+        embargo: float = 0,
+        t1: Any = None,
     ) -> None:
         if n_splits < 2:
             raise ValueError(f"n_splits must be 2 or more, got {n_splits!r}")
-        super().__init__(n_splits, 1, horizon=horizon, embargo=embargo)
+        super().__init__(n_splits, 1, horizon=horizon, embargo=embargo, t1=t1)
+
+    @property
+    def n_splits(self) -> int:
+        """The number of blocks."""
+        return self.n_blocks
 
 
 class SlidingWindow:

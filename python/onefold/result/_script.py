@@ -86,7 +86,7 @@ def script_of_search(search: Any, fit_arguments: Sequence[str], *, of_sklearn: b
         is_first = parameter.default is parameter.empty
         texts.append(text if is_first else f"{key}={text}")
     made = f"search = {_call(script.name(kind), texts)}"
-    fit = f"search.fit({', '.join(_fit_argument(script, own) for own in fit_arguments)})"
+    fit = f"search.fit({', '.join(_fit_argument(script, name) for name in fit_arguments)})"
     return script.text(f"{made}\n{fit}", statement)
 
 
@@ -124,14 +124,17 @@ class _Script:
         """An expression for an argument, or a variable of its name where there is none."""
         if name in _DATA:
             return self.variable(name)
+        source = Source()
         try:
-            return self.source.expression(value)
+            text = source.expression(value)
         except (ValueError, TypeError, AttributeError, KeyError):  # of objects of any kind
             return self.variable(name)
+        self.source.extend(source)
+        return text
 
     def text(self, body: str, statement: str) -> str:
         """The script."""
-        names = ", ".join(dict.fromkeys(self._variables))
+        names = ", ".join(dict.fromkeys([*self.source.variables, *self._variables]))
         lines = [f"# Variables that are not defined here: {names}", statement]
         return "\n".join([*filter(None, [*lines, self.source.imports()]), "", body, ""])
 

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy import special
 from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer, get_scorer_names
 
@@ -26,7 +27,7 @@ class NoSourceError(ValueError):
 
 
 class Source:
-    """Collects imports while it writes expressions.
+    """Collects imports, and names that the caller has defined, while it writes expressions.
 
     Examples
     --------
@@ -43,6 +44,14 @@ class Source:
 
     def __init__(self) -> None:
         self._names: defaultdict[str, set[str]] = defaultdict(set)
+        self.variables: list[str] = []
+        """Functions and classes of the script or notebook that runs."""
+
+    def extend(self, other: Source) -> None:
+        """Add the imports and the variables of another one."""
+        for module, names in other._names.items():
+            self._names[module] |= names
+        self.variables += other.variables
 
     def imports(self) -> str:
         """The import statements that the expressions need."""
@@ -74,6 +83,8 @@ class Source:
             return f"{{{', '.join(items)}}}"
         if isinstance(value, np.ndarray):
             return self._array(value)
+        if isinstance(value, np.ufunc):
+            return self._ufunc(value)
         if inspect.isclass(value) or inspect.isroutine(value):
             return self.name(value)
         return self._object(value)
@@ -81,10 +92,13 @@ class Source:
     def name(self, value: Any) -> str:
         """The name of a class or function, which is imported from where it is public."""
         name, module = getattr(value, "__qualname__", ""), getattr(value, "__module__", None) or ""
-        if not name.isidentifier() or module in ("__main__", "builtins"):
-            if module == "builtins" and name.isidentifier():
-                return name
+        if not name.isidentifier():
             raise NoSourceError(f"{value!r} has no name that a script could import")
+        if module == "builtins":
+            return name
+        if module == "__main__":
+            self.variables.append(name)
+            return name
         parts = module.split(".")
         for n_parts in range(1, len(parts) + 1):
             path = ".".join(parts[:n_parts])
@@ -92,6 +106,16 @@ class Source:
                 self._names[path].add(name)
                 return name
         raise NoSourceError(f"{value!r} is not in its module {module}")
+
+    def _ufunc(self, function: np.ufunc) -> str:
+        name = function.__name__
+        if getattr(np, name, None) is function:
+            self._names["numpy"].add("np")
+            return f"np.{name}"
+        if getattr(special, name, None) is function:
+            self._names["scipy.special"].add(name)
+            return name
+        raise NoSourceError(f"{function!r} is neither of numpy nor of scipy.special")
 
     def _array(self, array: Any) -> str:
         if array.size > MAX_VALUES or array.dtype.kind not in "biufU":
@@ -108,6 +132,8 @@ class Source:
             return self.call(f"stats.{value.dist.name}", texts, value.kwds)
         arguments: dict[str, Any] = {}
         kind: Any = type(value)
+        if not isinstance(value, BaseEstimator) and _has_hidden_state(value):
+            raise NoSourceError(f"{value!r} may have been made from other arguments than it shows")
         for name, default in _parameters(kind):
             argument = _attribute(value, name)
             if not _is_default(argument, default):
@@ -128,6 +154,8 @@ class Source:
         return self.call("make_scorer", [self.expression(scorer_metric(scorer))], keywords)
 
 
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
 _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}")}
 
 
@@ -136,17 +164,27 @@ def _named_scorers() -> dict[str, str]:
     return {repr(get_scorer(name)): name for name in reversed(get_scorer_names())}
 
 
+def _has_hidden_state(value: Any) -> bool:
+    """Whether an object may have more to it than the named arguments of its constructor."""
+    kind = type(value)
+    if not hasattr(value, "__dict__"):  # such as a RandomState
+        return True
+    if kind.__init__ is object.__init__:
+        return bool(vars(value))
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    return any(parameter.kind in _VARIADIC for parameter in parameters)
+
+
 @cache
 def _parameters(kind: Hashable) -> list[tuple[str, Any]]:
     """Names and defaults of the parameters of a constructor."""
     parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]  # type: ignore[misc]
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [(own.name, own.default) for own in parameters if own.kind not in variadic]
+    return [(each.name, each.default) for each in parameters if each.kind not in _VARIADIC]
 
 
 def _attribute(value: Any, name: str) -> Any:
     """An argument of the constructor, which scikit-learn keeps under its name."""
-    if isinstance(value, BaseEstimator):
+    if isinstance(value, BaseEstimator) or isinstance(getattr(type(value), name, None), property):
         return getattr(value, name)
     for place in (vars(value), getattr(value, "cvargs", {})):
         if name in place:

@@ -71,13 +71,13 @@ class Cells:
     ) -> None:
         self.journal = journal
         self.race = race
-        self._pairs = pairs
+        self.pairs = pairs
 
     def run(self, specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
         """Fit, score and predict, cell by cell."""
         estimators = [spec.estimator for spec in specs]
         results = Results(estimators, task, self.journal)
-        sharing = None if self._pairs is None else _Sharing(self._pairs, estimators, task)
+        sharing = None if self.pairs is None else _Sharing(self.pairs, estimators, task)
         if sharing is not None:
             for number, fold in results.unknown_cells():
                 if (known := sharing.take(number, fold)) is not None:

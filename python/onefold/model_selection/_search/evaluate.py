@@ -23,6 +23,7 @@ from ..._engines import (
 )
 from ..._engines.one_candidate import refits_after
 from ..._engines.registry import REFIT
+from ..._engines.spec import Solve
 from ..._engines.status import Status
 from ..._utils.warnings import warn
 from ...result._assemble import (
@@ -36,7 +37,7 @@ from ...result._assemble import (
 from ...stats._comparison import Losses
 from .cells import Cells
 from .deadline import TIME_IS_USED_UP, Deadline, OutOfTime
-from .groups import Run, groups_of, refitted_as_one
+from .groups import groups_of, refitted_as_one
 
 __all__ = ["Evaluated", "Evaluation", "evaluate"]
 
@@ -154,7 +155,7 @@ def evaluate(
     targets = HeldOutTargets(task)
     outcomes: Iterator[tuple[int, Engine, Outcome]] = iter(())
     try:
-        for by_engine, run_group, positions in groups_of(choices, task, refits):
+        for by_engine, run_group, positions in groups_of(engine, choices, task, refits):
             if race is not None:
                 race.best_elsewhere = _best_mean(found, race.metric)
             progress = deadline.during(n_done * n_folds, len(positions) * n_folds)
@@ -225,7 +226,7 @@ def _call_hooks(spec: Spec, outcome: Outcome, task: Task) -> None:
 
 def _run(
     engine: Engine,
-    run_group: Run,
+    run_group: Solve,
     specs: list[Spec],
     task: Task,
     notes: list[str],

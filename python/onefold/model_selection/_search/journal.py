@@ -28,8 +28,9 @@ import scipy
 import sklearn
 
 from ..._core import __version__
-from ..._engines import Engine, Outcome, Spec, Task, run
+from ..._engines import Outcome, Spec, Task
 from ..._engines.certificates import Certificates
+from ..._engines.spec import Solve
 from ..._engines.status import Status
 from ..._utils.digest import digest, digest_of_rows
 from ..._utils.text import counted
@@ -242,7 +243,7 @@ def key_of(estimators: Sequence[Any], task: Task) -> str:
 
 
 def run_recorded(
-    engine: Engine, journal: Journal, specs: Sequence[Spec], task: Task
+    solve: Solve, journal: Journal, specs: Sequence[Spec], task: Task
 ) -> Iterator[tuple[int, Outcome]]:
     """Cross-validate candidates and record the outcomes, or read them where all are there."""
     together = key_of([spec.estimator for spec in specs], task)
@@ -252,7 +253,7 @@ def run_recorded(
     if len(known) == len(keys):
         yield from enumerate(known)
         return
-    for number, outcome in run(engine, specs, task):
+    for number, outcome in solve(specs, task):
         is_new = states[number] is None
         if is_new and not any(getattr(outcome, name) for name in _NO_RECORD):
             journal.add(keys[number], _state_of(outcome))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 from ..._engines.costs import total_cost
 from ..._inputs.folds import Folds, Splits, resolve_cv
@@ -65,8 +67,9 @@ def nested_cross_validate(
     paired : bool, default=False
         Of a search of this package: the inner folds are the other outer folds, whatever ``cv`` the
         search has. The model without two of them serves both, so that a candidate that is refitted
-        takes k(k − 1)/2 fits instead of k(k − 1), with the same results. Outer folds run one after
-        the other, and ``n_jobs`` is for the fits of each. With ``sample_weight`` nothing is shared.
+        takes k(k − 1)/2 fits instead of k(k − 1), with the same results; an engine solves all of
+        them in one call. Outer folds run one after the other, and ``n_jobs`` is for the fits of
+        each. With ``sample_weight`` nothing is shared.
 
     Returns
     -------
@@ -155,7 +158,18 @@ def _in_pairs(search: Any, X: Any, y: Any, folds: Folds | Splits, n_jobs: int | 
     if is_routing():
         raise ValueError("paired=True does not work with metadata routing: pass paired=False")
     inner_jobs = search.n_jobs if n_jobs is None else n_jobs
-    return clone(search).set_params(cv=PairedFolds(search, X, y, folds), n_jobs=inner_jobs)
+    pairs = PairedFolds(search, X, y, folds, has_same_candidates=_has_same_candidates(search))
+    return clone(search).set_params(cv=pairs, n_jobs=inner_jobs)
+
+
+def _has_same_candidates(search: Any) -> bool:
+    """Whether a search evaluates the same candidates in all folds, and all of them."""
+    if search.time_budget is not None:
+        return False
+    candidates_of = type(search)._run_search
+    if candidates_of is RandomizedSearchCV._run_search:
+        return isinstance(search.random_state, Integral)
+    return bool(candidates_of is GridSearchCV._run_search)
 
 
 def _with_journal(

@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from ..._scoring.bounds import largest_score
-from ..._scoring.scorers import Scorer
+from ..._scoring.scorers import Scorer, largest_score
 from .cells import Cell, Race, Results
 
 __all__ = ["ERROR_RATE", "TESTED", "SafeRace", "StatisticalRace", "race_of"]
