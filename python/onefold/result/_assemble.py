@@ -367,6 +367,7 @@ def _one_by_one(
                     None if y is None else copied(y[part]),
                     params=params_of_rows(targets.params, len(task.folds.rows), part),
                     error_score=task.error_score,
+                    beside=task.scorers,
                 )
             )
     return _by_metric(folds, task)
@@ -391,7 +392,14 @@ def pooled_scores(
             if fast is not None:
                 pooled[name] = float(fast[0])
                 continue
-            pooled |= score_held_out({name: scorer}, held, None, copied(y), params=targets.params)
+            pooled |= score_held_out(
+                {name: scorer},
+                held,
+                None,
+                copied(y),
+                params=targets.params,
+                beside=task.scorers,
+            )
         except Exception as error:
             notes.append(f"no pooled {name}: {error}")
     return pooled, notes
