@@ -104,6 +104,7 @@ __all__ = [
     "n_bootstrap_rows",
     "parameter_constraints",
     "pls_scales",
+    "score_predictions",
     "scorer_keywords",
     "scorer_metric",
     "scorer_responses",
@@ -295,6 +296,19 @@ def with_keywords(scorer: Any, **keywords: Any) -> Any:
 def scorer_sign(scorer: Any) -> int:
     """−1 of a scorer whose metric is a loss, 1 of all others."""
     return int(scorer._sign) if isinstance(scorer, _BaseScorer) else 1
+
+
+def score_predictions(scorer: Any, estimator: Any, *arguments: Any, **params: Any) -> Any:
+    """Score what ``predict`` returns, without the check that ``pos_label`` is one of the classes.
+
+    scikit-learn checks it where it predicts. Of several scorers of predictions only the first
+    predicts, and the others read what it has kept.
+    """
+
+    def read(estimator: Any, method: str, X: Any, **_: Any) -> Any:
+        return getattr(estimator, method)(X)
+
+    return scorer._score(read, estimator, *arguments, **params)
 
 
 def scorer_responses(scorer: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing import get_context
 
 import dask
 import dask.array as da
@@ -22,12 +23,13 @@ from cluster_cases import (
 )
 from distributed import Client
 from sklearn.datasets import make_classification
+from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.svm import SVC
 
 import onefold
 from onefold import learners
-from onefold.distributed import cross_validate
+from onefold.distributed import GridSearchCV, cross_validate
 
 X, Y = make_classification(400, 10, random_state=1)
 CV = 8
@@ -223,6 +225,50 @@ def test_an_interrupted_call_leaves_no_tasks(client, expected):
     # The cluster is as good as before.
     result = cross_validate(BernoulliNB(), slow_parts(), cv=CV)
     check(result, expected)
+
+
+def call_again_and_again(address, number):
+    """What a client does until it is killed."""
+    calls = [
+        lambda: cross_validate(SlowBernoulliNB(), slow_parts(), cv=CV),
+        lambda: cross_validate(SlowCentroid(), slow_parts(), cv=CV),
+        lambda: cross_validate(SVC(), slow_parts(), cv=CV, engine="seeded"),
+        lambda: cross_validate(Ridge(), slow_parts(), cv=CV),
+        lambda: GridSearchCV(SlowBernoulliNB(), {"alpha": [0.1, 1.0]}, cv=CV).fit(slow_parts()),
+    ]
+    with Client(address, timeout=60):
+        while True:
+            calls[number % len(calls)]()
+
+
+def test_a_killed_client_leaves_nothing(client, expected, tmp_path, monkeypatch):
+    """SIGKILL at random times: no task, no result, no file, and the next call is right."""
+
+    def state(dask_scheduler):
+        return len(dask_scheduler.tasks), len(dask_scheduler.clients)
+
+    def n_results(dask_worker):
+        return len(dask_worker.data), len(dask_worker.state.tasks)
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = client.run_on_scheduler(state)
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["onefold.distributed", "sklearn.svm"])
+    delays = np.random.default_rng(0).uniform(0, 0.8, 5)
+    for number, delay in enumerate(delays):
+        address = client.scheduler.address
+        arguments = (address, number)
+        killed = context.Process(target=call_again_and_again, args=arguments, daemon=True)
+        killed.start()
+        wait_until(lambda: has_task(client, "onefold_"))
+        time.sleep(delay)
+        killed.kill()
+        killed.join()
+        wait_until(lambda: client.run_on_scheduler(state) == before)
+        wait_until(lambda: set(client.run(n_results).values()) == {(0, 0)})
+    result = cross_validate(BernoulliNB(), slow_parts(), cv=CV)
+    check(result, expected)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_an_error_in_training_is_the_learners_own(client):

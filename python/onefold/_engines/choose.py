@@ -369,11 +369,11 @@ class _Chooser:
         *others, last = flat_steps(view.estimator)
         if last is view.estimator:
             return "it is no pipeline"
-        if isinstance(task.data.X, RowSource):
+        if others and isinstance(task.data.X, RowSource):
             return f"steps of a pipeline are not for rows {task.data.X.where}"
         if task.fit_params or (is_routing() and task.data.weights is not None):
             return "arguments of fit are routed to its steps"
-        if returned(task) and (not self._is_auto or not others):
+        if returned(task) and not self._is_auto and others:
             return f"{_asked(task)} needs the fitted pipeline"
         if task.why_not_scored is not None:
             return task.why_not_scored

@@ -37,7 +37,7 @@ from .._transforms import Shared, reads_texts_in_part, share_steps
 from .._transforms.step_key import step_key
 from .._utils.jobs import effective_n_jobs
 from .._utils.progress import reporter
-from .base import Candidate, Outcome, fit_transform, slots
+from .base import Candidate, Outcome, assembled, fit_transform
 from .cost_estimates import why_slower
 from .costs import total_cost
 from .engine import Engine
@@ -474,11 +474,8 @@ def _join(spec: Spec, folds: Sequence[_Solved], task: Task) -> Outcome:
 
 def _assemble(spec: Spec, fold: _Solved) -> Any:
     """The fitted pipeline of a fold."""
-    pipeline = clone(spec.estimator)
     (last,) = fold.outcome.estimators or [None]
-    for (owner, index), fitted in zip(slots(pipeline), (*fold.steps, last), strict=True):
-        owner.steps[index] = (owner.steps[index][0], fitted)
-    return pipeline
+    return assembled(spec.estimator, (*fold.steps, last))
 
 
 def _only(scores: list[dict[str, float]] | None) -> dict[str, float]:

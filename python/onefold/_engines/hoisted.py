@@ -1,4 +1,7 @@
-"""Pipelines whose first steps need no fit: these are applied once, before the folds."""
+"""Pipelines whose first steps need no fit: these are applied once, before the folds.
+
+Pipelines of a single step are among them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from .base import Candidate, Outcome
+from .base import Candidate, Outcome, assembled
 from .engine import Engine
 from .run import run
 from .spec import Spec
@@ -30,7 +33,12 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
     """Run the engine of what is left, once for all candidates with the same transformed rows."""
     first: Rest = specs[0].params
     rest = [replace(spec.params.spec, hooks=spec.hooks) for spec in specs]
-    return run(first.engine, rest, replace(task, problem=first.problem))
+    for position, outcome in run(first.engine, rest, replace(task, problem=first.problem)):
+        if outcome.estimators is not None:  # of a pipeline of one step
+            pipeline = specs[position].estimator
+            models = [assembled(pipeline, [model]) for model in outcome.estimators]
+            outcome = replace(outcome, estimators=models)
+        yield position, outcome
 
 
 def _fit(spec: Spec, task: Task) -> Any:

@@ -14,6 +14,7 @@ and scikit-learn's. Pooled scores follow the same rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import signature
 from numbers import Real
 from traceback import format_exc
@@ -49,6 +50,7 @@ from .._sklearn_compat import (
     _MultimetricScorer,
     _PassthroughScorer,
     glm_loss,
+    score_predictions,
     scorer_keywords,
     scorer_metric,
     scorer_responses,
@@ -303,18 +305,25 @@ def score_held_out(
     *,
     params: Mapping[str, Mapping[str, Any]],
     error_score: float | str = "raise",
+    beside: Mapping[str, Scorer] | None = None,
 ) -> dict[str, float]:
     """Scores of one test set, by metric; a scorer may itself return several by name.
+
+    ``beside`` has all scorers of the call, where ``scorers`` are some of them.
 
     ``params`` has the arguments of each scorer besides rows and targets. What an unnamed scorer
     would have named is not known where it fails, and so is left out.
     """
     arguments = (X,) if y is None else (X, y)
     scores: dict[str, float] = {}
+    of_predictions = _scorers_of_predictions(beside or scorers)
     for name, scorer in scorers.items():
         subject = held if reads_answers(scorer) else held.subject
+        call: Any = _with_labels(scorer, held, y)
+        if name in of_predictions[1:]:
+            call = partial(score_predictions, call)
         try:
-            score = _with_labels(scorer, held, y)(subject, *arguments, **params.get(name, {}))
+            score = call(subject, *arguments, **params.get(name, {}))
         except Exception as error:
             lacking = _lacking_response(error, name, scorer, held)
             if error_score == "raise":
@@ -332,6 +341,13 @@ def score_held_out(
                 raise ValueError(f"scoring must return a number, got {value!r} (scorer={key})")
             scores[key] = float(number)
     return scores
+
+
+def _scorers_of_predictions(scorers: Mapping[str, Scorer]) -> list[str]:
+    """The names of scorers that read predictions; scikit-learn's first one predicts for all."""
+    if len(scorers) == 1:
+        return []
+    return [name for name, scorer in scorers.items() if scorer_responses(scorer) == ("predict",)]
 
 
 def _lacking_response(

@@ -287,22 +287,29 @@ def _in_one_pass(
     name: str, scorer: Scorer, estimator: Any, outcome: Outcome, targets: HeldOutTargets
 ) -> Floats | None:
     """Scores of all test sets in a few passes over the answers, of metrics that are known."""
-    values = per_sample(scorer, estimator, targets.y, outcome.answers)
-    if values is not None:
-        total = targets.fold_sums if is_sum(scorer, estimator) else targets.fold_means
-        return total(values, name)
     metric = metric_of(scorer, estimator)
-    if metric not in (r2_score, roc_auc_score) and not isinstance(metric, DevianceExplained):
-        return None
-    if targets.largest == 1:
+    is_of_sets = metric in (r2_score, roc_auc_score) or isinstance(metric, DevianceExplained)
+    if is_of_sets and targets.largest == 1:
         warn(
             "R², D² and AUC are not defined for a single sample; see the result's pooled score",
             UndefinedMetricWarning,
         )
         return np.broadcast_to(np.nan, len(targets.starts) - 1)
+    if not _are_finite(outcome.answers.get("predict")):
+        return None  # exp(1000), which scikit-learn's metrics refuse
+    values = per_sample(scorer, estimator, targets.y, outcome.answers)
+    if values is not None:
+        total = targets.fold_sums if is_sum(scorer, estimator) else targets.fold_means
+        return total(values, name)
     if metric is r2_score and targets.smallest > 1 and _is_plain_r2(scorer, outcome, targets):
         return sign_of(scorer) * _fold_r2(outcome.answers["predict"], targets, name)
     return None
+
+
+def _are_finite(prediction: Any) -> bool:
+    """Whether predictions have no infinite number, as labels and other objects have none."""
+    is_of_numbers = isinstance(prediction, np.ndarray) and prediction.dtype.kind == "f"
+    return not is_of_numbers or bool(np.isfinite(prediction).all())
 
 
 def _is_plain_r2(scorer: Scorer, outcome: Outcome, targets: HeldOutTargets) -> bool:
@@ -360,6 +367,7 @@ def _one_by_one(
                     None if y is None else copied(y[part]),
                     params=params_of_rows(targets.params, len(task.folds.rows), part),
                     error_score=task.error_score,
+                    beside=task.scorers,
                 )
             )
     return _by_metric(folds, task)
@@ -384,7 +392,14 @@ def pooled_scores(
             if fast is not None:
                 pooled[name] = float(fast[0])
                 continue
-            pooled |= score_held_out({name: scorer}, held, None, copied(y), params=targets.params)
+            pooled |= score_held_out(
+                {name: scorer},
+                held,
+                None,
+                copied(y),
+                params=targets.params,
+                beside=task.scorers,
+            )
         except Exception as error:
             notes.append(f"no pooled {name}: {error}")
     return pooled, notes

@@ -121,10 +121,10 @@ class Search:
         X, y = indexable(X, y)
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
-        self._look_at_data(X, y, routed.splitter.split)
+        cv = self._look_at_data(X, y, routed.splitter.split)
         callbacks = _Callbacks(self, X, y, params.get("sample_weight"))
         with Deadline.start(progress=self.progress, time_budget=self.time_budget) as deadline:
-            rounds = _Rounds(self, X, y, routed, scorer, deadline, options)
+            rounds = _Rounds(self, X, y, routed, scorer, deadline, options, cv)
             self.n_splits_ = rounds.n_splits
             with suppress(_Stopped):
                 callbacks.run_search(rounds)
@@ -139,8 +139,9 @@ class Search:
         callbacks.end()
         return self
 
-    def _look_at_data(self, X: Any, y: Any, split_params: Params) -> None:
-        """Whatever a subclass needs to know before candidates are evaluated."""
+    def _look_at_data(self, X: Any, y: Any, split_params: Params) -> Any:
+        """Whatever a subclass needs to know before candidates are evaluated; return its ``cv``."""
+        return self.cv
 
     def _conclude(self: Any, rounds: _Rounds, metric: Any) -> None:
         """Choose one of the candidates, and collect the notes."""
@@ -272,8 +273,10 @@ class _Rounds:
         scorer: Any,
         deadline: Deadline,
         options: Params,
+        cv: Any,
     ) -> None:
         self._search = search
+        self._cv = cv
         self._options = options
         self._routed = routed
         self._scorer = scorer
@@ -292,11 +295,11 @@ class _Rounds:
         self._folds: Folds | Splits | None = None
         self._key: int | None = None
         self._journal: Journal | None = None
-        if hasattr(search.cv, "get_n_splits"):
+        if hasattr(cv, "get_n_splits"):
             given = {name: own for name, own in self._split_params.items() if own is not None}
-            self.n_splits: int = search.cv.get_n_splits(X, y, **given)
+            self.n_splits: int = cv.get_n_splits(X, y, **given)
         else:
-            self._folds = self._resolve(search.cv)
+            self._folds = self._resolve(cv)
             self.n_splits = len(self._folds)
 
     @property
@@ -371,7 +374,7 @@ class _Rounds:
         elif self._folds is not None:
             folds = self._folds
         else:
-            folds = self._folds = self._resolve(self._search.cv)
+            folds = self._folds = self._resolve(self._cv)
         if len(folds) != self.n_splits:
             raise ValueError(
                 "cv.split and cv.get_n_splits return inconsistent results. Expected "

@@ -244,7 +244,8 @@ def _run(
             yield number, engine, outcome
         return
     except _FAILURES:
-        if not fall_back and engine.name != "refit":
+        is_of_a_fit = engine.name == "refit"
+        if task.error_score == "raise" if is_of_a_fit else not fall_back:
             raise
     for number in (number for number in range(len(specs)) if number not in done):
         spec = specs[number]

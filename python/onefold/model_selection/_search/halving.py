@@ -20,6 +20,7 @@ from ..._inputs.folds import Folds, Splits, is_leave_one_out, resolve_cv
 from ..._sklearn_compat import _num_samples, parameter_constraints
 from .base import Params, Search
 from .estimators import CONSTRAINTS
+from .table import Table
 
 __all__ = ["HalvingGridSearchCV", "HalvingRandomSearchCV"]
 
@@ -36,10 +37,18 @@ class _Halving(Search):
     prune = None
     pre_dispatch = "2*n_jobs"
 
-    def _look_at_data(self: Any, X: Any, y: Any, split_params: Params) -> None:
+    def _look_at_data(self: Any, X: Any, y: Any, split_params: Params) -> Any:
         self._checked_cv_orig = self._splitter(X, y)
         self._n_samples_orig = _num_samples(X)
         self._check_input_parameters(X, y, split_params)
+        return self._checked_cv_orig
+
+    def _choose(self: Any, table: Table, metric: Any, *more: Any) -> None:
+        super()._choose(table, metric, *more)
+        if callable(self.refit):  # as in scikit-learn, of a single metric
+            score = table.get("mean_test_score")
+            if score is not None:
+                self.best_score_ = score[self.best_index_]
 
     def _splitter(self, X: Any, y: Any) -> Any:
         """What ``cv`` means as a splitter, of which every round draws a part."""

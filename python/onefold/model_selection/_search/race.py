@@ -193,7 +193,7 @@ class StatisticalRace:
 
     def is_out(self, results: Results) -> Bools:
         """Whether a candidate was significantly worse than the best at that time."""
-        if self._is_out is None:
+        if self._is_out is None or len(self._is_out) != len(results.estimators):
             self._is_out = np.zeros(len(results.estimators), dtype=bool)
         return self._is_out
 
