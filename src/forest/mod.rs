@@ -63,10 +63,12 @@ mod cv;
 mod draws;
 mod family;
 mod grow;
+mod heap;
 mod options;
 mod order;
 mod ranks;
 mod record;
+mod replay;
 mod split;
 
 pub use options::{Bootstrap, Forest, Impurity, Pruning, SampleCount, Splitter, Stop, TreeOptions};
@@ -81,6 +83,9 @@ use ranks::{Narrow, RankedColumns, Wide, Width, is_narrow};
 
 /// The largest sum of weights: its square is exact in float64.
 const MAX_TOTAL_WEIGHT: f64 = (1 << 26) as f64;
+
+/// The largest sum of squared targets that may be rounded.
+const MAX_SUM_OF_SQUARES: f64 = 1e300;
 
 /// The largest weight of a row.
 const MAX_WEIGHT: f64 = ((1 << 24) - 1) as f64;
@@ -230,10 +235,11 @@ fn weights(data: &Dataset<'_>) -> Result<Option<Vec<u32>>> {
     Ok(Some(weights.iter().map(|&weight| weight as u32).collect()))
 }
 
-/// Targets in few bytes.
+/// Targets: classes and integers in few bytes.
 enum Codes {
     Classes(Vec<u8>, usize),
     Integers(Vec<i32>),
+    Values(Vec<f64>),
 }
 
 impl Codes {
@@ -252,26 +258,25 @@ impl Codes {
                 values,
                 n_outputs: 1,
             } => {
-                let is_bad = |y: &&f64| y.fract() != 0.0 || y.abs() > f64::from(i32::MAX);
-                if let Some(bad) = values.iter().find(is_bad) {
-                    let rule = "integers of 32 bits, for sums that are exact";
-                    return Err(Error::parameter("y", rule, bad));
-                }
                 let weight = |row: usize| weights.map_or(1.0, |weights| f64::from(weights[row]));
-                let squares = values
-                    .iter()
-                    .enumerate()
-                    .map(|(row, y)| weight(row) * y * y);
-                // Bootstrap samples may hold a row more than once.
-                if squares.sum::<f64>() > (1_u64 << 48) as f64 {
-                    let rule = "integers whose squares add up to at most 2⁴⁸";
-                    return Err(Error::parameter("y", rule, "more"));
+                let squares = values.iter().enumerate();
+                let squares: f64 = squares.map(|(row, y)| weight(row) * y * y).sum();
+                if squares.is_nan() || squares > MAX_SUM_OF_SQUARES {
+                    let rule = "numbers whose squares add up to at most 1e300";
+                    return Err(Error::parameter("y", rule, squares));
                 }
-                Ok(Self::Integers(values.iter().map(|&y| y as i32).collect()))
+                let is_integer = |y: &f64| y.fract() == 0.0 && y.abs() <= f64::from(i32::MAX);
+                // Bootstrap samples may hold a row more than once.
+                let is_exact = squares <= (1_u64 << 48) as f64 && values.iter().all(is_integer);
+                Ok(if is_exact {
+                    Self::Integers(values.iter().map(|&y| y as i32).collect())
+                } else {
+                    Self::Values(values.iter().copied().collect())
+                })
             }
             _ => Err(Error::parameter(
                 "y",
-                "classes, or integers",
+                "classes, or numbers",
                 "something else",
             )),
         }
@@ -281,6 +286,7 @@ impl Codes {
         match self {
             Self::Classes(codes, n_classes) => Labels::Classes(codes, *n_classes),
             Self::Integers(values) => Labels::Integers(values),
+            Self::Values(values) => Labels::Values(values),
         }
     }
 }

@@ -18,8 +18,8 @@ A row is missed with a probability of about 1/e, so e·B members and a few more:
 
 # References
 Breiman, "Out-of-bag estimation" (1996); Kim, Xu and Barber, "Predictive inference is free with the
-jackknife+-after-bootstrap" (2020): the models of the folds share members, and the jackknife+ of these
-models is their method.
+jackknife+-after-bootstrap" (2020): the jackknife+ of the models of the folds, which share members,
+is their method.
 """
 
 from __future__ import annotations
