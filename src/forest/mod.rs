@@ -11,7 +11,8 @@
 //! |---|---|
 //! | a split depends on the order of values only: columns are coded as ranks, once for all folds, trees and candidates | `ranks` |
 //! | sorted lists of the columns are partitioned in place from node to node, as in SPRINT, without their most frequent value; where few features are drawn, samples are sorted by digits of their ranks, or counted by rank | `grow`, `split` |
-//! | weights are integers, so sums are exact in any order; a bound without divisions passes over most boundaries, and those left are scored by scikit-learn's formula | `criterion` |
+//! | weights, and integers as targets, have sums that are exact in any order; a bound without divisions passes over most boundaries, and those left are scored by scikit-learn's formula | `criterion` |
+//! | other targets are added up in its order, by replaying its sorts and partitions | `replay` |
 //! | its random numbers are replayed: xorshift and a Fisher–Yates shuffle that knows constant features, MT19937 for bootstrap samples | `draws` |
 //! | trees that differ in where they stop grow together | `grow` |
 //! | the trees of leave-one-out follow the tree of all rows while they split nodes as it does | `grow` |
@@ -19,8 +20,8 @@
 //! | the first m trees of a forest are the forest of m trees | `family` |
 //! | held-out rows go down a tree while it grows; no tree is kept that is not pruned | `grow` |
 //!
-//! **Exactness.** Predictions and probabilities are those of scikit-learn, bit for bit, with classes or
-//! integers as targets and integer weights. The facade grows a few small trees both ways before it uses the
+//! **Exactness.** Predictions and probabilities are those of scikit-learn, bit for bit, with integer
+//! weights. The facade grows a few small trees both ways before it uses the
 //! engine, because a later scikit-learn may grow other trees.
 //!
 //! **Cost**, of k folds, n rows and p columns, with trees of depth d:
