@@ -21,13 +21,14 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, mak
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
+    ExtraTreesRegressor,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
 )
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests/python"))
@@ -234,6 +235,34 @@ def others(figures, quick, with_peers):
         )
 
 
+def numbers(figures, quick, with_peers):
+    """Regressions whose targets are not whole numbers: sums in the order of scikit-learn."""
+    n_trees = 20 if quick else 100
+    estimators = {
+        "tree": (DecisionTreeRegressor(random_state=0), None),
+        "forest": (RandomForestRegressor(n_trees, random_state=0), 1.5),
+        "extra trees": (ExtraTreesRegressor(n_trees, random_state=0), None),
+    }
+    sets = {"logs of diabetes": lambda: load_diabetes(return_X_y=True)}
+    if "ONEFOLD_DATA" in os.environ:
+        stored_sets = {"abalone": "abalone_scale", "cpusmall": "cpusmall", "cadata": "cadata"}
+        sets |= {f"logs of {name}": stored(file) for name, file in stored_sets.items()}
+    for of, load in sets.items():
+        X, y = load()
+        y = np.log(y + 1.5)
+        if quick:
+            X, y = X[:2000], y[:2000]
+        for name, (estimator, bound) in estimators.items():
+            compare(
+                figures,
+                with_peers,
+                f"{name} of numbers, {of}, 5 folds, faster",
+                bound,
+                partial(onefold.cross_val_predict, estimator, X, y, cv=5, engine="forest"),
+                partial(cross_val_predict, estimator, X, y, cv=5),
+            )
+
+
 def refits_of_one(X, y, step):
     """What trees that miss one row predict of it, for every `step`-th row."""
     labels = []
@@ -305,6 +334,7 @@ def equality(figures, quick, with_peers):
 PARTS = {
     "grids": other_grids,
     "others": others,
+    "numbers": numbers,
     "loo": leave_one_out,
     "equality": equality,
     "tree": tree,

@@ -10,6 +10,7 @@ use super::grow::{Grower, Member, TreeTask};
 use super::options::{Forest, Impurity, Pruning, Splitter};
 use super::ranks::{RankedColumns, Width};
 use super::record::Record;
+use super::replay::Replay;
 use super::split::{LeafLimits, Samples};
 use crate::runtime::memory;
 use crate::{Cost, Error, Monitor, Resampling, Result};
@@ -27,14 +28,21 @@ pub(super) enum Labels<'a> {
     Classes(&'a [u8], usize),
     /// Integers.
     Integers(&'a [i32]),
+    /// Any numbers.
+    Values(&'a [f64]),
 }
 
 impl Labels<'_> {
     fn n_outputs(&self) -> usize {
         match self {
             Self::Classes(_, n_classes) => *n_classes,
-            Self::Integers(_) => 1,
+            Self::Integers(_) | Self::Values(_) => 1,
         }
+    }
+
+    /// Whether sums are the same in any order.
+    fn have_exact_sums(&self) -> bool {
+        !matches!(self, Self::Values(_))
     }
 }
 
@@ -102,7 +110,11 @@ impl<W: Width> Problem<'_, W> {
         candidates: &[&Forest],
         finished: &mut dyn FnMut(usize, Array2<f64>, Cost),
     ) -> Result<()> {
-        let families = Family::all(candidates, self.table.columns.len());
+        let families = Family::all(
+            candidates,
+            self.table.columns.len(),
+            self.labels.have_exact_sums(),
+        );
         let is_shared = |family: &Family<'_>| self.shares_trees(family);
         let (shared, others): (Vec<_>, Vec<_>) = families.into_iter().partition(is_shared);
         if !shared.is_empty() {
@@ -122,6 +134,7 @@ impl<W: Width> Problem<'_, W> {
             pruning == Pruning::None && family.stops[stop].min_impurity_decrease == 0.0
         };
         is_leave_one_out
+            && self.labels.have_exact_sums()
             && self.weights.is_none()
             && !self.table.has_missing()
             && family.bootstrap.is_none()
@@ -370,9 +383,13 @@ impl<W: Width> Problem<'_, W> {
                 let samples = Samples { labels, weights };
                 self.grow_with::<_, WEIGHTED>(unit, fold, samples, SquaredError::default())
             }
+            (Impurity::SquaredError, Labels::Values(labels)) => {
+                let samples = Samples { labels, weights };
+                self.replay::<WEIGHTED>(unit, fold, samples)
+            }
             (impurity, _) => Err(Error::Parameter {
                 name: "criterion",
-                rule: "one for the targets (classes, or integers)",
+                rule: "one for the targets (classes, or numbers)",
                 value: format!("{impurity:?}"),
             }),
         }
@@ -385,8 +402,47 @@ impl<W: Width> Problem<'_, W> {
         samples: Samples<'_, Label<C>>,
         criterion: C,
     ) -> Result<Grown> {
-        let (family, tree) = (unit.family, unit.family.tree);
-        let n_samples = fold.n_train();
+        let family = unit.family;
+        let task = self.tree_task::<_, WEIGHTED>(unit, fold, samples);
+        let mut members = self.members(unit, fold, task.limits);
+        let mut grower = Grower::<W, C, WEIGHTED>::new(&task, criterion, self.monitor);
+        if fold.leaves_out_one {
+            for member in &mut members {
+                grower.grow_leave_one_out(member)?;
+            }
+        } else if let Some(max_leaves) = family.max_leaves() {
+            grower.grow_best_first(&mut members[0], max_leaves)?;
+        } else {
+            grower.grow(&mut members)?;
+        }
+        Ok(Grown::new(family, members, grower.into_values()))
+    }
+
+    /// Grows a tree whose sums depend on the order of addition.
+    fn replay<const WEIGHTED: bool>(
+        &self,
+        unit: &Unit<'_>,
+        fold: &Fold,
+        samples: Samples<'_, f64>,
+    ) -> Result<Grown> {
+        let task = self.tree_task::<_, WEIGHTED>(unit, fold, samples);
+        let mut members = self.members(unit, fold, task.limits);
+        let mut replay = Replay::new(&task, self.monitor);
+        match unit.family.max_leaves() {
+            Some(max_leaves) => replay.grow_best_first(&mut members[0], max_leaves)?,
+            None => replay.grow(&mut members[0])?,
+        }
+        Ok(Grown::new(unit.family, members, replay.into_values()))
+    }
+
+    /// What all nodes of a tree have in common.
+    fn tree_task<'t, L, const WEIGHTED: bool>(
+        &'t self,
+        unit: &Unit<'_>,
+        fold: &'t Fold,
+        samples: Samples<'t, L>,
+    ) -> TreeTask<'t, W, L> {
+        let (tree, n_samples) = (unit.family.tree, fold.n_train());
         let training: Vec<u32> = if WEIGHTED {
             let is_in = |row: &&u32| samples.weights[**row as usize] > 0;
             fold.training.iter().filter(is_in).copied().collect()
@@ -405,8 +461,7 @@ impl<W: Width> Problem<'_, W> {
             samples: tree.min_samples_leaf.of(n_samples),
             weight: tree.min_weight_fraction_leaf * weight,
         };
-        let mut members = self.members(unit, fold, limits);
-        let task = TreeTask {
+        TreeTask {
             keeps_lists: tree.splitter == Splitter::Best && self.keeps_lists(tree.max_features),
             table: &self.table,
             samples,
@@ -415,18 +470,7 @@ impl<W: Width> Problem<'_, W> {
             splitter: tree.splitter,
             max_features: tree.max_features,
             limits,
-        };
-        let mut grower = Grower::<W, C, WEIGHTED>::new(&task, criterion, self.monitor);
-        if fold.leaves_out_one {
-            for member in &mut members {
-                grower.grow_leave_one_out(member)?;
-            }
-        } else if let Some(max_leaves) = family.max_leaves() {
-            grower.grow_best_first(&mut members[0], max_leaves)?;
-        } else {
-            grower.grow(&mut members)?;
         }
-        Ok(Grown::new(family, members, grower.into_values()))
     }
 
     /// The trees of a family before they grow.

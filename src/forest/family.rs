@@ -29,13 +29,18 @@ pub(super) struct Request {
 }
 
 impl<'a> Family<'a> {
-    /// Divides candidates into families, in the order of their first candidates.
-    pub(super) fn all(candidates: &[&'a Forest], n_features: usize) -> Vec<Self> {
+    /// Divides candidates into families, in the order of their first candidates. Where sums depend on the
+    /// order of rows, which depends on all draws before, trees that stop elsewhere do not grow together.
+    pub(super) fn all(
+        candidates: &[&'a Forest],
+        n_features: usize,
+        sums_are_exact: bool,
+    ) -> Vec<Self> {
         let mut families: Vec<Self> = vec![];
         for (index, candidate) in candidates.iter().enumerate() {
             let known = families
                 .iter_mut()
-                .find(|family| family.takes(candidate, n_features));
+                .find(|family| family.takes(candidate, n_features, sums_are_exact));
             if let Some(family) = known {
                 family.push(index, candidate);
                 continue;
@@ -63,10 +68,11 @@ impl<'a> Family<'a> {
         self.variants.iter().filter_map(max_leaves).max()
     }
 
-    fn takes(&self, candidate: &Forest, n_features: usize) -> bool {
+    fn takes(&self, candidate: &Forest, n_features: usize, sums_are_exact: bool) -> bool {
         let (tree, other) = (self.tree, &candidate.tree);
         let grows_best_first = |tree: &TreeOptions| matches!(tree.pruning, Pruning::LeafNodes(_));
-        let grow_together = tree.max_features >= n_features
+        let grow_together = sums_are_exact
+            && tree.max_features >= n_features
             && tree.splitter == Splitter::Best
             && !grows_best_first(tree);
         let is_alike = TreeOptions {

@@ -11,7 +11,8 @@
 //! |---|---|
 //! | a split depends on the order of values only: columns are coded as ranks, once for all folds, trees and candidates | `ranks` |
 //! | sorted lists of the columns are partitioned in place from node to node, as in SPRINT, without their most frequent value; where few features are drawn, samples are sorted by digits of their ranks, or counted by rank | `grow`, `split` |
-//! | weights are integers, so sums are exact in any order; a bound without divisions passes over most boundaries, and those left are scored by scikit-learn's formula | `criterion` |
+//! | weights, and integers as targets, have sums that are exact in any order; a bound without divisions passes over most boundaries, and those left are scored by scikit-learn's formula | `criterion` |
+//! | other targets are added up in its order, by replaying its sorts and partitions | `replay` |
 //! | its random numbers are replayed: xorshift and a Fisher–Yates shuffle that knows constant features, MT19937 for bootstrap samples | `draws` |
 //! | trees that differ in where they stop grow together | `grow` |
 //! | the trees of leave-one-out follow the tree of all rows while they split nodes as it does | `grow` |
@@ -19,8 +20,8 @@
 //! | the first m trees of a forest are the forest of m trees | `family` |
 //! | held-out rows go down a tree while it grows; no tree is kept that is not pruned | `grow` |
 //!
-//! **Exactness.** Predictions and probabilities are those of scikit-learn, bit for bit, with classes or
-//! integers as targets and integer weights. The facade grows a few small trees both ways before it uses the
+//! **Exactness.** Predictions and probabilities are those of scikit-learn, bit for bit, with integer
+//! weights. The facade grows a few small trees both ways before it uses the
 //! engine, because a later scikit-learn may grow other trees.
 //!
 //! **Cost**, of k folds, n rows and p columns, with trees of depth d:
@@ -63,10 +64,12 @@ mod cv;
 mod draws;
 mod family;
 mod grow;
+mod heap;
 mod options;
 mod order;
 mod ranks;
 mod record;
+mod replay;
 mod split;
 
 pub use options::{Bootstrap, Forest, Impurity, Pruning, SampleCount, Splitter, Stop, TreeOptions};
@@ -81,6 +84,9 @@ use ranks::{Narrow, RankedColumns, Wide, Width, is_narrow};
 
 /// The largest sum of weights: its square is exact in float64.
 const MAX_TOTAL_WEIGHT: f64 = (1 << 26) as f64;
+
+/// The largest sum of squared targets that may be rounded.
+const MAX_SUM_OF_SQUARES: f64 = 1e300;
 
 /// The largest weight of a row.
 const MAX_WEIGHT: f64 = ((1 << 24) - 1) as f64;
@@ -230,10 +236,11 @@ fn weights(data: &Dataset<'_>) -> Result<Option<Vec<u32>>> {
     Ok(Some(weights.iter().map(|&weight| weight as u32).collect()))
 }
 
-/// Targets in few bytes.
+/// Targets: classes and integers in few bytes.
 enum Codes {
     Classes(Vec<u8>, usize),
     Integers(Vec<i32>),
+    Values(Vec<f64>),
 }
 
 impl Codes {
@@ -252,26 +259,25 @@ impl Codes {
                 values,
                 n_outputs: 1,
             } => {
-                let is_bad = |y: &&f64| y.fract() != 0.0 || y.abs() > f64::from(i32::MAX);
-                if let Some(bad) = values.iter().find(is_bad) {
-                    let rule = "integers of 32 bits, for sums that are exact";
-                    return Err(Error::parameter("y", rule, bad));
-                }
                 let weight = |row: usize| weights.map_or(1.0, |weights| f64::from(weights[row]));
-                let squares = values
-                    .iter()
-                    .enumerate()
-                    .map(|(row, y)| weight(row) * y * y);
-                // Bootstrap samples may hold a row more than once.
-                if squares.sum::<f64>() > (1_u64 << 48) as f64 {
-                    let rule = "integers whose squares add up to at most 2⁴⁸";
-                    return Err(Error::parameter("y", rule, "more"));
+                let squares = values.iter().enumerate();
+                let squares: f64 = squares.map(|(row, y)| weight(row) * y * y).sum();
+                if squares.is_nan() || squares > MAX_SUM_OF_SQUARES {
+                    let rule = "numbers whose squares add up to at most 1e300";
+                    return Err(Error::parameter("y", rule, squares));
                 }
-                Ok(Self::Integers(values.iter().map(|&y| y as i32).collect()))
+                let is_integer = |y: &f64| y.fract() == 0.0 && y.abs() <= f64::from(i32::MAX);
+                // Bootstrap samples may hold a row more than once.
+                let is_exact = squares <= (1_u64 << 48) as f64 && values.iter().all(is_integer);
+                Ok(if is_exact {
+                    Self::Integers(values.iter().map(|&y| y as i32).collect())
+                } else {
+                    Self::Values(values.iter().copied().collect())
+                })
             }
             _ => Err(Error::parameter(
                 "y",
-                "classes, or integers",
+                "classes, or numbers",
                 "something else",
             )),
         }
@@ -281,6 +287,7 @@ impl Codes {
         match self {
             Self::Classes(codes, n_classes) => Labels::Classes(codes, *n_classes),
             Self::Integers(values) => Labels::Integers(values),
+            Self::Values(values) => Labels::Values(values),
         }
     }
 }

@@ -40,10 +40,10 @@ impl Record {
 
     /// Adds a node and returns its number.
     #[allow(clippy::cast_possible_truncation)] // nodes are at most twice as many as rows
-    pub(super) fn push(&mut self, parent: u32, weight: i64, impurity: f64, value: u32) -> u32 {
+    pub(super) fn push(&mut self, parent: u32, weight: f64, impurity: f64, value: u32) -> u32 {
         self.entries.push(Entry {
             parent,
-            weight: weight as f64,
+            weight,
             impurity,
             value,
             split_at: usize::MAX,

@@ -28,7 +28,7 @@ ENSEMBLES = {
 
 
 def first_members(estimator, X, y):
-    """For each row, the answer of the first members that miss it, of a large enough ensemble."""
+    """For each row, the ensemble of the first members that miss it, of a large enough ensemble."""
     n_members, n = estimator.n_estimators, len(y)
     grown, size = clone(estimator).set_params(warm_start=True), 0
     misses = np.zeros((0, n), dtype=bool)
@@ -40,16 +40,22 @@ def first_members(estimator, X, y):
         samples = grown.estimators_samples_[-added:]
         missed = [~np.isin(np.arange(n), sample) for sample in samples]
         misses = np.concatenate([misses, missed])
-    answers = []
+    models = []
     for row in range(n):
         alone = clone(estimator).fit(X, y)
         chosen = np.flatnonzero(misses[:, row])[:n_members]
         alone.estimators_ = [grown.estimators_[m] for m in chosen]
         if hasattr(grown, "estimators_features_"):
             alone.estimators_features_ = [grown.estimators_features_[m] for m in chosen]
-        method = alone.predict_proba if is_classifier(alone) else alone.predict
-        answers.append(method(X[[row]])[0])
-    return np.array(answers)
+        models.append(alone)
+    return models
+
+
+def answers_of(models, X):
+    """What the model of each row answers for it."""
+    method = "predict_proba" if is_classifier(models[0]) else "predict"
+    pairs = zip(models, X, strict=True)
+    return np.array([getattr(model, method)(row[None])[0] for model, row in pairs])
 
 
 def max_draws(max_samples, n):
@@ -64,7 +70,7 @@ def test_a_row_is_answered_by_the_first_members_that_miss_it(name):
     y = WORDS if is_classifier(estimator) else X[:, 0]
     scoring = "accuracy" if is_classifier(estimator) else "neg_mean_squared_error"
     result = onefold.cross_validate(estimator, X, y, cv="loo", engine="bag", scoring=scoring)
-    expected = first_members(estimator, X, y)
+    expected = answers_of(first_members(estimator, X, y), X)
     given = result.probabilities if is_classifier(estimator) else result.predictions
     np.testing.assert_allclose(given, expected, rtol=1e-12, atol=1e-15)
     if is_classifier(estimator):
@@ -75,6 +81,72 @@ def test_a_row_is_answered_by_the_first_members_that_miss_it(name):
     assert result.status.is_in_distribution
     assert any("in distribution" in note for note in result.notes)
     assert 2 <= result.cost["fits"] <= 8
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_the_models_of_the_folds_share_members(name):
+    estimator = clone(ENSEMBLES[name]).set_params(random_state=3)
+    x, y = X[:30], WORDS[:30] if is_classifier(estimator) else X[:30, 0]
+    scoring = "accuracy" if is_classifier(estimator) else "neg_mean_squared_error"
+    options = {"cv": "loo", "scoring": scoring, "return_estimator": True}
+    result = onefold.cross_validate(estimator, x, y, engine="bag", **options)
+    models = first_members(estimator, x, y)
+    expected = [model.predict(X[30:]) for model in models]
+    for predictions in (
+        result.predict_with_folds(X[30:]),
+        [model.predict(X[30:]) for model in result["estimator"]],
+    ):
+        if is_classifier(estimator):
+            np.testing.assert_array_equal(predictions, expected)
+        else:
+            np.testing.assert_allclose(predictions, expected, rtol=1e-12)
+    assert repr(result["estimator"][0]) == repr(estimator)
+
+
+def test_intervals_are_those_of_the_jackknife_plus_after_bootstrap():
+    """Kim, Xu and Barber 2020, one member and one row after the other."""
+    A, b = load_diabetes(return_X_y=True)
+    A, b, new, level = A[:39], b[:39], A[300:308], 0.8
+    forest = ensemble.RandomForestRegressor(5, random_state=0)
+    result = onefold.cross_validate(
+        forest,
+        A,
+        b,
+        cv="loo",
+        engine="bag",
+        scoring="neg_mean_squared_error",
+        return_estimator=True,
+    )
+    models = first_members(forest, A, b)
+    residuals = np.abs(b - answers_of(models, A))
+    lower = [model.predict(new) - r for model, r in zip(models, residuals, strict=True)]
+    upper = [model.predict(new) + r for model, r in zip(models, residuals, strict=True)]
+    rank = int((1 - level) * (len(b) + 1) + 1e-9)
+    low, high = result.predict_interval(new, level=level)
+    np.testing.assert_allclose(low, np.sort(lower, axis=0)[rank - 1], rtol=1e-10)
+    np.testing.assert_allclose(high, np.sort(upper, axis=0)[-rank], rtol=1e-10)
+
+
+def test_new_targets_are_covered():
+    rng = np.random.default_rng(0)
+    n, rates = 40, []
+    for seed in range(25):
+        rows = rng.standard_normal((n + 60, 3))
+        target = np.sin(2 * rows[:, 0]) + rows[:, 1] + rng.standard_t(5, n + 60) / 2
+        bag = ensemble.BaggingRegressor(DecisionTreeRegressor(max_depth=4), 6, random_state=seed)
+        result = onefold.cross_validate(
+            bag,
+            rows[:n],
+            target[:n],
+            cv="loo",
+            engine="bag",
+            scoring="neg_mean_squared_error",
+            return_estimator=True,
+        )
+        low, high = result.predict_interval(rows[n:], level=0.8)
+        rates.append(np.mean((low <= target[n:]) & (target[n:] <= high)))
+    # Nominal 0.8; the theorem promises 0.6.
+    assert 0.77 <= np.mean(rates) <= 0.88
 
 
 def test_errors_have_the_mean_of_those_of_refits():

@@ -39,12 +39,13 @@ from sklearn.utils.fixes import parse_version
 import onefold
 from onefold._engines import forest, forest_proof, streamed
 from onefold._engines.base import Candidate
-from onefold._engines.forest_params import ForestParams
+from onefold._engines.forest_params import FRACTIONS, ForestParams
 from onefold.model_selection._arguments import make_task
 
 X, Y = data_set("wine")
 SINCE = {"missing": "1.8", "weighted bootstrap": "1.9"}
 """Rules of growth that older versions of scikit-learn do not have."""
+HAS_FRACTIONS = parse_version(sklearn.__version__) >= parse_version("1.9")
 WORDS = np.array(["a", "b", "c"])[Y]
 
 
@@ -74,6 +75,32 @@ def test_weights_are_counts():
     check(tree, X, y, StratifiedKFold(4), weights)
     tree = DecisionTreeRegressor(random_state=1, max_leaf_nodes=9)
     check(tree, X, y, KFold(4), weights)
+
+
+@pytest.mark.skipif(not HAS_FRACTIONS, reason="older versions sort otherwise")
+@pytest.mark.parametrize(
+    "kind", [DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor]
+)
+def test_any_numbers_as_targets(kind):
+    """Sums in the order of scikit-learn, also of weights, missing values and grids."""
+    x, y = data_set("ties and fractions")
+    rng = np.random.default_rng(0)
+    weights = rng.integers(0, 4, len(x)).astype(float)
+    holes = np.where(rng.uniform(size=x.shape) < [0.2, 0.1, 0.3, 0, 0.5, 0, 0.9, 0], np.nan, x)
+    size = {} if kind is DecisionTreeRegressor else {"n_estimators": 3}
+    for params in ({}, {"max_leaf_nodes": 15}, {"ccp_alpha": 0.01}, {"min_samples_leaf": 4}):
+        estimator = kind(random_state=0, **size, **params)
+        check(estimator, holes, y, KFold(3))
+        check(estimator, x, y, KFold(3), weights)
+        check(estimator, x, 1e9 * np.floor(y), KFold(3))
+    check(kind(random_state=0, **size), x[:40], y[:40], KFold(40))
+    grid, options = {"max_depth": [2, 5, None]}, {"cv": 3, "return_train_score": True}
+    search = onefold.GridSearchCV(kind(random_state=0, **size), grid, engine="forest", **options)
+    expected = GridSearchCV(kind(random_state=0, **size), grid, **options).fit(x, y)
+    search.fit(x, y)
+    for name in ("mean_test_score", "mean_train_score"):
+        # R² adds up its squares in another order.
+        np.testing.assert_allclose(search.cv_results_[name], expected.cv_results_[name], rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
@@ -276,8 +303,11 @@ REASONS = {
         DecisionTreeClassifier(random_state=0, max_leaf_nodes=4, ccp_alpha=0.1),
         {},
     ),
-    "whole numbers: rounding": (RandomForestRegressor(2, random_state=0), {"y": X[:, 0]}),
-    "squares": (ExtraTreesRegressor(2, random_state=0), {"y": 1e8 * Y}),
+    "whole numbers: rounding": (
+        RandomForestRegressor(2, random_state=0),
+        {"X": sp.csr_array(X), "y": X[:, 0]},
+    ),
+    "squares": (ExtraTreesRegressor(2, random_state=0), {"y": 1e160 * Y}),
     "bag of trees": (BaggingClassifier(GaussianNB(), random_state=0), {}),
     "without replacement": (
         BaggingClassifier(random_state=0, max_samples=0.5, bootstrap=False),
@@ -341,13 +371,17 @@ def test_what_is_not_covered_is_refitted_and_says_why(reason):
 
 
 def test_another_scikit_learn_is_noticed(monkeypatch):
+    without_fractions = {"gini", "entropy", "classes", "sparse"}
     for kind in forest_proof._cases():
         is_older = parse_version(sklearn.__version__) < parse_version(SINCE.get(kind, "0"))
         assert (forest_proof.differing_trees((kind,)) is None) or is_older, kind
+        if kind.split()[-1] not in without_fractions:
+            reason = forest_proof.differing_trees((kind + FRACTIONS,))
+            assert (reason is None) == HAS_FRACTIONS, kind
     other = DecisionTreeClassifier(random_state=4)
     params = ForestParams.of
     monkeypatch.setattr(ForestParams, "of", lambda estimator, *sizes: params(other, *sizes))
-    refused = forest_proof._difference.__wrapped__("best")
+    refused = forest_proof._difference.__wrapped__("best gini")
     assert "grows other trees" in refused
     monkeypatch.undo()
     monkeypatch.setattr(forest, "differing_trees", lambda kinds: refused)

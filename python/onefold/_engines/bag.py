@@ -18,11 +18,13 @@ A row is missed with a probability of about 1/e, so e·B members and a few more:
 
 # References
 Breiman, "Out-of-bag estimation" (1996); Kim, Xu and Barber, "Predictive inference is free with the
-jackknife+-after-bootstrap" (2020).
+jackknife+-after-bootstrap" (2020): the jackknife+ of the models of the folds, which share members,
+is their method.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,6 +39,7 @@ from .._utils.estimator_class import known_class
 from .._utils.progress import reporter
 from .base import Candidate, Outcome
 from .engine import Engine
+from .fold_models import FoldModels
 from .forest_params import BAGS, FORESTS, n_draws, tree_of
 from .spec import Needs, Spec
 from .status import Status
@@ -52,6 +55,7 @@ BAG = Engine(
     exact="in distribution",
     cost="3 to 4 fits, leave-one-out only",
     responses=frozenset({"predict", "predict_proba"}),
+    returns=frozenset({"return_estimator"}),
     needs_partition=True,
     warns_of_refits=False,
     holds_responses=False,
@@ -67,7 +71,7 @@ def bootstrap_ensemble(view: Candidate, task: Task) -> Spec | str:
     estimator = view.estimator
     if estimator is not view.final:
         return "a scaler before it would see the row that is held out"
-    needs = Needs(weights="none", others=_unmet)
+    needs = Needs(weights="none", returns_estimators=True, others=_unmet)
     reason = "it draws other samples than refits, of the same law"
     return Spec(view, solve, needs=needs, on_request=reason)
 
@@ -137,12 +141,77 @@ class _Responses:
         return outputs
 
 
+class _FoldEnsembles(FoldModels):
+    """For each fold, the ensemble of the members that answer for its row.
+
+    Parameters
+    ----------
+    ensemble : fitted ensemble
+        With all members, which the ensembles share.
+    members : array of shape (n_folds, n_members)
+        The positions of the members of each fold.
+    responses : _Responses
+    classes : array or None
+    """
+
+    def __init__(
+        self, ensemble: Any, members: NDArray[np.intp], responses: _Responses, classes: Any
+    ) -> None:
+        self._ensemble = ensemble
+        self._members = members
+        self._responses = responses
+        self._classes = classes
+        super().__init__(self._of_fold(chosen) for chosen in members)
+
+    def _of_fold(self, chosen: NDArray[np.intp]) -> Any:
+        model = copy.copy(self._ensemble)
+        for name in ("estimators_", "estimators_features_"):
+            if hasattr(model, name):
+                of_all = getattr(model, name)
+                setattr(model, name, [of_all[number] for number in chosen])
+        return model
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict new rows by the ensemble of every fold; each member predicts once.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_folds, n_rows)
+        """
+        rows: Any = X if sp.issparse(X) else np.asarray(X)
+        features = _features_of(self._ensemble)
+        n_columns = self._responses.n_classes or 1
+        sums: Floats = np.zeros((len(self), rows.shape[0], n_columns))
+        for number, member in enumerate(self._ensemble.estimators_):
+            folds = np.flatnonzero((self._members == number).any(axis=1))
+            sums[folds] += self._responses.of(member, features[number], rows)
+        means = sums / self._members.shape[1]
+        return means[:, :, 0] if self._classes is None else _labels(means, self._classes)
+
+
+def _features_of(ensemble: Any) -> Sequence[Any]:
+    """The features that each member sees; None for all."""
+    features = getattr(ensemble, "estimators_features_", None)
+    return [None] * len(ensemble.estimators_) if features is None else list(features)
+
+
+def _labels(means: Floats, classes: Any) -> NDArray[Any]:
+    """The classes of the largest means, which are along the last axis."""
+    labels: NDArray[Any] = np.asarray(classes).take(means.argmax(axis=-1), axis=0)
+    return labels
+
+
 class _Members:
     """A growing ensemble, and the sums of what members answer for the rows that they miss."""
 
     def __init__(self, estimator: Any, task: Task) -> None:
         n_samples = task.data.n_samples
         self._task = task
+        self._estimator = estimator
         self._n_members = int(estimator.n_estimators)
         self._ensemble = clone(estimator).set_params(
             warm_start=True,
@@ -160,6 +229,7 @@ class _Members:
         )
         self._sums: Floats = np.zeros((n_samples, n_columns))
         self._n_missed = np.zeros(n_samples, dtype=np.intp)
+        self._members = np.zeros((n_samples, self._n_members), dtype=np.intp)
         self._n_grown = 0
 
     @property
@@ -179,7 +249,7 @@ class _Members:
         self._n_grown += math.ceil(math.e * lacking)
         ensemble.set_params(n_estimators=self._n_grown)
         ensemble.fit(self._rows, self._task.data.y)
-        features = getattr(ensemble, "estimators_features_", [None] * self._n_grown)
+        features = _features_of(ensemble)
         # A bag knows the samples of the members that it has added last, a forest those of all.
         samples = ensemble.estimators_samples_[first - self._n_grown :]
         for number, sample in enumerate(samples, start=first):
@@ -189,16 +259,18 @@ class _Members:
             if len(rows):
                 member = ensemble.estimators_[number]
                 self._sums[rows] += self._responses.of(member, features[number], self._rows[rows])
+                self._members[rows, self._n_missed[rows]] = number
                 self._n_missed[rows] += 1
 
     def outcome(self) -> Outcome:
         """The answers in test order."""
-        folds, n_samples = self._task.folds, self._task.data.n_samples
+        task = self._task
+        folds, n_samples = task.folds, task.data.n_samples
+        needs_models = task.return_estimator or task.return_train_score
         means = (self._sums / self._n_members)[np.asarray(folds.rows)]
         responses: dict[str, NDArray[Any]] = {"predict": means[:, 0]}
         if self._classes is not None:
-            labels = np.asarray(self._classes).take(means.argmax(axis=1), axis=0)
-            responses = {"predict": labels, "predict_proba": means}
+            responses = {"predict": _labels(means, self._classes), "predict_proba": means}
         n_fits = math.ceil(self._n_grown / self._n_members)
         return Outcome(
             responses,
@@ -208,5 +280,14 @@ class _Members:
                 "rows_fed": n_fits * (n_samples - 1),
                 "rows_evaluated": n_samples,
             },
+            estimators=self._fold_models() if needs_models else None,
             status=Status("bag", is_in_distribution=True),
         )
+
+    def _fold_models(self) -> _FoldEnsembles:
+        asked = self._estimator
+        ensemble = copy.copy(self._ensemble)
+        for name in ("warm_start", "max_samples", "n_estimators", "n_jobs"):
+            setattr(ensemble, name, getattr(asked, name))
+        members = self._members[np.asarray(self._task.folds.rows)]
+        return _FoldEnsembles(ensemble, members, self._responses, self._classes)

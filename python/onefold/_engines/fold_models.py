@@ -1,4 +1,4 @@
-"""The fitted estimators of all folds, where these are linear."""
+"""The fitted estimators of all folds, where they predict new rows together."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ from sklearn.base import clone
 from .._inputs.data import as_rows
 from .._sklearn_compat import _check_feature_names
 
-__all__ = ["LinearFoldModels", "predict_with_each"]
+__all__ = ["FoldModels", "LinearFoldModels", "predict_with_each"]
 
 Floats = NDArray[np.float64]
 
 
-class LinearFoldModels(list[Any]):
+class FoldModels(list[Any]):
+    """A list of fitted estimators, one per fold, that share work when they predict new rows."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict new rows by the model of every fold: fold × row."""
+        raise NotImplementedError
+
+
+class LinearFoldModels(FoldModels):
     """A list with one fitted linear regression per fold, which predict new rows in one product.
 
     Parameters
@@ -75,7 +83,7 @@ class LinearFoldModels(list[Any]):
 
 def predict_with_each(estimators: Sequence[Any], X: Any) -> NDArray[Any]:
     """Predictions of new rows by the model of every fold, in the order of the folds."""
-    if isinstance(estimators, LinearFoldModels):
+    if isinstance(estimators, FoldModels):
         return estimators.predict(X)
     failed = [fold for fold, estimator in enumerate(estimators) if estimator is None]
     if failed:

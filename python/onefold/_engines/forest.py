@@ -52,7 +52,10 @@ are not slower than scikit-learn's. Measured for 2000 rows and 1000 columns."""
 
 MAX_TARGET = 2**31 - 1
 MAX_SUM_OF_SQUARES = 2**48
-"""Of the targets of a regression, with their weights."""
+"""Of the targets of a regression, with their weights, if all are whole numbers. Sums of others
+depend on the order of addition."""
+
+MAX_ROUNDED_SUM_OF_SQUARES = 1e300
 
 MAX_TRAIN_RESPONSES = 2**26
 """For train scores: responses of all rows of all training sets."""
@@ -61,7 +64,7 @@ MAX_TRAIN_RESPONSES = 2**26
 FOREST = Engine(
     name="forest",
     exact="bit for bit",
-    cost="0.6 to 2.4 fits for a tree and 10 folds, 0.2 to 0.7 of k fits for a forest",
+    cost="0.6 to 2.4 fits for a tree and 10 folds, 0.2 to 0.9 of k fits for a forest",
     responses=frozenset({"predict", "predict_proba", "predict_log_proba"}),
     returns=frozenset({"return_train_score"}),
     warns_of_refits=False,  # most calls leave random_state at None
@@ -79,7 +82,7 @@ forest serve a candidate of m trees. Predictions and probabilities are those of 
 
 @FOREST.supports(*TREES, *FORESTS, *BAGS, where=lambda view: _is_served(view.final))
 def trees(view: Candidate, task: Task) -> Spec | str:
-    """Parameters, targets and weights for which all sums are exact."""
+    """Parameters, targets and weights for which all sums are those of scikit-learn."""
     estimator, problem = view.estimator, task.problem
     if not _is_served(estimator):
         return f"{view.name} is no decision tree, forest or bag of trees"
@@ -105,8 +108,12 @@ def trees(view: Candidate, task: Task) -> Spec | str:
     )
     if reason is not None:
         return reason
+    has_fractions = not has_classes and problem.once(
+        "fractions for forests", lambda: _has_fractions(task.data)
+    )
     kinds = growth(
         estimator,
+        has_fractions=has_fractions,
         is_weighted=factors is not None or task.data.weights is not None,
         is_sparse=sp.issparse(rows),
         has_missing=has_missing,
@@ -311,15 +318,31 @@ def _why_not_classes(problem: Problem) -> str | None:
 
 def _why_not_values(data: Data) -> str | None:
     try:
-        values = data.values
+        _ = data.values
     except (TypeError, ValueError) as error:
         return str(error)
-    if not np.all(values == np.floor(values)):
-        return "y has values that are not whole numbers: rounding would decide between splits"
-    weights = 1.0 if data.weights is None else data.weights[:, None]
-    if np.abs(values).max() > MAX_TARGET or np.sum(weights * values**2) > MAX_SUM_OF_SQUARES:
-        return "y has values whose sum of squares is not exact"
+    if not _sum_of_squares(data) <= MAX_ROUNDED_SUM_OF_SQUARES:
+        return f"the squares of y add up to more than {MAX_ROUNDED_SUM_OF_SQUARES}"
+    if sp.issparse(data.rows) and _has_fractions(data):
+        return "X is sparse and y has values that are not whole numbers: rounding decides"
     return None
+
+
+def _has_fractions(data: Data) -> bool:
+    """Whether sums of the targets depend on the order of addition."""
+    values = data.values
+    is_exact = (
+        np.all(values == np.floor(values))
+        and np.abs(values).max() <= MAX_TARGET
+        and _sum_of_squares(data) <= MAX_SUM_OF_SQUARES
+    )
+    return not is_exact
+
+
+def _sum_of_squares(data: Data) -> float:
+    weights = 1.0 if data.weights is None else data.weights[:, None]
+    with np.errstate(over="ignore"):
+        return float(np.sum(weights * data.values**2))
 
 
 def _why_not_folds(folds: Folds | Splits) -> str | None:

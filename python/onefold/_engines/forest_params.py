@@ -21,6 +21,7 @@ from .._utils.estimator_class import known_class
 __all__ = [
     "BAGS",
     "FORESTS",
+    "FRACTIONS",
     "TREES",
     "ForestOptions",
     "ForestParams",
@@ -49,6 +50,9 @@ CRITERIA = {"gini", "entropy", "log_loss", "squared_error"}
 MAX_SEED = 2**32 - 1
 MAX_DRAWN = np.iinfo(np.int32).max
 """scikit-learn draws the ``random_state`` of a member below this number."""
+
+FRACTIONS = ", fractions"
+"""The end of the name of a kind of growth, with targets that are not whole numbers."""
 
 NOT_COVERED: dict[str, Any] = {
     "monotonic_cst": None,
@@ -134,6 +138,7 @@ def tree_of(estimator: Any) -> Any:
 def growth(
     estimator: Any,
     *,
+    has_fractions: bool = False,
     is_weighted: bool = False,
     is_sparse: bool = False,
     has_missing: bool = False,
@@ -143,6 +148,8 @@ def growth(
     Parameters
     ----------
     estimator : estimator
+    has_fractions : bool
+        Whether sums of targets depend on the order of addition.
     is_weighted : bool
         Whether samples have weights.
     is_sparse : bool
@@ -151,7 +158,10 @@ def growth(
         Whether values are missing.
     """
     member = tree_of(estimator)
-    kinds = [_splitter(estimator, member)]
+    criterion = "entropy" if member.criterion == "log_loss" else member.criterion
+    kinds = [f"{_splitter(estimator, member)} {criterion}"]
+    if known_class(estimator, FORESTS) is not None:
+        kinds.append("forest of classes" if is_classifier(estimator) else "forest of numbers")
     if member.max_leaf_nodes is not None:
         kinds.append("best first")
     if member.ccp_alpha > 0:
@@ -164,7 +174,7 @@ def growth(
         kinds.append("sparse")
     if has_missing:
         kinds.append("missing")
-    return tuple(kinds)
+    return tuple(f"{kind}{FRACTIONS}" for kind in kinds) if has_fractions else tuple(kinds)
 
 
 def _splitter(estimator: Any, member: Any) -> str:

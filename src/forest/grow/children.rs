@@ -85,7 +85,8 @@ impl<W: Width, C: Criterion, const WEIGHTED: bool> Grower<'_, W, C, WEIGHTED> {
         let value = self.predict(node);
         for visitor in visitors {
             if let Some(record) = &mut members[visitor.member as usize].record {
-                visitor.parent = record.push(visitor.parent, node.weight, node.impurity, value);
+                visitor.parent =
+                    record.push(visitor.parent, node.weight as f64, node.impurity, value);
             }
         }
     }

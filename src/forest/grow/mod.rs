@@ -286,7 +286,9 @@ impl<'a, W: Width, C: Criterion, const WEIGHTED: bool> Grower<'a, W, C, WEIGHTED
         for visitor in visitors {
             let member = &mut members[visitor.member as usize];
             let leaf = match &mut member.record {
-                Some(record) => record.push(visitor.parent, node.weight, node.impurity, value),
+                Some(record) => {
+                    record.push(visitor.parent, node.weight as f64, node.impurity, value)
+                }
                 None => value,
             };
             for &position in &self.held_out[node.held_out.clone()] {

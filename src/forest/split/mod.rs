@@ -13,6 +13,7 @@ mod samples;
 pub(super) use list::List;
 
 use super::criterion::{Criterion, Label, SideWeights};
+use super::draws::Xorshift;
 use super::ranks::{Column, Width};
 
 /// What is to be predicted of the rows of a table, and their weights in one tree.
@@ -83,6 +84,31 @@ pub(super) struct Boundary {
     pub(super) upper: usize,
     /// The side of missing values, if samples of the node have any.
     pub(super) missing_goes_left: Option<bool>,
+}
+
+impl Boundary {
+    /// Draws a boundary between the lowest and the highest of the ranks of a node, as extremely randomised
+    /// trees do, and the side of missing values; none if the column is constant.
+    pub(super) fn at_random<W: Width>(
+        column: &Column<W>,
+        ranks: &[usize],
+        random: &mut Xorshift,
+    ) -> Option<Self> {
+        let missing = column.missing.unwrap_or(NO_RANK);
+        let present = || ranks.iter().filter(|&&rank| rank != missing);
+        let (&lowest, &highest) = present().min().zip(present().max())?;
+        let has_missing = ranks.contains(&missing);
+        if !has_missing && !column.differ(lowest, highest) {
+            return None;
+        }
+        let lower = column.cut_at_random(lowest, highest, random);
+        Some(Self {
+            score: f64::NEG_INFINITY,
+            lower,
+            upper: lower + 1,
+            missing_goes_left: has_missing.then(|| random.below(2) == 1),
+        })
+    }
 }
 
 /// Memory for one search.

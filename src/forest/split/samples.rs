@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::criterion::{Criterion, Target};
 use super::super::draws::Xorshift;
 use super::super::ranks::Width;
-use super::{ColumnSplit, NO_RANK, Passed, Sample, Scratch, Search};
+use super::{Boundary, ColumnSplit, NO_RANK, Passed, Sample, Scratch, Search};
 
 impl<W: Width, C: Criterion, const WEIGHTED: bool> Search<'_, W, C, WEIGHTED> {
     /// Searches all samples of the node, sorted: ranks in the upper half of a key, codes in the lower.
@@ -216,20 +216,14 @@ impl<W: Width, C: Criterion, const WEIGHTED: bool> Search<'_, W, C, WEIGHTED> {
         let rank = |row: &Sample| W::rank(self.column.ranks[row.row() as usize]);
         ranks.clear();
         ranks.extend(rows.iter().map(rank));
-        let missing = self.column.missing.unwrap_or(NO_RANK);
-        let present = || ranks.iter().filter(|&&rank| rank != missing);
-        let ends = present().min().zip(present().max());
-        let Some((&lowest, &highest)) = ends else {
+        let Some(drawn) = Boundary::at_random(self.column, ranks, random) else {
             return ColumnSplit::Constant;
         };
-        let has_missing = ranks.contains(&missing);
-        if !has_missing && !self.column.differ(lowest, highest) {
-            return ColumnSplit::Constant;
-        }
-        let cut = self.column.cut_at_random(lowest, highest, random);
-        let missing_goes_left = has_missing.then(|| random.below(2) == 1);
-        let goes_left =
-            |rank: usize| rank <= cut || (rank == missing && missing_goes_left == Some(true));
+        let missing = self
+            .column
+            .missing
+            .filter(|_| drawn.missing_goes_left == Some(true));
+        let goes_left = |rank: usize| rank <= drawn.lower || Some(rank) == missing;
         common.clear();
         common.resize(self.node.sums.len(), 0);
         let (mut n_left, mut weight_left) = (0, 0);
@@ -245,12 +239,12 @@ impl<W: Width, C: Criterion, const WEIGHTED: bool> Search<'_, W, C, WEIGHTED> {
         let mut passed = Passed {
             n_samples: n_left,
             weight: weight_left,
-            rank: cut,
-            missing_goes_left,
+            rank: drawn.lower,
+            missing_goes_left: drawn.missing_goes_left,
             ..Passed::nothing()
         };
         if let Some(weights) = self.allowed(&passed) {
-            self.compare(&mut passed, cut + 1, weights);
+            self.compare(&mut passed, drawn.upper, weights);
         }
         passed.split()
     }

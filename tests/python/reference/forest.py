@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from sklearn import datasets, ensemble, tree
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import (
@@ -16,6 +17,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
     TimeSeriesSplit,
 )
+from sklearn.utils.fixes import parse_version
 
 import onefold
 
@@ -79,6 +81,11 @@ def _stored(name):
     return load
 
 
+def _with_logs(rows_and_targets):
+    X, y = rows_and_targets
+    return X, np.log(y + 1.5)
+
+
 def _part(load, n_rows):
     def loaded():
         X, y = load(return_X_y=True)
@@ -114,6 +121,15 @@ NUMBERS = {
     "Friedman 2": _numbers(datasets.make_friedman2),
     "Friedman 3": _numbers(datasets.make_friedman3),
 }
+FRACTIONS = {
+    "logs of diabetes": lambda: _with_logs(datasets.load_diabetes(return_X_y=True)),
+    "wine as fractions": lambda: _with_logs(datasets.load_wine(return_X_y=True)),
+    "ties and fractions": lambda: (generated(4)[0], generated(4)[0][:, 0] + generated(5)[0][:, 1]),
+    "Friedman 1 and fractions": lambda: datasets.make_friedman1(400, noise=1.0, random_state=0),
+}
+"""Targets that are not whole numbers; the sorts of scikit-learn 1.9 decide between splits."""
+if parse_version(sklearn.__version__) >= parse_version("1.9"):
+    NUMBERS |= FRACTIONS
 if "ONEFOLD_DATA" in os.environ:
     CLASSES |= {
         name: _stored(name)
