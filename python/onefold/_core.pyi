@@ -281,7 +281,7 @@ class SmoothModel:
         epsilon: float = 0.0,
         intercept: float | str | None = None,
         of_mean: bool = False,
-        scaling: tuple[_Floats | None, _Floats] | None = None,
+        scaling: tuple[_Floats | None, _Floats] | ColumnSums | None = None,
         class_weights: _Floats | None = None,
     ) -> list[SmoothModel]: ...
 

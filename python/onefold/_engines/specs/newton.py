@@ -43,6 +43,7 @@ NEWTON = Engine(
     options={"tol": positive, "epsilon": positive, "check": count},
     responses=frozenset({"predict", "decision_function", "predict_proba", "predict_log_proba"}),
     returns=frozenset({"return_estimator"}),
+    takes_maps=True,
     fit_last=_fit,
     refit_folds=refit_tightly,
 )
@@ -71,6 +72,8 @@ def smooth_loss(view: Candidate, task: Task) -> Spec | str:
     model = parse(view, n_classes)
     if isinstance(model, str):
         return model
+    if task.problem.are_deficient and model.penalty == 0:
+        return "indicators of all categories depend on one another, and there is no penalty"
     return Spec(
         view,
         solve,
