@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,14 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import ElasticNet, Lasso, Ridge
+from sklearn.linear_model import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -28,6 +37,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from sklearn.svm import LinearSVC
 
 import onefold
 from onefold._engines import mapped
@@ -209,19 +219,177 @@ def calls(monkeypatch):
     return seen
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def compare(estimator, X, y, *, bound=1e-7, **keywords):
+    """Scores of every fold by maps, and by refits."""
+    keywords.setdefault("cv", KFold(4, shuffle=True, random_state=0))
+    ours = onefold.cross_validate(estimator, X, y, **keywords)
+    refits = onefold.cross_validate(estimator, X, y, engine="refit", **keywords)
+    scale = np.abs(refits["test_score"]).max()
+    assert np.abs(ours["test_score"] - refits["test_score"]).max() <= bound * scale
+    return ours
+
+
+ERRORS = {"scoring": "neg_mean_squared_error"}
+
+
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("splitter", SPLITTERS)
-def test_predictions_are_those_of_refits(splitter, table, model, calls):
-    X, steps = STEPS[table]
-    estimator = make_pipeline(*steps, MODELS[model])
+@pytest.mark.parametrize("splitter", [name for name in SPLITTERS if name != "leave-one-out"])
+def test_every_splitter(splitter, model, calls):
+    X, steps = STEPS["columns, scaled"]
     folds = folds_of(SPLITTERS[splitter], X, LABELS)
     cv = [(folds.train(fold), folds.test(fold)) for fold in range(len(folds))]
-    keywords = {"cv": cv, "scoring": "neg_mean_squared_error", "sample_weight": WEIGHTS}
-    ours = onefold.cross_validate(estimator, X, Y, **keywords)
+    estimator = make_pipeline(*steps, MODELS[model])
+    found = compare(estimator, X, Y, cv=cv, sample_weight=WEIGHTS, **ERRORS)
     assert calls == [1]
-    assert ours.engine in ("virtual", "path")
-    refits = onefold.cross_validate(estimator, X, Y, engine="refit", **keywords)
-    scale = np.abs(refits["test_score"]).max()
-    assert np.abs(ours["test_score"] - refits["test_score"]).max() <= 1e-7 * scale
+    assert found.engine in ("virtual", "path")
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table(table, model, calls):
+    X, steps = STEPS[table]
+    compare(make_pipeline(*steps, MODELS[model]), X, Y, **ERRORS)
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("model", ["ridge", "lasso"])
+def test_leave_one_out(model, calls):
+    X, steps = STEPS["columns"]
+    estimator = make_pipeline(*steps, MODELS[model])
+    compare(estimator, X[:45], Y[:45], cv="loo", **ERRORS)
+    assert calls == [1]
+
+
+LOGISTIC = LogisticRegression(tol=1e-10, max_iter=10**4)
+CLASSIFIERS = {
+    "ridge": RidgeClassifier(tol=1e-13),
+    "weighted ridge": RidgeClassifier(tol=1e-13, class_weight={"low": 3.0, "high": 1.0}),
+    "logistic": LOGISTIC,
+    "without intercept": clone(LOGISTIC).set_params(fit_intercept=False),
+    "balanced": clone(LOGISTIC).set_params(class_weight="balanced", C=10.0),
+    "liblinear": LogisticRegression(solver="liblinear", tol=1e-12, max_iter=10**4),
+    "machine": LinearSVC(tol=1e-10, max_iter=10**6),
+}
+
+
+@pytest.mark.parametrize("engine", ["auto", "newton"])
+@pytest.mark.parametrize("splitter", ["stratified", "repeated", "random splits"])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifiers(name, splitter, engine, calls):
+    X, steps = STEPS["columns, scaled"]
+    if engine == "newton" and "ridge" in name:
+        engine = "virtual"
+    estimator = make_pipeline(*steps, CLASSIFIERS[name])
+    keywords = {"cv": SPLITTERS[splitter], "method": "decision_function"}
+    if splitter != "stratified":
+        folds = folds_of(SPLITTERS[splitter], X, LABELS)
+        test = folds.test(0)
+        others = np.setdiff1d(np.arange(N), test)
+        keywords["cv"] = [(others, test), (test, others)]
+    ours = onefold.cross_val_predict(estimator, X, LABELS, engine=engine, **keywords)
+    refits = onefold.cross_val_predict(estimator, X, LABELS, engine="refit", **keywords)
+    assert np.abs(ours - refits).max() <= 1e-5 * np.abs(refits).max()
+    if engine != "auto":
+        assert calls == [1]
+
+
+def test_several_classes():
+    X, steps = STEPS["columns, scaled"]
+    labels = np.array(["a", "b", "c"])[np.digitize(Y, np.quantile(Y, [0.3, 0.6]))]
+    for last in (LOGISTIC, RidgeClassifier(tol=1e-13)):
+        compare(make_pipeline(*steps, last), X, labels, cv=StratifiedKFold(3), bound=1e-12)
+
+
+def test_grids_share_columns(calls):
+    X, steps = STEPS["median, scaled"]
+    pipeline = make_pipeline(*steps, Ridge())
+    grid = {"simpleimputer__strategy": ["mean", "median"], "ridge__alpha": [0.1, 1.0, 10.0]}
+    found = {
+        engine: onefold.GridSearchCV(pipeline, grid, cv=4, engine=engine).fit(X, Y)
+        for engine in ("auto", "refit")
+    }
+    assert calls == [3, 3]
+    ours, refits = (search.cv_results_["mean_test_score"] for search in found.values())
+    np.testing.assert_allclose(ours, refits, rtol=1e-9)
+    best = [search.best_estimator_.predict(X) for search in found.values()]
+    np.testing.assert_allclose(best[0], best[1], rtol=1e-9)
+
+
+def test_fitted_pipelines_are_scikit_learns(calls):
+    X, steps = STEPS["columns"]
+    found = compare(make_pipeline(*steps, Ridge(tol=1e-13)), X, Y, return_estimator=True)
+    assert len(found["estimator"][0][0].transformers_) == 4
+    assert not calls
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 1e-14])
+def test_small_penalties_of_dependent_indicators(alpha):
+    X = FRAME[["word", "kind", "number"]]
+    dense = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    compare(make_pipeline(dense, Ridge(alpha, solver="svd")), X, Y, bound=1e-6, **ERRORS)
+
+
+@pytest.mark.parametrize("drop", [None, "first", "if_binary"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_least_squares_without_a_penalty(drop, sparse, calls):
+    encoder = OneHotEncoder(handle_unknown="ignore", drop=drop, sparse_output=sparse)
+    columns = make_column_transformer((encoder, ["word", "rare"]), ("passthrough", ["whole"]))
+    last = LinearRegression(tol=1e-12) if sparse else LinearRegression()
+    compare(make_pipeline(columns, last), FRAME, Y, bound=1e-6, **ERRORS)
+    if drop != "first":
+        assert not calls
+
+
+def test_columns_that_repeat_others():
+    X = np.column_stack([HOLES, 2 * HOLES[:, 0], HOLES[:, 1] * (1 + 1e-9)])
+    compare(make_pipeline(SimpleImputer(), LinearRegression()), X, Y, bound=1e-5, **ERRORS)
+    compare(make_pipeline(SimpleImputer(), Ridge(1e-13, solver="svd")), X, Y, bound=1e-5, **ERRORS)
+
+
+@pytest.mark.parametrize("last", [Ridge(), Lasso(), LOGISTIC])
+def test_folds_that_the_core_leaves_are_refitted_with_their_steps(last, monkeypatch):
+    X, steps = STEPS["columns, scaled"]
+    y = LABELS if last is LOGISTIC else Y
+    estimator, cv = make_pipeline(*steps, last), StratifiedKFold(4)
+    cv = [(train, test) for train, test in cv.split(X, LABELS)]
+    solve = mapped.solve
+
+    def leaving(specs, task):
+        for position, outcome in solve(specs, task):
+            yield position, replace(outcome, undetermined={2: "it was told to"})
+
+    monkeypatch.setattr(mapped, "solve", leaving)
+    named = "newton" if last is LOGISTIC else "auto"
+    found = onefold.cross_validate(estimator, X, y, cv=cv, engine=named)
+    refits = onefold.cross_validate(estimator, X, y, cv=cv, engine="refit")
+    assert found.status.refitted_folds == 1
+    assert found["test_score"][2] == pytest.approx(refits["test_score"][2], rel=1e-10)
+
+
+def test_errors_are_scikit_learns():
+    estimator = make_pipeline(OneHotEncoder(), Ridge())
+    with pytest.raises(ValueError, match="unknown categories"):
+        onefold.cross_val_score(estimator, FRAME[["rare"]], Y, cv=4, error_score="raise")
+    with pytest.raises(ValueError, match="NaN"):
+        onefold.cross_val_score(make_pipeline(StandardScaler(), Ridge()), HOLES, Y, cv=4)
+
+
+def test_columns_that_are_missing_in_a_training_set():
+    X = HOLES.copy()
+    X[20:, 0] = np.nan
+    compare(make_pipeline(SimpleImputer(), Ridge()), X, Y, cv=KFold(4), **ERRORS)
+
+
+def test_permutations_share_the_maps():
+    X, steps = STEPS["columns, scaled"]
+    estimator = make_pipeline(*steps, Ridge(tol=1e-13))
+    keywords = {"cv": KFold(4), "n_permutations": 5, "random_state": 0}
+    ours = onefold.permutation_test_score(estimator, X, Y, **keywords)
+    refits = onefold.permutation_test_score(estimator, X, Y, engine="refit", **keywords)
+    np.testing.assert_allclose(ours[1], refits[1], rtol=1e-7)
+
+
+def test_explain_says_how_steps_are_treated():
+    X, steps = STEPS["columns"]
+    told = onefold.explain(make_pipeline(*steps, Ridge()), X, Y, cv=4)
+    assert "linear map" in str(told)

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import norm
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -37,7 +38,7 @@ from sklearn.preprocessing import (
 from .. import _core
 from .._inputs.folds import Folds, Splits, partitions
 from .._inputs.routing import is_routing
-from .._sklearn_compat import validate_params
+from .._sklearn_compat import _check_feature_names, validate_params
 from .._utils.jobs import effective_n_jobs
 from .compose import column_parts
 from .contract import returns_arrays
@@ -211,6 +212,7 @@ def linear_maps(steps: Sequence[Any], data: Data, folds: Folds | Splits) -> Line
         return None
     table = _Table(data, _TrainingSets(folds))
     try:
+        _check_feature_names(BaseEstimator(), data.X, reset=True)
         for step in steps:
             validate_params(step)
             table = _behind(step, table)
@@ -339,7 +341,8 @@ class _Table:
         shared = np.ascontiguousarray(np.where(is_missing, 0.0, values - centres))
         if not np.isfinite(shared).all():
             raise _NotLinearError
-        return _Numbers(values, shared, centres, is_missing)
+        are_floats = all(kind == np.float64 for kind in kinds)
+        return _Numbers(values, shared, centres, is_missing, are_floats)
 
 
 @dataclass(frozen=True)
@@ -351,6 +354,7 @@ class _Numbers:
     """About centres, and 0 where they are missing."""
     centres: Floats
     is_missing: NDArray[np.bool_]
+    are_floats: bool
 
     def maps(self, sets: _TrainingSets, n_jobs: int | None, fills: Floats | None) -> LinearMaps:
         """The maps of the columns, filled by training set × column."""
@@ -487,6 +491,8 @@ def _impute(step: SimpleImputer, table: Any) -> LinearMaps | _Filled:
     if texts is not None:
         return _Filled(texts, table.sets)
     numbers, sets, data = table.numbers(), table.sets, table.data
+    if step.strategy == "constant" and not numbers.are_floats:  # it may not fit whole numbers
+        raise _NotLinearError
     if not numbers.is_missing.any():
         return numbers.maps(sets, data.n_jobs, None)
     known = np.stack([sets.counts(column, 2)[:, 0] for column in numbers.is_missing.T], axis=1)
