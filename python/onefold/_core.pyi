@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "ColumnSums",
     "ElasticNet",
     "Folds",
     "KernelRidge",
@@ -280,7 +281,7 @@ class SmoothModel:
         epsilon: float = 0.0,
         intercept: float | str | None = None,
         of_mean: bool = False,
-        scaling: tuple[_Floats | None, _Floats] | None = None,
+        scaling: tuple[_Floats | None, _Floats] | ColumnSums | None = None,
         class_weights: _Floats | None = None,
     ) -> list[SmoothModel]: ...
 
@@ -304,7 +305,7 @@ class ElasticNet:
         *,
         intercept: bool = True,
         positive: bool = False,
-        scaling: tuple[_Floats | None, _Floats] | None = None,
+        scaling: tuple[_Floats | None, _Floats] | ColumnSums | None = None,
         tol: float = 1e-12,
     ) -> list[ElasticNet]: ...
 
@@ -320,13 +321,19 @@ def path_errors(
 ) -> dict[str, Any]: ...
 
 @final
+class ColumnSums:
+    def __new__(
+        cls, shift: _Floats, starts: Sequence[int], columns: Sequence[int], values: _Floats
+    ) -> ColumnSums: ...
+
+@final
 class LeastSquares:
     @staticmethod
     def family(
         alphas: Sequence[float],
         *,
         intercept: bool = True,
-        scaling: tuple[_Floats | None, _Floats] | None = None,
+        scaling: tuple[_Floats | None, _Floats] | ColumnSums | None = None,
         cutoff: tuple[float, bool] | None = None,
     ) -> list[LeastSquares]: ...
 

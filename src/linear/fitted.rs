@@ -25,14 +25,24 @@ impl Fitted {
         }
     }
 
-    /// From coefficients of the features of normal equations, one column per λ and output, for rows
-    /// that `common` has mapped.
-    pub(crate) fn of_normal(
-        normal: &NormalEquations<'_>,
-        common: &FoldMap,
-        beta: &Mat<f64>,
-    ) -> Self {
+    /// From coefficients of the columns that `map` shifts, and the prediction at its shift.
+    pub(crate) fn behind(map: &FoldMap, mut coefficients: Mat<f64>) -> Self {
+        if !map.has_sums() {
+            return Self::new(map.shifts(), coefficients);
+        }
+        let p = map.n_features();
+        for c in 0..coefficients.ncols() {
+            let at_zero: f64 = (0..p).map(|j| map.shift(j) * coefficients[(j, c)]).sum();
+            coefficients[(p, c)] -= at_zero;
+        }
+        let shift = vec![0.0; map.n_common()];
+        Self::new(shift, map.coefficients_of_common(coefficients))
+    }
+
+    /// From coefficients of the features of normal equations, one column per λ and output.
+    pub(crate) fn of_normal(normal: &NormalEquations<'_>, beta: &Mat<f64>) -> Self {
         let (p, q) = (beta.nrows(), normal.target_mean.len());
+        let common = &normal.common;
         let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
             let of_common = |j: usize| beta[(j, c)] * normal.map.scale(j);
             if j < p {
@@ -41,7 +51,7 @@ impl Fitted {
                 normal.prediction_at_origin(c % q, of_common)
             }
         });
-        Self::new(common.shifts(), coefficients)
+        Self::behind(common, coefficients)
     }
 
     /// Number of models: one per λ and output.

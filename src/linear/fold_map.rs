@@ -15,21 +15,27 @@
 //! | gradients | Bg |
 //! | second moments | BSBᵀ |
 //!
-//! Nothing outside this file knows what B is. It shifts and scales the columns, and may end with a
-//! constant: z = ((x − shift)∘scale, v). A selection of columns, a rotation, or values in the place of
-//! missing ones are other maps with these four operations.
+//! Nothing outside this file knows what B is. It shifts and scales the columns, or sums of them (values
+//! in the place of missing ones, a selection, a rotation: `combination`), and may end with a constant:
+//! z = ((Lx − shift)∘scale, v).
 
-use ndarray::Array2;
+use std::borrow::Cow;
 
+use ndarray::{Array2, ArrayView1};
+
+use super::combination::Combination;
 use super::{TrainingSet, set_index};
 use crate::data::{Layout, Row};
 use crate::linalg::{Mat, MatRef};
 use crate::{Error, Result};
 
-/// The map of the columns of one fold: x becomes (x − shift)·scale.
+/// The map of the columns of one fold: x becomes (x − shift)·scale, or sums of common columns do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoldMap {
+    /// Columns of the fold.
     n_features: usize,
+    /// L, where these are not the common columns themselves.
+    combination: Option<Combination>,
     shift: Option<Vec<f64>>,
     scale: Option<Vec<f64>>,
     /// The value of one more column, which is constant.
@@ -83,8 +89,25 @@ impl FoldMap {
         Self { constant, ..self }
     }
 
+    /// The same map of sums of common columns, those of another map, in the place of columns.
+    pub(crate) fn of_sums_of(self, other: &Self) -> Self {
+        Self {
+            combination: other.combination.clone(),
+            ..self
+        }
+    }
+
     /// This map of x as a map of rows that `common` has mapped already.
     pub(crate) fn after(&self, common: &Self) -> Self {
+        if let Some(combination) = &self.combination {
+            let origin = combination.apply(&common.shifts());
+            let shift = (0..self.n_features).map(|j| self.shift(j) - origin[j]);
+            return Self {
+                shift: Some(shift.collect()),
+                combination: Some(combination.in_units(|i| common.scale(i).recip())),
+                ..self.clone()
+            };
+        }
         let features = || 0..self.n_features;
         let shift = |j| (self.shift(j) - common.shift(j)) * common.scale(j);
         let is_shifted = self.shift.is_some() || common.shift.is_some();
@@ -99,12 +122,49 @@ impl FoldMap {
             shift: is_shifted.then(|| features().map(shift).collect()),
             scale: is_scaled.then(scale),
             constant: self.constant,
+            combination: None,
         }
     }
 
-    /// The number of columns of the rows that are mapped.
+    /// The number of columns of the fold.
     pub fn n_features(&self) -> usize {
         self.n_features
+    }
+
+    /// The number of columns of the rows that are mapped.
+    pub(crate) fn n_common(&self) -> usize {
+        let combination = self.combination.as_ref();
+        combination.map_or(self.n_features, Combination::n_common)
+    }
+
+    /// Whether columns of the fold are sums of common ones.
+    pub(crate) fn has_sums(&self) -> bool {
+        self.combination.is_some()
+    }
+
+    /// The columns that are shifted and scaled, from common ones: Lx.
+    pub(crate) fn sums(&self, common: Vec<f64>) -> Vec<f64> {
+        match &self.combination {
+            None => common,
+            Some(combination) => combination.apply(&common),
+        }
+    }
+
+    /// Coefficients of common columns from those of [`FoldMap::sums`], column by column; what is below
+    /// these stays.
+    pub(crate) fn coefficients_of_common(&self, of_sums: Mat<f64>) -> Mat<f64> {
+        match &self.combination {
+            None => of_sums,
+            Some(combination) => combination.transposed_columns(&of_sums),
+        }
+    }
+
+    /// Second moments of [`FoldMap::sums`] and others, from those of common columns and these.
+    pub(crate) fn moments_of_sums<'m>(&self, common: &'m Mat<f64>) -> Cow<'m, Mat<f64>> {
+        match &self.combination {
+            None => Cow::Borrowed(common),
+            Some(combination) => Cow::Owned(combination.second_moments(common.as_ref())),
+        }
     }
 
     /// Whether there is a shift; without one, zeros stay zeros.
@@ -147,11 +207,18 @@ impl FoldMap {
 
     /// Whether rows stay as they are.
     pub(crate) fn is_identity(&self) -> bool {
-        !self.has_scale() && self.shift.iter().flatten().all(|&shift| shift == 0.0)
+        !self.has_sums()
+            && !self.has_scale()
+            && self.shift.iter().flatten().all(|&shift| shift == 0.0)
     }
 
     fn values(&self) -> impl Iterator<Item = &f64> {
-        self.shift.iter().chain(&self.scale).flatten()
+        let factors = self.combination.iter().flat_map(Combination::values);
+        self.shift
+            .iter()
+            .chain(&self.scale)
+            .flatten()
+            .chain(factors)
     }
 
     /// Whether the map is finite and can be inverted.
@@ -163,7 +230,9 @@ impl FoldMap {
     /// Writes a row behind the map.
     #[inline(always)]
     pub(crate) fn write(&self, rows: &impl Layout, row: usize, out: &mut [f64]) {
-        if let Some(values) = rows.values(row) {
+        if let Some(combination) = &self.combination {
+            combination.write(rows.row(row), out);
+        } else if let Some(values) = rows.values(row) {
             if let (Some(shift), None) = (&self.shift, &self.scale) {
                 for ((out, value), shift) in out.iter_mut().zip(values).zip(shift) {
                     *out = value - shift;
@@ -231,16 +300,23 @@ impl FoldMap {
         let scaled = fold_params.iter().take(self.n_features).enumerate();
         let mut common: Vec<f64> = scaled.map(|(j, param)| self.scale(j) * param).collect();
         let shifted: f64 = self.at_shift(&common);
+        if let Some(combination) = &self.combination {
+            common = combination.transposed(&common);
+        }
         common.push(self.intercept(fold_params) - shifted);
         common
     }
 
-    /// φ of θ; without a constant, the last of θ is not taken over.
+    /// φ of θ, or the nearest where columns are sums; without a constant, the last of θ is not taken
+    /// over.
     pub(crate) fn to_fold(&self, common_params: &[f64]) -> Vec<f64> {
-        let p = self.n_features;
-        let mut fold: Vec<f64> = (0..p).map(|j| common_params[j] / self.scale(j)).collect();
+        let (p, m) = (self.n_features, self.n_common());
+        let sums = self.combination.as_ref();
+        let of_sums = sums.map(|combination| combination.nearest(&common_params[..m]));
+        let of_sums = of_sums.as_deref().unwrap_or(&common_params[..m]);
+        let mut fold: Vec<f64> = (0..p).map(|j| of_sums[j] / self.scale(j)).collect();
         if let Some(value) = self.constant {
-            fold.push((common_params[p] + self.at_shift(&common_params[..p])) / value);
+            fold.push((common_params[m] + self.at_shift(of_sums)) / value);
         }
         fold
     }
@@ -253,9 +329,10 @@ impl FoldMap {
 
     /// Bg.
     pub(crate) fn gradient(&self, common: &[f64]) -> Vec<f64> {
-        let p = self.n_features;
-        let last = common[p];
-        let features = (0..p).map(|j| self.scale(j) * (common[j] - self.shift(j) * last));
+        let (p, last) = (self.n_features, common[self.n_common()]);
+        let of_sums = self.combination.as_ref().map(|own| own.apply(common));
+        let of_sums = of_sums.as_deref().unwrap_or(common);
+        let features = (0..p).map(|j| self.scale(j) * (of_sums[j] - self.shift(j) * last));
         let constant = self.constant.map(|value| value * last);
         features.chain(constant).collect()
     }
@@ -273,27 +350,41 @@ impl FoldMap {
 
     /// Magnitudes of the terms of Bg, from those of the terms of g.
     pub(crate) fn magnitude(&self, common: &[f64]) -> Vec<f64> {
-        let p = self.n_features;
-        let last = common[p];
-        let size = |j| self.scale(j).abs() * (common[j] + self.shift(j).abs() * last);
+        let (p, last) = (self.n_features, common[self.n_common()]);
+        let of_sums = self.combination.as_ref().map(|own| own.apply_sizes(common));
+        let of_sums = of_sums.as_deref().unwrap_or(common);
+        let size = |j| self.scale(j).abs() * (of_sums[j] + self.shift(j).abs() * last);
         let constant = self.constant.map(|value| value.abs() * last);
         (0..p).map(size).chain(constant).collect()
     }
 
-    /// The diagonal of BSBᵀ, from Σ w·u and Σ w·u².
+    /// The diagonal of BSBᵀ, from Σ w·u and Σ w·u². Of columns that are sums, as if no row had two of
+    /// the terms.
     pub(crate) fn squares(&self, sums: &[f64], squares: &[f64]) -> Vec<f64> {
-        let p = self.n_features;
+        let (p, weight) = (self.n_features, sums[self.n_common()]);
+        let of_sums = self
+            .combination
+            .as_ref()
+            .map(|own| (own.apply(sums), own.apply_squares(squares)));
+        let (sums, squares) = of_sums
+            .as_ref()
+            .map_or((sums, squares), |(a, b)| (&a[..], &b[..]));
         let square = |j: usize| {
             let shift = self.shift(j);
-            let centred = squares[j] - 2.0 * shift * sums[j] + shift * shift * sums[p];
+            let centred = squares[j] - 2.0 * shift * sums[j] + shift * shift * weight;
             self.scale(j).powi(2) * centred
         };
-        let constant = self.constant.map(|value| value.powi(2) * sums[p]);
+        let constant = self.constant.map(|value| value.powi(2) * weight);
         (0..p).map(square).chain(constant).collect()
     }
 
     /// BSBᵀ; lower triangles.
     pub(crate) fn second_moments(&self, common: MatRef<'_, f64>) -> Mat<f64> {
+        let of_sums = self
+            .combination
+            .as_ref()
+            .map(|own| own.second_moments(common));
+        let common = of_sums.as_ref().map_or(common, Mat::as_ref);
         let (p, n) = (self.n_features, self.n_params());
         let value = self.constant.unwrap_or(0.0);
         let (sums, weight) = (|j| common[(p, j)], common[(p, p)]);
@@ -352,14 +443,41 @@ impl FoldMaps {
                 found: shift.len(),
             });
         }
-        let map = |(set, scale): (usize, ndarray::ArrayView1<'_, f64>)| FoldMap {
+        let map = |(set, scale): (usize, ArrayView1<'_, f64>)| FoldMap {
             n_features: scale.len(),
             shift: shift.as_ref().map(|shift| shift.row(set).to_vec()),
             scale: Some(scale.to_vec()),
-            constant: None,
+            ..FoldMap::default()
         };
         let maps = scale.outer_iter().enumerate().map(map).collect();
         Ok(Self { maps })
+    }
+
+    /// Columns that are sums of common columns, less a shift: one row of shifts, and one of the values
+    /// of the entries of L, per training set. The entries are those of one common column after the
+    /// other, which begin at `starts`; each adds to the column of the fold in `columns`.
+    pub fn of_sums(
+        shift: &Array2<f64>,
+        starts: Vec<usize>,
+        columns: Vec<usize>,
+        values: &Array2<f64>,
+    ) -> Result<Self> {
+        if shift.nrows() != values.nrows() {
+            return Err(Error::Shape {
+                what: "lines of the map",
+                expected: shift.nrows(),
+                found: values.nrows(),
+            });
+        }
+        let of_folds = Combination::of_folds(shift.ncols(), starts, columns, values.outer_iter())?;
+        let maps = shift.outer_iter().zip(of_folds);
+        let map = |(shift, combination): (ArrayView1<'_, f64>, _)| FoldMap {
+            combination: Some(combination),
+            ..FoldMap::shifted(shift.to_vec())
+        };
+        Ok(Self {
+            maps: maps.map(map).collect(),
+        })
     }
 
     /// These maps, or none, as maps of common rows, with one more column of this value.
@@ -374,7 +492,7 @@ impl FoldMaps {
 
     /// [`Error::Shape`] unless there is a map of `n_features` features for each of `n_folds` folds.
     pub(crate) fn check(&self, n_folds: usize, n_features: usize) -> Result<()> {
-        let n_columns = self.maps.first().map_or(0, FoldMap::n_features);
+        let n_columns = self.maps.first().map_or(0, FoldMap::n_common);
         for (what, expected, found) in [
             (
                 "folds of the scaling",
@@ -411,6 +529,11 @@ impl FoldMaps {
     /// Whether some scale is not 1.
     pub fn has_scale(&self) -> bool {
         self.maps.iter().any(FoldMap::has_scale)
+    }
+
+    /// Whether columns of folds are sums of common ones.
+    pub(crate) fn has_sums(&self) -> bool {
+        self.maps.iter().any(FoldMap::has_sums)
     }
 
     /// The map of all rows.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `training_sets` | the rows of every training set, with their weights |
 //! | `fold_map` | the columns of every fold as maps of common columns |
+//! | `combination` | columns that are sums of common columns |
 //! | `design` | rows behind a map: products with parameters and residuals, Gram matrices |
 //! | `problem` | rows and targets of the squared loss, in units that neither overflow nor underflow |
 //! | `moments` | sums of products of rows and targets: of all rows, and of training sets by subtraction |
@@ -17,6 +18,7 @@
 #![allow(clippy::doc_markdown)] // formulas are not code
 
 mod cholesky;
+mod combination;
 mod design;
 mod fitted;
 mod fold_map;

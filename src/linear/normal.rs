@@ -1,5 +1,7 @@
 //! Normal equations of one training set, from its second moments.
 
+use std::borrow::Cow;
+
 use super::FoldMap;
 use crate::linalg::Mat;
 
@@ -10,10 +12,12 @@ pub(crate) const MIN_KEPT_FRACTION: f64 = 1e-4;
 /// Second moments of a training set, centred and scaled in closed form.
 pub(crate) struct NormalEquations<'a> {
     /// Moments of (u, y, 1), lower triangle.
-    train: &'a Mat<f64>,
+    train: Cow<'a, Mat<f64>>,
     n_features: usize,
     /// Σ w.
     pub(crate) weight: f64,
+    /// u as a map of rows, or of what is summed of them.
+    pub(crate) common: FoldMap,
     /// The features of the model as a map of u.
     pub(crate) map: FoldMap,
     /// ȳ of every output; 0 without an intercept.
@@ -21,32 +25,48 @@ pub(crate) struct NormalEquations<'a> {
 }
 
 impl<'a> NormalEquations<'a> {
-    /// From the second moments of rows behind `common`. `None` if they have no weight.
+    /// From the second moments of rows behind `common`; of a scaling that sums columns, u are these
+    /// sums. `None` if the rows have no weight.
     pub(crate) fn new(
         train: &'a Mat<f64>,
         common: &FoldMap,
         scaling: Option<&FoldMap>,
         fit_intercept: bool,
     ) -> Option<Self> {
-        let (p, last) = (common.n_features(), train.nrows() - 1);
-        let weight = train[(last, last)];
+        let weight = train[(train.nrows() - 1, train.nrows() - 1)];
         if weight == 0.0 {
             return None;
         }
+        let identity = FoldMap::identity(common.n_features());
+        let scaling = scaling.unwrap_or(&identity);
+        let p = scaling.n_features();
+        let map = scaling.after(common);
+        let train = map.moments_of_sums(train);
+        let mut map = map.of_sums_of(&identity);
+        let common = if scaling.has_sums() {
+            FoldMap::shifted(scaling.sums(common.shifts())).of_sums_of(scaling)
+        } else {
+            common.clone()
+        };
+        let last = train.nrows() - 1;
         let mean = |j: usize| train[(last, j)] / weight;
-        let identity = FoldMap::identity(p);
-        let mut map = scaling.unwrap_or(&identity).after(common);
         if fit_intercept {
             map = map.with_shift((0..p).map(mean).collect());
         }
         let target_mean = |j: usize| f64::from(fit_intercept) * mean(j);
         Some(Self {
-            train,
             n_features: p,
             weight,
+            common,
             map,
             target_mean: (p..last).map(target_mean).collect(),
+            train,
         })
+    }
+
+    /// The number of features of the model.
+    pub(crate) fn n_features(&self) -> usize {
+        self.n_features
     }
 
     /// Mean of u of column `j`.
@@ -66,7 +86,8 @@ impl<'a> NormalEquations<'a> {
 
     fn about_shift(&self, i: usize, j: usize) -> f64 {
         let constant = self.train.nrows() - 1;
-        self.map.about_shift(self.train.as_ref(), constant, i, j)
+        let train = self.train.as_ref().as_ref();
+        self.map.about_shift(train, constant, i, j)
     }
 
     /// Σ w·u² of column `j` about its shift.

@@ -134,7 +134,7 @@ impl<'a> Family<'a> {
             return Ok(magnitude.clone().unwrap_or_else(of_all));
         }
         let (mut magnitude, mut is_of_fold) = (of_all(), false);
-        if self.leaves_most(fold, output, &magnitude, monitor)? {
+        if map.has_sums() || self.leaves_most(fold, output, &magnitude, monitor)? {
             return Ok(magnitude);
         }
         let has_intercept = self.intercept != Intercept::None;

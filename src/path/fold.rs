@@ -65,6 +65,12 @@ impl<R: Layout> FoldProblem<'_, R> {
         self.linear.rows.n_features()
     }
 
+    /// The features of the models, which may be sums of columns.
+    fn n_model_features(&self) -> usize {
+        let maps = self.path.spec.scaling.as_deref();
+        maps.map_or(self.n_features(), |maps| maps.all_rows().n_features())
+    }
+
     fn n_outputs(&self) -> usize {
         self.target_centres.len()
     }
@@ -320,13 +326,13 @@ impl<R: Layout> FoldProblem<'_, R> {
         let Some(normal) = normal else {
             return Ok(None);
         };
-        let rows = TrainingRows::new(self, set, (&normal, map), is_constant);
+        let rows = TrainingRows::new(self, set, &normal, is_constant);
         let mut quadratic = GramQuadratic::new(&normal, is_constant, *error, &rows);
         let set = |quadratic: &mut GramQuadratic<'_>, o| {
             quadratic.set_output(&normal, is_constant, o);
         };
         let solutions = self.solve_path(&mut quadratic, normal.weight, start, set, monitor)?;
-        let fitted = Fitted::of_normal(&normal, map, &solutions.beta);
+        let fitted = Fitted::of_normal(&normal, &solutions.beta);
         Ok(Some((solutions, fitted)))
     }
 
@@ -337,7 +343,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         start: Option<&Mat<f64>>,
         monitor: &Monitor,
     ) -> Result<Option<(Solutions, Fitted)>> {
-        let (p, q) = (self.n_features(), self.n_outputs());
+        let (p, q) = (self.n_model_features(), self.n_outputs());
         let fit_intercept = self.path.spec.fit_intercept;
         let TrainingColumns { columns, map } =
             TrainingColumns::new(&self.linear, train, scaling, fit_intercept)?;
@@ -358,7 +364,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         let solutions = self.solve_path(&mut quadratic, columns.weight, start, set, monitor)?;
         let beta = &solutions.beta;
         // Sparse rows are predicted without a shift.
-        let is_shifted = !is_sparse(&self.linear.rows);
+        let is_shifted = map.has_sums() || !is_sparse(&self.linear.rows);
         let coefficients = Mat::from_fn(p + 1, beta.ncols(), |j, c| {
             if j < p {
                 return beta[(j, c)] * map.scale(j);
@@ -370,12 +376,12 @@ impl<R: Layout> FoldProblem<'_, R> {
             };
             means[c % q] - if is_shifted { 0.0 } else { at_zero() }
         });
-        let shift = if is_shifted {
-            map.shifts()
+        let fitted = if is_shifted {
+            Fitted::behind(&map, coefficients)
         } else {
-            vec![0.0; p]
+            Fitted::new(vec![0.0; p], coefficients)
         };
-        Ok(Some((solutions, Fitted::new(shift, coefficients))))
+        Ok(Some((solutions, fitted)))
     }
 
     /// Solves all penalties for every output.
@@ -387,7 +393,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         set_output: impl Fn(&mut Q, usize),
         monitor: &Monitor,
     ) -> Result<Solutions> {
-        let (p, q, n_penalties) = (self.n_features(), self.n_outputs(), self.order.len());
+        let (p, q, n_penalties) = (self.n_model_features(), self.n_outputs(), self.order.len());
         let at_a_time = rayon::current_num_threads(); // training sets
         let shape = [at_a_time, 2 * n_penalties * q + 6, p];
         memory::check_shape::<f64>("coefficients of the penalties of training sets", &shape)?;

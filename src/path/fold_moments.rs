@@ -50,7 +50,7 @@ impl<R: Layout> FoldProblem<'_, R> {
         };
         let held_out = removed.filter(|_| self.folds.partition().is_some());
         // About the mean of the training rows, only constant columns lack digits.
-        let is_constant = |j| self.is_single() || self.is_constant(j, &self.training(set));
+        let is_constant = |j| self.is_single() || self.is_constant(j, scaling, &self.training(set));
         let sums = (moments.map.clone(), train, held_out);
         if let Some(checked) = self.checked(set, sums, scaling, is_constant) {
             return Ok(Some(checked));
@@ -72,13 +72,12 @@ impl<R: Layout> FoldProblem<'_, R> {
         scaling: Option<&FoldMap>,
         is_known_constant: impl Fn(usize) -> bool,
     ) -> Option<FoldMoments> {
-        let p = self.n_features();
         let (mut is_constant, mut error) = (vec![], f64::EPSILON);
         // Without a weight there is nothing to centre by.
         if let Some(normal) =
             NormalEquations::new(&train, &map, scaling, self.path.spec.fit_intercept)
         {
-            for j in 0..p {
+            for j in 0..normal.n_features() {
                 let (about, square) = (normal.square_about_shift(j), normal.square(j));
                 let has_digits = about >= MIN_KEPT_FRACTION * square;
                 if !has_digits && !is_known_constant(j) {
@@ -90,7 +89,7 @@ impl<R: Layout> FoldProblem<'_, R> {
                 }
             }
             let has_digits = |o: usize| {
-                let square = train[(p + o, p + o)];
+                let square = train[(self.n_features() + o, self.n_features() + o)];
                 normal.target_square(o) >= MIN_KEPT_FRACTION * square
                     || self.is_target_constant(o, &self.training(set))
             };
@@ -117,8 +116,14 @@ impl<R: Layout> FoldProblem<'_, R> {
     }
 
     /// Returns true if a feature has one value on all rows with a weight.
-    fn is_constant(&self, j: usize, rows: &[usize]) -> bool {
+    fn is_constant(&self, j: usize, scaling: Option<&FoldMap>, rows: &[usize]) -> bool {
+        let sums = scaling.filter(|map| map.has_sums());
         let value = |&row: &usize| {
+            if let Some(map) = sums {
+                let mut values = vec![0.0; map.n_features()];
+                map.write(&self.linear.rows, row, &mut values);
+                return values[j];
+            }
             let value = self.linear.rows.values(row).map(|values| values[j]);
             let stored = || self.linear.rows.row(row).entries().find(|e| e.0 == j);
             value.unwrap_or_else(|| stored().map_or(0.0, |e| e.1))

@@ -26,10 +26,10 @@ impl<'a, R: Layout> TrainingRows<'a, R> {
     pub(super) fn new(
         problem: &'a FoldProblem<'a, R>,
         set: TrainingSet,
-        (normal, common): (&'a NormalEquations<'_>, &FoldMap),
+        normal: &'a NormalEquations<'_>,
         is_constant: &[bool],
     ) -> Self {
-        let p = common.n_features();
+        let (p, common) = (normal.n_features(), &normal.common);
         let shift = |j| common.shift(j) + normal.map.shift(j) / common.scale(j);
         let scale = |j: usize| {
             if is_constant[j] {
@@ -41,7 +41,7 @@ impl<'a, R: Layout> TrainingRows<'a, R> {
         Self {
             problem,
             set,
-            map: FoldMap::affine((0..p).map(shift).collect(), common.scales()),
+            map: FoldMap::affine((0..p).map(shift).collect(), common.scales()).of_sums_of(common),
             scale: (0..p).map(scale).collect(),
             target_mean: &normal.target_mean,
         }

@@ -20,7 +20,9 @@ impl TrainingColumns {
         scaling: Option<&FoldMap>,
         fit_intercept: bool,
     ) -> Result<Self> {
-        let p = linear.rows.n_features();
+        let n_features = linear.rows.n_features();
+        let p = scaling.map_or(n_features, FoldMap::n_features);
+        let sums = scaling.filter(|map| map.has_sums());
         let at_a_time = rayon::current_num_threads(); // training sets
         memory::check_shape::<f64>("sums of the features of training sets", &[at_a_time, 8, p])?;
         let roots: Vec<f64> = train
@@ -30,30 +32,34 @@ impl TrainingColumns {
         let weight = roots.iter().map(|root| root * root).sum();
         let factor = scaling.map_or_else(|| vec![1.0; p], FoldMap::scales);
         let has_shift = scaling.is_some_and(FoldMap::has_shift);
-        if is_sparse(&linear.rows) && (fit_intercept || !has_shift) {
+        if is_sparse(&linear.rows) && sums.is_none() && (fit_intercept || !has_shift) {
             return Ok(sparse(linear, train, roots, weight, factor, fit_intercept));
         }
         memory::check_shape::<f64>("the columns of a training set", &[train.len(), p])?;
         let shift = || scaling.map_or_else(|| vec![0.0; p], FoldMap::shifts);
         let centre = (!fit_intercept).then(shift);
-        Ok(dense(linear, train, roots, weight, factor, centre))
+        let identity = FoldMap::identity(p);
+        let sums = identity.of_sums_of(sums.unwrap_or(&FoldMap::identity(p)));
+        Ok(dense(linear, (train, &sums), roots, weight, factor, centre))
     }
 }
 
-/// Copies all columns; without a given centre it is their mean.
+/// Copies all columns, or sums of them; without a given centre it is their mean.
 fn dense<R: Layout>(
     linear: &LinearProblem<'_, R>,
-    train: &[usize],
+    (train, sums): (&[usize], &FoldMap),
     roots: Vec<f64>,
     weight: f64,
     factor: Vec<f64>,
     centre: Option<Vec<f64>>,
 ) -> TrainingColumns {
-    let (n, p) = (train.len(), linear.rows.n_features());
+    let (n, p) = (train.len(), sums.n_features());
     let mut values = vec![0.0; n * p];
+    let mut of_row = vec![0.0; p];
     for (i, &row) in train.iter().enumerate() {
-        for (j, v) in linear.rows.row(row).entries() {
-            values[j * n + i] = v;
+        sums.write(&linear.rows, row, &mut of_row);
+        for (j, v) in of_row.iter().enumerate() {
+            values[j * n + i] = *v;
         }
     }
     let mut squares = vec![0.0; p];
@@ -79,7 +85,7 @@ fn dense<R: Layout>(
             weight,
             squares,
         },
-        map: FoldMap::affine(centres, factor),
+        map: FoldMap::affine(centres, factor).of_sums_of(sums),
     }
 }
 

@@ -49,7 +49,7 @@ mod _core {
     #[pymodule_export]
     use super::path::{PyElasticNet, path_errors};
     #[pymodule_export]
-    use super::scaling::training_moments;
+    use super::scaling::{PyColumnSums, training_moments};
     #[pymodule_export]
     use super::stored::{PyStoredRows, stored_fit};
     #[pymodule_export]

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::cross_validate::{Call, PyOutOfFold};
-use super::scaling::{ScalingArg, to_scaling};
+use super::scaling::{MapsArg, to_maps};
 use crate::engine::Engine as _;
 use crate::newton::{
     Accuracy, ClassWeights, GlmSpec, Intercept, LeaveOneOut, Link, Loss, Method, Newton, Penalty,
@@ -96,7 +96,7 @@ impl PySmoothModel {
         epsilon: f64,
         intercept: Option<InterceptArg>,
         of_mean: bool,
-        scaling: Option<ScalingArg<'_>>,
+        scaling: Option<MapsArg<'_>>,
         class_weights: Option<PyReadonlyArray3<'_, f64>>,
     ) -> PyResult<Vec<Self>> {
         let class_weights =
@@ -105,7 +105,7 @@ impl PySmoothModel {
             link: to_link(loss, power, epsilon)?,
             intercept: to_intercept(intercept)?,
             penalty: Penalty::Sum(0.0),
-            scaling: scaling.map(to_scaling).transpose()?.map(Arc::new),
+            scaling: scaling.map(to_maps).transpose()?,
             class_weights: class_weights.transpose()?.map(Arc::new),
         };
         let penalties = penalties.penalties(of_mean).into_iter();

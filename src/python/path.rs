@@ -1,7 +1,5 @@
 //! Elastic nets as Python sees them.
 
-use std::sync::Arc;
-
 use numpy::{IntoPyArray, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -9,7 +7,7 @@ use pyo3::types::PyDict;
 use super::convert::RowsArg;
 use super::cross_validate::{Call, PyOutOfFold, ResamplingArg};
 use super::run::run;
-use super::scaling::{ScalingArg, to_scaling};
+use super::scaling::{MapsArg, to_maps};
 use super::virtual_cv::{Weights, dataset};
 use crate::engine::Engine as _;
 use crate::path::{ElasticNet, ElasticNetSpec, PathOutputs, Penalty};
@@ -22,7 +20,7 @@ pub(super) struct PyElasticNet(ElasticNetSpec);
 #[pymethods]
 impl PyElasticNet {
     /// Models that differ in the penalty only, (`alpha`, `l1_ratio`) each. `scaling` is the shift (or
-    /// none) and the scale of all rows and of every fold; `tol` is the duality gap at which a problem
+    /// none) and the scale of all rows and of every fold, or `ColumnSums`; `tol` is the duality gap at which a problem
     /// is solved, relative to the squares of its centred targets.
     #[staticmethod]
     #[pyo3(signature = (penalties, *, intercept=true, positive=false, scaling=None, tol=1e-12))]
@@ -30,10 +28,10 @@ impl PyElasticNet {
         penalties: Vec<(f64, f64)>,
         intercept: bool,
         positive: bool,
-        scaling: Option<ScalingArg<'_>>,
+        scaling: Option<MapsArg<'_>>,
         tol: f64,
     ) -> PyResult<Vec<Self>> {
-        let scaling = scaling.map(to_scaling).transpose()?.map(Arc::new);
+        let scaling = scaling.map(to_maps).transpose()?;
         let spec = |(alpha, l1_ratio)| ElasticNetSpec {
             penalty: Penalty { alpha, l1_ratio },
             fit_intercept: intercept,

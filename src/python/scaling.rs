@@ -1,5 +1,7 @@
 //! Scalings of the columns as Python sees them.
 
+use std::sync::Arc;
+
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
@@ -20,6 +22,51 @@ pub(super) type ScalingArg<'py> = (
 pub(super) fn to_scaling((shift, scale): ScalingArg<'_>) -> Result<FoldMaps> {
     let shift = shift.map(|shift| shift.as_array().to_owned());
     FoldMaps::new(shift, scale.as_array().to_owned())
+}
+
+/// Columns of every training set as sums of the columns of all rows.
+#[pyclass(frozen, module = "onefold._core", name = "ColumnSums")]
+#[derive(Debug)]
+pub(super) struct PyColumnSums(Arc<FoldMaps>);
+
+#[pymethods]
+impl PyColumnSums {
+    /// `shift` and `values` have one row for all samples, then one per fold. Of the entries of the map,
+    /// which are ordered by column of the rows, `starts` says where those of each begin, and `columns`
+    /// which columns of the fold they add to.
+    #[new]
+    fn new(
+        shift: PyReadonlyArray2<'_, f64>,
+        starts: Vec<usize>,
+        columns: Vec<usize>,
+        values: PyReadonlyArray2<'_, f64>,
+    ) -> Result<Self> {
+        let maps = FoldMaps::of_sums(
+            &shift.as_array().to_owned(),
+            starts,
+            columns,
+            &values.as_array().to_owned(),
+        )?;
+        maps.check_finite()?;
+        Ok(Self(Arc::new(maps)))
+    }
+}
+
+/// A scaling, or sums of columns.
+#[derive(FromPyObject)]
+pub(super) enum MapsArg<'py> {
+    /// Sums.
+    Sums(Py<PyColumnSums>),
+    /// Shift and scale.
+    Scaling(ScalingArg<'py>),
+}
+
+/// The core's maps.
+pub(super) fn to_maps(maps: MapsArg<'_>) -> Result<Arc<FoldMaps>> {
+    match maps {
+        MapsArg::Sums(sums) => Ok(Arc::clone(&sums.get().0)),
+        MapsArg::Scaling(scaling) => to_scaling(scaling).map(Arc::new),
+    }
 }
 
 /// Weights, means and variances: those of all samples, then those of the training set of each fold.

@@ -1,14 +1,12 @@
 //! Virtual k-fold as Python sees it.
 
-use std::sync::Arc;
-
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use super::convert::RowsArg;
 use super::cross_validate::{Call, PyOutOfFold, ResamplingArg};
 use super::run::run;
-use super::scaling::{ScalingArg, to_scaling};
+use super::scaling::{MapsArg, to_maps};
 use crate::Result;
 use crate::data::{Dataset, Rows};
 use crate::engine::{Engine as _, Finished, Job};
@@ -29,10 +27,10 @@ impl PyLeastSquares {
     fn family(
         alphas: Vec<f64>,
         intercept: bool,
-        scaling: Option<ScalingArg<'_>>,
+        scaling: Option<MapsArg<'_>>,
         cutoff: Option<(f64, bool)>,
     ) -> PyResult<Vec<Self>> {
-        let scaling = scaling.map(to_scaling).transpose()?.map(Arc::new);
+        let scaling = scaling.map(to_maps).transpose()?;
         let cutoff = cutoff.map(|(ratio, truncates)| Cutoff { ratio, truncates });
         let model = |alpha| LinearModel {
             alpha,

@@ -100,20 +100,17 @@ impl<'a, R: Layout> PerFold<'a, R> {
         fold: usize,
         monitor: &Monitor,
     ) -> Result<Option<Fitted>> {
-        let (p, q) = (
-            self.problem.rows.n_features(),
-            self.problem.targets.n_outputs,
-        );
-        let map = &self.moments.map;
+        let (map, q) = (&self.moments.map, self.problem.targets.n_outputs);
         let scaling = self.scaling.map(|scaling| scaling.fold(fold));
         let Some(normal) = NormalEquations::new(train, map, scaling, path.model.fit_intercept)
         else {
             return Ok(None);
         };
+        let (p, common) = (normal.n_features(), &normal.common);
         // A column that is constant to rounding needs no digits.
         let is_safe = |j: usize| {
-            let (unit, square) = (map.scale(j), normal.square(j) / normal.weight);
-            let raw_mean = normal.mean(j) / unit + map.shift(j);
+            let (unit, square) = (common.scale(j), normal.square(j) / normal.weight);
+            let raw_mean = normal.mean(j) / unit + common.shift(j);
             normal.has_digits(j) || is_constant(n_train as f64, raw_mean, square / unit / unit)
         };
         if !(0..p).all(is_safe) {
@@ -124,7 +121,7 @@ impl<'a, R: Layout> PerFold<'a, R> {
         let Some(beta) = solve_path(path, &gram, &products, monitor)? else {
             return Ok(None);
         };
-        Ok(Some(Fitted::of_normal(&normal, map, &beta)))
+        Ok(Some(Fitted::of_normal(&normal, &beta)))
     }
 }
 

@@ -36,10 +36,10 @@ impl<R: Layout> LinearProblem<'_, R> {
         if weight == 0.0 {
             return Err(undetermined("its training rows have no weight"));
         }
-        let (p, q) = (self.rows.n_features(), self.targets.n_outputs);
         let (map, unit) = self
             .training_map(path, train, fold)
             .ok_or_else(|| undetermined("its columns differ in scale by more than 1e140"))?;
+        let (p, q) = (map.n_features(), self.targets.n_outputs);
         let scale = map.scales().iter().map(|s| s * unit).collect();
         let map = map.with_scale(scale);
         let fit_intercept = path.model.fit_intercept;
@@ -64,7 +64,7 @@ impl<R: Layout> LinearProblem<'_, R> {
                 target_mean[c % q]
             }
         });
-        Ok(Fitted::new(map.shifts(), coefficients))
+        Ok(Fitted::behind(&map, coefficients))
     }
 
     /// The centring and scaling of the columns in training, and the unit of [`Self::unit`]; `None` if
@@ -75,7 +75,6 @@ impl<R: Layout> LinearProblem<'_, R> {
         train: &[usize],
         fold: usize,
     ) -> Option<(FoldMap, f64)> {
-        let p = self.rows.n_features();
         let scaling = path
             .model
             .scaling
@@ -84,10 +83,12 @@ impl<R: Layout> LinearProblem<'_, R> {
         if scaling.is_some_and(|map| !map.is_regular()) {
             return None;
         }
-        let mut map = scaling.cloned().unwrap_or_else(|| FoldMap::identity(p));
+        let identity = || FoldMap::identity(self.rows.n_features());
+        let mut map = scaling.cloned().unwrap_or_else(identity);
         let is_centred = path.model.fit_intercept || map.has_shift();
         if path.model.fit_intercept {
-            map = map.with_shift(self.mean(train));
+            let mean = map.sums(self.mean(train));
+            map = map.with_shift(mean);
         }
         let (unit, sizes) = self.unit(&map, train)?;
         let mut scale = map.scales();

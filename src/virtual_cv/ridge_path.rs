@@ -24,7 +24,9 @@ impl RidgePath<'_> {
     pub(super) fn effective_scaling(&self, rank_deficient: bool) -> Option<&FoldMaps> {
         let depends_on_scale = rank_deficient || self.alphas.iter().any(|&a| a > 0.0);
         self.model.scaling.as_deref().filter(|s| {
-            (s.has_shift() && !self.model.fit_intercept) || (depends_on_scale && s.has_scale())
+            s.has_sums()
+                || (s.has_shift() && !self.model.fit_intercept)
+                || (depends_on_scale && s.has_scale())
         })
     }
 }

@@ -22,6 +22,7 @@ from .early_stopping import check_eval_split, warn_of_eval_set
 from .engine import Engine
 from .fold_steps import FOLD_STEPS, Steps, fold_steps_spec
 from .hoisted import HOISTED, Rest, hoisted_spec
+from .mapped import MAPPED, mapped, mapped_spec
 from .registry import engine_named, engines_for
 from .spec import Estimate, LacksEstimators, Spec
 from .steps import needs_no_fit, transformed
@@ -192,6 +193,8 @@ def _why_not_call(engine: Engine, task: Task) -> str | None:
         has |= {"return_train_score"}
     if returned(task) - has:
         return f"it has no fitted estimators, which {_asked(task)} needs"
+    if task.problem.maps is not None and not engine.takes_maps:
+        return "it takes the rows of a fold, and not a map of columns"
     if engine.needs_partition and task.problem.partitions is None and not engine.takes_growing_sets:
         return "the test sets are not a partition"
     return None
@@ -399,6 +402,9 @@ class _Chooser:
             choice = self._on(problem).choose(Candidate(rest))
             spec = hoisted_spec(view, Rest(problem, choice.engine, choice.spec))
             return Choice(HOISTED, spec, choice.rejection)
+        choice = self._choose_behind_maps(view, engines)
+        if choice is not None:
+            return choice
         # Each fold is a task of its own, with one training set.
         single = [engine for engine in engines if not engine.needs_partition]
         # Fitted pipelines are assembled of fitted steps.
@@ -409,6 +415,22 @@ class _Chooser:
             return None
         before = Steps(tuple(others), last, of_last.engine, self._is_auto)
         return Choice(FOLD_STEPS, fold_steps_spec(view, before), of_last.rejection)
+
+    def _choose_behind_maps(self, view: Candidate, engines: Sequence[Engine]) -> Choice | None:
+        """The engine of the last step on columns that folds share, where all steps are maps."""
+        *others, last = flat_steps(view.estimator)
+        step = Candidate(last)
+        may_be = any(engine.takes_maps and engine.serves(step) for engine in engines)
+        if not may_be or returned(self._task) or self._task.options.get("check"):
+            return None
+        problem = mapped(self._task.problem, others)
+        if problem is None:
+            return None
+        choice = self._on(problem)._first(step, engines)
+        if isinstance(choice, _NoChoice):
+            return None
+        rest = Rest(problem, choice.engine, choice.spec)
+        return Choice(MAPPED, mapped_spec(view, rest))
 
     def _on(self, problem: Problem) -> _Chooser:
         """The chooser for other rows."""

@@ -49,6 +49,8 @@ class Engine:
     """Whether it also takes training sets that begin with one another; its specs look at them."""
     takes_files: bool = False
     """Whether it also takes rows on disk, a `FileRows`; its specs look at them."""
+    takes_maps: bool = False
+    """Whether its rows may be columns that folds share, each with a map: `Problem.maps`."""
     warns_of_refits: bool = True
     """Whether refits of an estimator that it supports are a warning, and not only a note."""
     holds_responses: bool = True

@@ -136,18 +136,23 @@ def _steps(choice: Choice, task: Task) -> dict[str, str]:
     *before, _ = flat_steps(choice.spec.estimator)
     if not before:
         return {}
-    spec, n_once, data = choice.spec, 0, task.data
+    spec, n_once, data, how = choice.spec, 0, task.data, []
     while isinstance(spec.params, Rest):
-        data = spec.params.problem.data
+        problem, data = spec.params.problem, spec.params.problem.data
         n_left = len(flat_steps(spec.params.spec.estimator))
         spec, n_once = spec.params.spec, len(before) + 1 - n_left
+        treatment = "once, for all folds" if problem.maps is None else MAPPED_STEP
+        how += [treatment] * (n_once - len(how))
     per_fold = steps_per_fold(spec)
     rest = before[n_once:]
-    how = ["once, for all folds"] * n_once + [_treatment(step, per_fold, choice) for step in rest]
+    how += [_treatment(step, per_fold, choice) for step in rest]
     gains = per_fold is not None and gains_by_sharing(rest[0], data.n_samples)
     if gains and may_share(rest[0], data):
         how[n_once] = "shared by all folds, then a small part per fold"
     return dict(zip(_names(before), how, strict=True))
+
+
+MAPPED_STEP = "a linear map for each fold, of columns that the folds share"
 
 
 def _treatment(step: Any, per_fold: Any, choice: Choice) -> str:

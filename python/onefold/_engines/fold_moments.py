@@ -116,6 +116,8 @@ class FoldMoments:
         spec, rows, scaling = linear.spec, linear.rows, linear.scaling
         if hasattr(spec.final, "kernel"):
             return "a kernel has no features"
+        if linear.maps is not None:
+            return "the columns of every fold are maps of others"
         if np.size(spec.alpha) != 1:
             return "every output has a penalty of its own"
         if not isinstance(folds, Folds) or not isinstance(rows, np.ndarray):

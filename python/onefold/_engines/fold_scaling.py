@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,23 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from .. import _core
 from .._inputs.folds import Folds
 from .._sklearn_compat import validate_params
+from .._transforms.training_statistics import largest, quantiles
 from .._utils.estimator_class import known_class
 from .._utils.jobs import effective_n_jobs
 from .task import Data, Problem
-from .training_statistics import largest, quantiles
 
-__all__ = ["FoldScaling", "fold_scaling", "is_affine_scaler", "is_shifting", "scaler_key"]
+__all__ = [
+    "CoreMaps",
+    "FoldScaling",
+    "core_maps",
+    "fold_scaling",
+    "is_affine_scaler",
+    "is_shifting",
+    "scaler_key",
+]
 
 Floats = NDArray[np.float64]
+CoreMaps: TypeAlias = "tuple[Floats | None, Floats] | _core.ColumnSums"
 
 AFFINE_SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
@@ -88,6 +97,14 @@ def fold_scaling(scaler: Any, problem: Problem, weights: Floats | None = None) -
     """
     key = ("fold scaling", scaler_key(scaler), None if weights is None else id(weights))
     return problem.once(key, lambda: _fit_all(scaler, problem, weights))
+
+
+def core_maps(scaler: Any, problem: Problem, weights: Floats | None = None) -> CoreMaps | None:
+    """The columns of every fold as the core takes them: those of the problem, or of a scaler."""
+    if problem.maps is not None or scaler is None:
+        return problem.maps
+    scaling = fold_scaling(scaler, problem, weights)
+    return scaling.shift, scaling.scale
 
 
 def _fit_all(scaler: Any, problem: Problem, weights: Floats | None) -> FoldScaling:

@@ -16,7 +16,7 @@ from .run import run
 from .spec import Spec
 from .task import Problem, Task
 
-__all__ = ["HOISTED", "Rest", "hoisted_spec"]
+__all__ = ["HOISTED", "Rest", "fit_rest", "group_of", "hoisted_spec"]
 
 
 class Rest(NamedTuple):
@@ -41,17 +41,18 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
         yield position, outcome
 
 
-def _fit(spec: Spec, task: Task) -> Any:
+def fit_rest(spec: Spec, task: Task) -> Any:
     """Fit the whole pipeline; its last step as the engine does."""
     rest: Rest = spec.params
     return rest.engine.fit_to_all(replace(rest.spec, view=spec.view), task)
 
 
-HOISTED = Engine(name="hoisted", exact="", cost="", holds_responses=False, fit=_fit)
+HOISTED = Engine(name="hoisted", exact="", cost="", holds_responses=False, fit=fit_rest)
 """Runs the engines of pipelines on the rows behind their steps that need no fit."""
 
 
-def _group(rest: Rest) -> Hashable:
+def group_of(rest: Rest) -> Hashable:
+    """Equal for what is left of candidates that share the same rows, and their work."""
     return id(rest.problem), None if rest.spec.group is None else rest.spec.group()
 
 
@@ -63,6 +64,6 @@ def hoisted_spec(view: Candidate, rest: Rest) -> Spec:
         rest,
         family=(id(rest.problem), rest.engine.name),
         validates=False,
-        group=partial(_group, rest),
+        group=partial(group_of, rest),
         engine_name=rest.spec.engine_name or rest.engine.name,
     )

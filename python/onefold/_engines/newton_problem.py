@@ -16,7 +16,7 @@ from .. import _core
 from .._inputs.files import FileRows
 from .._utils.jobs import effective_n_jobs
 from .._utils.progress import Report, reporter
-from .fold_scaling import FoldScaling, fold_scaling
+from .fold_scaling import CoreMaps, core_maps
 from .newton_spec import SmoothSpec
 from .step_weights import StepWeights
 from .task import Problem, Task
@@ -130,20 +130,19 @@ class SmoothProblem:
     weights: Floats | None
     factors: Floats | None
     """By which the weights are multiplied, by class: all rows and each fold × output × class."""
-    scaling: FoldScaling | None
+    maps: CoreMaps | None
+    """The columns of every fold, as the core takes them."""
     classes: NDArray[Any] | None
 
     @classmethod
     def of(cls, spec: SmoothSpec, problem: Problem, weights: StepWeights) -> SmoothProblem:
         """Convert the data of a problem."""
-        scaling = None
-        if spec.scaler is not None:
-            scaling = fold_scaling(spec.scaler, problem, weights.scaler)
+        maps = core_maps(spec.scaler, problem, weights.scaler)
         if spec.classes == "none":
-            return cls(spec, problem, weights.final, None, scaling, None)
+            return cls(spec, problem, weights.final, None, maps, None)
         by_class = class_weights(spec.final.class_weight, problem, weights.final)
         factors = None if by_class is None else _factors(by_class, spec)
-        return cls(spec, problem, weights.final, factors, scaling, problem.data.classes[1])
+        return cls(spec, problem, weights.final, factors, maps, problem.data.classes[1])
 
     @property
     def targets(self) -> Floats:
@@ -176,11 +175,11 @@ class SmoothProblem:
 
         The core chooses the method unless one is named.
         """
-        spec, scaling, data = self.spec, self.scaling, self.problem.data
+        spec, maps, data = self.spec, self.maps, self.problem.data
         penalties = [spec.penalty for spec in specs]
         is_on_disk = isinstance(data.X, FileRows)
         rows, kept = data.X.on_disk if is_on_disk else data.finite_rows, None
-        if sp.issparse(rows) and not coefficients and scaling is None and min(penalties) > 0:
+        if sp.issparse(rows) and not coefficients and maps is None and min(penalties) > 0:
             kept = _stored_columns(rows)
         if kept is not None:
             rows = rows[:, kept]
@@ -191,7 +190,7 @@ class SmoothProblem:
             epsilon=spec.epsilon,
             intercept=spec.intercept,
             of_mean=spec.is_mean,
-            scaling=None if scaling is None else (scaling.shift, scaling.scale),
+            scaling=maps,
             class_weights=self.factors,
         )
         y: Any = data.values if self.classes is None else data.classes[0]

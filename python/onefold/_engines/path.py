@@ -18,7 +18,7 @@ from .._utils.progress import reporter
 from .._utils.warnings import warn
 from .base import Outcome
 from .fold_models import LinearFoldModels
-from .fold_scaling import FoldScaling, fold_scaling
+from .fold_scaling import CoreMaps, core_maps
 from .spec import Spec
 from .status import Status
 from .task import Task
@@ -44,18 +44,16 @@ class Penalty(NamedTuple):
 def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
     """Solve every fold; candidates that differ in the penalty share the Gram matrix."""
     first, data = specs[0], task.data
-    scaling = None
-    if first.scaler is not None:
-        scaling = fold_scaling(first.scaler, task.problem, first.weights.scaler)
+    maps = core_maps(first.scaler, task.problem, first.weights.scaler)
     tol = task.options.get("tol") or min(TOL, *(spec.final.tol for spec in specs))
-    models = elastic_nets(first.final, [spec.params for spec in specs], tol=tol, scaling=scaling)
+    models = elastic_nets(first.final, [spec.params for spec in specs], tol=tol, maps=maps)
     with reporter(task.progress, unit="folds") as report:
         solved = _core.cross_validate(
             "path",
             models,
             (data.finite_rows, data.values, 0, first.weights.final),
             task.folds,
-            keep=["coefficients"] if task.return_estimator else [],
+            keep=_kept(task),
             n_jobs=effective_n_jobs(task.n_jobs),
             progress=report,
         )
@@ -64,7 +62,7 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
         estimators = None
         if task.return_estimator:
             estimators = _fitted(spec.estimator, data.X, one, is_flat=is_flat)
-        reached = largest_gap(one.relative_gaps)
+        reached = largest_gap(one.relative_gaps[_determined(one)])
         warn_of_gaps(reached, tol)
         yield (
             number,
@@ -72,9 +70,22 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
                 answers={"predict": one.outputs[:, 0] if is_flat else one.outputs},
                 cost=one.cost,
                 estimators=estimators,
+                undetermined=dict(one.undetermined),
                 status=_status(reached, tol),
             ),
         )
+
+
+def _kept(task: Task) -> list[str]:
+    """What is kept of the folds. Those that have no model are an error, or left to refits."""
+    kept = ["coefficients"] if task.return_estimator else []
+    return kept if task.problem.maps is None else [*kept, "undetermined"]
+
+
+def _determined(solved: _core.OutOfFold) -> list[int]:
+    """The folds that have a model."""
+    without = dict(solved.undetermined)
+    return [fold for fold in range(len(solved.relative_gaps)) if fold not in without]
 
 
 def _status(reached: float, tol: float) -> Status:
@@ -89,7 +100,7 @@ def elastic_nets(
     penalties: Sequence[tuple[float, float]],
     *,
     tol: float,
-    scaling: FoldScaling | None = None,
+    maps: CoreMaps | None = None,
 ) -> list[_core.ElasticNet]:
     """Build the core's model for every penalty, with the intercept and constraint of a model.
 
@@ -99,13 +110,14 @@ def elastic_nets(
     penalties : sequence of (alpha, l1_ratio)
     tol : float
         The relative duality gap.
-    scaling : FoldScaling, optional
+    maps : optional
+        The columns of every fold, by `core_maps`.
     """
     return _core.ElasticNet.family(
         list(penalties),
         intercept=bool(model.fit_intercept),
         positive=bool(model.positive),
-        scaling=None if scaling is None else (scaling.shift, scaling.scale),
+        scaling=maps,
         tol=min(max(tol, MIN_TOL), 0.5),
     )
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core import ColumnSums
 from .._inputs.data import as_classes, as_values, check_rows, to_rows
 from .._inputs.folds import Folds, Splits, partitions, train_sizes
 from .._inputs.routing import Routed, ScorerParams, scorer_params, shared_weights
@@ -107,6 +108,10 @@ class Problem(_Memo):
 
     data: Data
     folds: Folds | Splits
+    maps: ColumnSums | None = None
+    """Where rows are columns that folds share: what the columns of each fold are."""
+    are_deficient: bool = False
+    """Whether some of these always add up to the same value."""
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -132,6 +137,10 @@ class Problem(_Memo):
     def with_rows(self, X: Any) -> Problem:
         """The same targets, weights and folds with other rows."""
         return Problem(replace(self.data, X=X, _memo={}, _rows_memo={}), self.folds)
+
+    def with_maps(self, X: Any, maps: ColumnSums, *, is_deficient: bool) -> Problem:
+        """The same with columns that folds share, and their maps."""
+        return replace(self.with_rows(X), maps=maps, are_deficient=is_deficient)
 
     def class_counts(self, *, with_weight: bool = False) -> NDArray[np.intp]:
         """How often each class occurs in each training set: fold × class.

@@ -140,6 +140,8 @@ class LinearProblem:
     weights: Floats | None
     classes: NDArray[Any] | None = None
     scaling: FoldScaling | None = None
+    maps: _core.ColumnSums | None = None
+    """In the place of a scaling: what the columns of each fold are of those of the rows."""
 
     @classmethod
     def of(cls, spec: LinearSpec, data: Data, weights: Floats | None) -> LinearProblem:
@@ -162,7 +164,7 @@ class LinearProblem:
     def scaled(self, problem: Problem, weights: Floats | None = None) -> LinearProblem:
         """Add the scaling of every fold, for folds of ``problem`` and weights of the scaler."""
         if self.spec.scaler is None:
-            return self
+            return replace(self, maps=problem.maps)
         return replace(self, scaling=fold_scaling(self.spec.scaler, problem, weights))
 
     def alphas(self, spec: LinearSpec) -> Floats:
@@ -223,10 +225,11 @@ class LinearProblem:
     def least_squares(self, alphas: Floats, n_train: int) -> list[_core.LeastSquares]:
         """Build the core's model of each penalty, for training sets of at most ``n_train`` rows."""
         spec, scaling = self.spec, self.scaling
+        maps = None if scaling is None else (scaling.shift, scaling.scale)
         return _core.LeastSquares.family(
             alphas.tolist(),
             intercept=spec.intercept,
-            scaling=None if scaling is None else (scaling.shift, scaling.scale),
+            scaling=maps if self.maps is None else self.maps,
             cutoff=spec.cutoff(n_train, self.rows),
         )
 

@@ -25,7 +25,7 @@ from .imputers import is_nan
 if TYPE_CHECKING:
     from .._engines.task import Data
 
-__all__ = ["share_imputed_codes"]
+__all__ = ["FilledColumns", "filled_columns", "share_imputed_codes"]
 
 ENCODERS = (OneHotEncoder, OrdinalEncoder, TargetEncoder)
 DEFAULT_FILL = "missing_value"
@@ -46,17 +46,26 @@ def share_imputed_codes(step: Pipeline, data: Data) -> dict[str, Shared]:
     (imputer_name, imputer), (encoder_name, encoder) = steps[:2]
     if not _fills_texts(imputer) or type(encoder) not in ENCODERS or not finds_categories(encoder):
         return {}
-    is_words = isinstance(data.X, np.ndarray) and data.X.dtype.kind == "U"
-    validate_params(imputer)
     validate_params(encoder)
-    codes = data.once_for_rows("codes", lambda: code_columns(data.X))
-    if codes is None or is_words or not all(map(_are_texts, codes.categories)):
+    columns = filled_columns(imputer, data)
+    if columns is None:
         return {}
-    columns = _Columns.of(imputer, codes, data.X)
     return {
         imputer_name: _SharedImputer(columns),
         encoder_name: _SharedEncoder(encoder, columns, data.y),
     }
+
+
+def filled_columns(imputer: SimpleImputer, data: Data) -> FilledColumns | None:
+    """The codes of a table of texts and what an imputer fills in; None for any other table."""
+    is_words = isinstance(data.X, np.ndarray) and data.X.dtype.kind == "U"
+    validate_params(imputer)
+    if is_words or not _fills_texts(imputer):
+        return None
+    codes = data.once_for_rows("codes", lambda: code_columns(data.X))
+    if codes is None or not all(map(_are_texts, codes.categories)):
+        return None
+    return FilledColumns.of(imputer, codes, data.X)
 
 
 def _fills_texts(step: Any) -> bool:
@@ -80,7 +89,7 @@ def _are_texts(categories: NDArray[Any]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Columns:
+class FilledColumns:
     """Columns of texts as codes, and what fills their missing values."""
 
     imputer: SimpleImputer
@@ -93,7 +102,7 @@ class _Columns:
     """Its code in each column; None for the most frequent category."""
 
     @classmethod
-    def of(cls, imputer: SimpleImputer, coded: Codes, X: Any) -> _Columns:
+    def of(cls, imputer: SimpleImputer, coded: Codes, X: Any) -> FilledColumns:
         codes = np.array(coded.X)
         is_missing = np.zeros(codes.shape, dtype=bool)
         categories: list[NDArray[Any]] = []
@@ -143,7 +152,7 @@ class _Columns:
 class _SharedImputer:
     """An imputer whose rows only the encoder behind it reads, which has their codes."""
 
-    columns: _Columns
+    columns: FilledColumns
 
     def fold(self, train: Indices, test: Indices) -> FoldRows:
         """Fit the imputer; its rows are not made."""
@@ -155,7 +164,7 @@ class _SharedEncoder:
     """An encoder of columns that are imputed in each fold."""
 
     step: Any
-    columns: _Columns
+    columns: FilledColumns
     y: Any
 
     def fold(self, train: Indices, test: Indices) -> FoldRows:

@@ -46,6 +46,7 @@ NEWTON = Engine(
     responses=frozenset({"predict", "decision_function", "predict_proba", "predict_log_proba"}),
     returns=frozenset({"return_estimator"}),
     takes_files=True,
+    takes_maps=True,
     fit_last=_fit,
     refit_folds=refit_tightly,
 )
@@ -78,6 +79,8 @@ def smooth_loss(view: Candidate, task: Task) -> Spec | str:
         reason = why_not_on_disk(model, task)
         if reason is not None:
             return reason
+    if task.problem.are_deficient and model.penalty == 0:
+        return "indicators of all categories depend on one another, and there is no penalty"
     return Spec(
         view,
         solve,

@@ -30,6 +30,7 @@ PATH = Engine(
     cost="one Gram matrix",
     options={"tol": positive},
     returns=frozenset({"return_estimator"}),
+    takes_maps=True,
     fit_last=_fit,
     solves_splits_alone=True,
 )

@@ -38,6 +38,7 @@ VIRTUAL = Engine(
     responses=frozenset({"predict", "decision_function"}),
     returns=frozenset({"return_estimator"}),
     takes_files=True,
+    takes_maps=True,
     fit_last=_fit,
     solves_splits_alone=True,
 )
@@ -56,6 +57,8 @@ def least_squares(view: Candidate, task: Task) -> Spec | str:
     model = virtual.parse(view.estimator)
     if isinstance(model, str):
         return model
+    if task.problem.are_deficient and np.min(model.alpha) == 0:
+        return "indicators of all categories depend on one another, and there is no penalty"
     is_classifier = isinstance(model.final, RidgeClassifier)
     is_linear = known_class(view.estimator, [LinearRegression, Ridge]) is not None
     lacks = is_linear and isinstance(model.final, LinearRegression) and task.return_estimator

@@ -32,7 +32,7 @@ def largest(rows: Any, folds: Folds) -> Floats:
     --------
     >>> import numpy as np
     >>> from onefold._inputs.folds import Folds
-    >>> from onefold._engines.training_statistics import largest
+    >>> from onefold._transforms.training_statistics import largest
     >>> largest(np.array([[1.0], [5.0], [3.0]]), Folds.contiguous(3, 3))
     array([[5.],
            [5.],
@@ -69,7 +69,7 @@ def quantiles(rows: Any, folds: Folds, fractions: Sequence[float]) -> Floats:
     --------
     >>> import numpy as np
     >>> from onefold._inputs.folds import Folds
-    >>> from onefold._engines.training_statistics import quantiles
+    >>> from onefold._transforms.training_statistics import quantiles
     >>> quantiles(np.array([[1.0], [5.0], [3.0]]), Folds.contiguous(3, 3), [0.5])[0]
     array([[3.],
            [4.],
