@@ -16,6 +16,7 @@ __all__ = [
     "LibsvmReader",
     "OutOfFold",
     "SmoothModel",
+    "SparseLogistic",
     "Splits",
     "StoredRows",
     "__version__",
@@ -211,6 +212,7 @@ def cross_validate(
         | _SvmParams
         | SmoothModel
         | ElasticNet
+        | SparseLogistic
         | LeastSquares
         | KernelRidge
         | tuple[Any, Any]
@@ -308,6 +310,18 @@ class ElasticNet:
         scaling: tuple[_Floats | None, _Floats] | ColumnSums | None = None,
         tol: float = 1e-12,
     ) -> list[ElasticNet]: ...
+
+@final
+class SparseLogistic:
+    @staticmethod
+    def family(
+        penalties: Sequence[tuple[float, float]],
+        *,
+        intercept: float | str | None = None,
+        scaling: tuple[_Floats | None, _Floats] | None = None,
+        class_weights: _Floats | None = None,
+        tol: float = 1e-12,
+    ) -> list[SparseLogistic]: ...
 
 def path_errors(
     X: Any,

@@ -79,6 +79,16 @@ impl<'a> Design<'a> {
         self.transposed.is_some()
     }
 
+    /// Calls a function with the row and the value of each stored value of a feature; of transposed rows only.
+    #[inline(always)]
+    pub(crate) fn for_each_stored(&self, feature: usize, mut with: impl FnMut(usize, f64)) {
+        if let Some(transposed) = &self.transposed {
+            for (i, v) in transposed.rows().row(feature).entries() {
+                with(i, v);
+            }
+        }
+    }
+
     /// The number of features and 1.
     pub(crate) fn n_columns(&self) -> usize {
         self.n_features() + 1

@@ -287,6 +287,11 @@ impl FoldMap {
         self.n_features + usize::from(self.constant.is_some())
     }
 
+    /// The value of the constant; 0 if there is none.
+    pub(crate) fn intercept_value(&self) -> f64 {
+        self.constant.unwrap_or(0.0)
+    }
+
     /// What the constant adds to the predictions of φ: the intercept.
     pub(crate) fn intercept(&self, fold_params: &[f64]) -> f64 {
         let param = fold_params.get(self.n_features);

@@ -28,9 +28,9 @@ pub(super) type Params = Vec<Vec<f64>>;
 
 /// One problem: a training set and an output, or all classes of a multinomial model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Subproblem {
-    pub(super) set: TrainingSet,
-    pub(super) output: usize,
+pub(crate) struct Subproblem {
+    pub(crate) set: TrainingSet,
+    pub(crate) output: usize,
 }
 
 /// Rows, targets, training sets and their maps: what both solvers start from.

@@ -103,4 +103,9 @@ pub use leave_one_out::{LeaveOneOut, RowStatus};
 pub use loss::Loss;
 pub use spec::{GlmSpec, Intercept, Link, Penalty};
 
+pub(crate) use family::Subproblem;
+pub(crate) use samples::Samples;
+pub(crate) use spec::penalties;
+pub(crate) use vectors::{dot, weigh};
+
 pub use crate::linear::ClassWeights;

@@ -13,18 +13,18 @@ use crate::{Error, Resampling, Result};
 
 /// Targets and training sets.
 #[derive(Debug)]
-pub(super) struct Samples<'a> {
+pub(crate) struct Samples<'a> {
     pub(super) link: Link,
     /// Output × sample: numbers, or 0 and 1, or −1 and 1. None of a multinomial model.
     targets: Array2<f64>,
     /// The class of each sample, and the number of classes, of a multinomial model.
     classes: Option<(&'a [u32], usize)>,
-    pub(super) sets: TrainingSets<'a>,
+    pub(crate) sets: TrainingSets<'a>,
 }
 
 impl<'a> Samples<'a> {
     /// The samples of a data set for models that differ in the penalty only.
-    pub(super) fn new(
+    pub(crate) fn new(
         model: &'a GlmSpec,
         data: &Dataset<'a>,
         folds: &'a dyn Resampling,
@@ -60,7 +60,7 @@ impl<'a> Samples<'a> {
     }
 
     /// Problems of one training set: one per output, or one for all classes of a multinomial model.
-    pub(super) fn n_problems(&self) -> usize {
+    pub(crate) fn n_problems(&self) -> usize {
         self.targets.nrows().max(1)
     }
 
@@ -75,7 +75,7 @@ impl<'a> Samples<'a> {
     }
 
     /// The targets of an output.
-    pub(super) fn targets(&self, output: usize) -> &[f64] {
+    pub(crate) fn targets(&self, output: usize) -> &[f64] {
         let n = self.n_rows();
         let values = self.targets.as_slice().expect("standard layout");
         &values[output * n..(output + 1) * n]
@@ -87,12 +87,12 @@ impl<'a> Samples<'a> {
     }
 
     /// The rows that a fold does not train on, if they are few.
-    pub(super) fn removed(&self, fold: usize) -> Option<Cow<'a, [usize]>> {
+    pub(crate) fn removed(&self, fold: usize) -> Option<Cow<'a, [usize]>> {
         self.sets.removed(fold)
     }
 
     /// The weights of all rows in the training set of a problem.
-    fn all_weights(&self, Subproblem { set, output }: Subproblem) -> Vec<f64> {
+    pub(crate) fn all_weights(&self, Subproblem { set, output }: Subproblem) -> Vec<f64> {
         let mut weights = vec![0.0; self.n_rows()];
         self.sets
             .weights(set, output, 0..self.n_rows(), &mut weights);
@@ -100,7 +100,7 @@ impl<'a> Samples<'a> {
     }
 
     /// The weighted mean of the targets of a problem.
-    pub(super) fn mean(&self, subproblem: Subproblem) -> f64 {
+    pub(crate) fn mean(&self, subproblem: Subproblem) -> f64 {
         let weights = self.all_weights(subproblem);
         let targets = self.targets(subproblem.output);
         let products = weights.iter().zip(targets).map(|(w, y)| w * y);

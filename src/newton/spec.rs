@@ -82,7 +82,7 @@ impl Default for GlmSpec {
 
 impl GlmSpec {
     /// Checks the parameters of the loss and of the intercept.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if let Link::Independent(loss) = self.link {
             loss.check()?;
         }
@@ -95,7 +95,7 @@ impl GlmSpec {
     }
 
     /// The columns of every training set as maps of those of the design.
-    pub(super) fn maps(&self, design: &Design<'_>, folds: &dyn Resampling) -> Result<FoldMaps> {
+    pub(crate) fn maps(&self, design: &Design<'_>, folds: &dyn Resampling) -> Result<FoldMaps> {
         let scaling = self.scaling.as_deref();
         if let Some(scaling) = scaling {
             scaling.check(folds.n_splits(), design.n_features())?;
@@ -108,7 +108,7 @@ impl GlmSpec {
     }
 
     /// Whether two models differ in their penalty only.
-    pub(super) fn is_of_family(&self, other: &Self) -> bool {
+    pub(crate) fn is_of_family(&self, other: &Self) -> bool {
         self.link == other.link
             && self.intercept == other.intercept
             && self.scaling == other.scaling
@@ -118,7 +118,7 @@ impl GlmSpec {
 
 /// λ of each model and training set, finite and not negative: model × training set, that of all samples
 /// first.
-pub(super) fn penalties(models: &[&GlmSpec], sets: &TrainingSets<'_>) -> Result<Array2<f64>> {
+pub(crate) fn penalties(models: &[&GlmSpec], sets: &TrainingSets<'_>) -> Result<Array2<f64>> {
     let n_sets = sets.folds.n_splits() + 1;
     let mut found = Array2::zeros((models.len(), n_sets));
     for (model, mut row) in models.iter().zip(found.rows_mut()) {

@@ -1,7 +1,7 @@
 //! Arithmetic on vectors.
 
 /// ⟨a, b⟩.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
@@ -12,7 +12,7 @@ pub(super) fn add(a: &mut [f64], factor: f64, b: &[f64]) {
 
 /// Derivatives times the weights of their rows. Those of rows without weight are 0, even if they are
 /// infinite.
-pub(super) fn weigh(derivatives: &mut [f64], weights: &[f64]) {
+pub(crate) fn weigh(derivatives: &mut [f64], weights: &[f64]) {
     for (derivative, weight) in derivatives.iter_mut().zip(weights) {
         *derivative = if *weight == 0.0 {
             0.0

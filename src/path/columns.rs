@@ -10,7 +10,7 @@
 
 use super::solver::Quadratic;
 use crate::linalg::packed;
-use crate::runtime::simd::{self, Simd};
+use crate::runtime::simd::{self, Simd, WithSimd};
 
 /// The training rows, column by column.
 pub(super) struct Columns {
@@ -183,6 +183,13 @@ impl<'a> ColumnQuadratic<'a> {
         self.screening_point = ScreeningPoint::default();
     }
 
+    /// Takes the output whose residual at `beta` this is.
+    pub(super) fn set_residual(&mut self, beta: &[f64], residual: Vec<f64>) {
+        let mut target = residual;
+        simd::dispatch(AddFit(self.columns, beta, &mut target));
+        self.set_output(target);
+    }
+
     /// Writes g, except of features that are zero and at most `bound` by the screening_point.
     #[inline(always)]
     fn correlate<S: Simd>(&mut self, simd: S, beta: &[f64], bound: f64, g: &mut [f64]) {
@@ -218,6 +225,25 @@ impl<'a> ColumnQuadratic<'a> {
         self.screening_point.r.clone_from(&self.r);
         self.screening_point.g.clear();
         self.screening_point.g.extend_from_slice(g);
+    }
+}
+
+/// r ← r + Xβ.
+struct AddFit<'a>(&'a Columns, &'a [f64], &'a mut [f64]);
+
+impl WithSimd for AddFit<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self(columns, beta, r) = self;
+        let mut offset = 0.0;
+        for (j, &b) in beta.iter().enumerate().filter(|e| *e.1 != 0.0) {
+            columns.subtract(simd, j, -b, r, &mut offset);
+        }
+        if offset != 0.0 {
+            simd::axpy(simd, offset, &columns.roots, r);
+        }
     }
 }
 

@@ -20,7 +20,8 @@ pub(super) struct GramQuadratic<'a> {
     g: Vec<f64>,
     /// The relative error of the elements of S.
     error: f64,
-    rows: &'a dyn RowProducts,
+    /// The rows, where they are at hand.
+    rows: Option<&'a dyn RowProducts>,
     output: usize,
     uses_rows: bool,
 }
@@ -48,10 +49,39 @@ impl<'a> GramQuadratic<'a> {
             target_square: 0.0,
             g: vec![0.0; p],
             error,
-            rows,
+            rows: Some(rows),
             output: 0,
             uses_rows: false,
         }
+    }
+
+    /// The quadratic with this Gram matrix, row by row; its linear part is to be set.
+    pub(super) fn of_gram(gram: Vec<f64>, n_features: usize) -> Self {
+        Self {
+            n_features,
+            gram,
+            products: vec![0.0; n_features],
+            target_square: 0.0,
+            g: vec![0.0; n_features],
+            error: 0.0,
+            rows: None,
+            output: 0,
+            uses_rows: false,
+        }
+    }
+
+    /// Takes the targets for which Xᵀ(y − Xβ) is `g` and ‖y − Xβ‖² is `residual_square` at `beta`.
+    pub(super) fn set_correlation(&mut self, beta: &[f64], g: &[f64], residual_square: f64) {
+        self.products.copy_from_slice(g);
+        for (j, &b) in beta.iter().enumerate().filter(|e| *e.1 != 0.0) {
+            let row = &self.gram[j * self.n_features..][..self.n_features];
+            for (product, s) in self.products.iter_mut().zip(row) {
+                *product += b * s;
+            }
+        }
+        let sums = self.products.iter().zip(g).map(|(product, g)| product + g);
+        let explained: f64 = beta.iter().zip(sums).map(|(b, sum)| b * sum).sum();
+        self.target_square = residual_square + explained;
     }
 
     /// Takes another output.
@@ -101,8 +131,8 @@ impl Quadratic for GramQuadratic<'_> {
 
     #[inline(always)]
     fn set<S: Simd>(&mut self, simd: S, beta: &[f64], _: f64, g: &mut [f64]) -> f64 {
-        if self.uses_rows {
-            let square = self.rows.correlate(beta, self.output, &mut self.g);
+        if let (true, Some(rows)) = (self.uses_rows, self.rows) {
+            let square = rows.correlate(beta, self.output, &mut self.g);
             g.copy_from_slice(&self.g);
             return square;
         }
@@ -145,6 +175,7 @@ impl Quadratic for GramQuadratic<'_> {
     }
 
     fn use_rows(&mut self, is_used: bool) -> bool {
+        let is_used = is_used && self.rows.is_some();
         std::mem::replace(&mut self.uses_rows, is_used) != is_used
     }
 }

@@ -65,15 +65,19 @@
 #![allow(clippy::doc_markdown)] // formulas are not code
 
 mod columns;
+mod curvature;
 mod exact_steps;
 mod fold;
 mod fold_moments;
 mod gram;
+mod logistic;
+mod proximal;
 mod result;
 mod row_products;
 mod solver;
 mod training;
 
+pub use logistic::SparseLogistic;
 pub use result::{AllRowsFit, PathResult};
 
 use std::sync::Arc;

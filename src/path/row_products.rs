@@ -6,7 +6,7 @@ use crate::linear::{FoldMap, LinearProblem, NormalEquations, TrainingSet};
 use crate::runtime::simd::{self, Simd, WithSimd};
 
 /// What a Gram matrix approximates.
-pub(super) trait RowProducts {
+pub(super) trait RowProducts: Sync {
     /// Writes Xᵀ(y − Xβ) of an output to `g`, and returns ‖y − Xβ‖².
     fn correlate(&self, beta: &[f64], output: usize, g: &mut [f64]) -> f64;
 }

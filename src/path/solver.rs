@@ -104,7 +104,7 @@ impl Penalty {
     }
 
     /// An upper bound on the distance of the objective at β from its minimum, given g and ‖y − Xβ‖².
-    fn gap(&self, beta: &[f64], g: &[f64], residual_square: f64) -> f64 {
+    pub(super) fn gap(&self, beta: &[f64], g: &[f64], residual_square: f64) -> f64 {
         let pairs = || beta.iter().zip(g).map(|(&b, &g)| (b, g - self.l2 * b));
         let largest = pairs().map(|(_, h)| self.dual_size(h)).fold(0.0, f64::max);
         let c = if largest > self.l1 {

@@ -155,7 +155,7 @@ impl Call<'_, '_> {
 /// | "seeded" | attributes of the facade's `SvmParams` | `SvmOptions` |
 /// | "forest" | attributes of the facade's `ForestParams` | `ForestOptions` |
 /// | "newton" | `SmoothModel` | `NewtonOptions` |
-/// | "path" | `ElasticNet` | none |
+/// | "path" | `ElasticNet`, or `SparseLogistic` | none |
 /// | "virtual" | `LeastSquares`, or `KernelRidge` on rows of a kernel matrix | none |
 ///
 /// `keep` names what else is kept: "models", "coefficients", "undetermined" (folds without a model get

@@ -47,7 +47,7 @@ mod _core {
     #[pymodule_export]
     use super::newton::PySmoothModel;
     #[pymodule_export]
-    use super::path::{PyElasticNet, path_errors};
+    use super::path::{PyElasticNet, PySparseLogistic, path_errors};
     #[pymodule_export]
     use super::scaling::{PyColumnSums, training_moments};
     #[pymodule_export]

@@ -43,12 +43,12 @@ impl PenaltiesArg<'_> {
 
 /// None, "free", or the constant value of a feature whose coefficient is penalised.
 #[derive(FromPyObject)]
-enum InterceptArg {
+pub(super) enum InterceptArg {
     Value(f64),
     Name(String),
 }
 
-fn to_intercept(intercept: Option<InterceptArg>) -> PyResult<Intercept> {
+pub(super) fn to_intercept(intercept: Option<InterceptArg>) -> PyResult<Intercept> {
     match intercept {
         None => Ok(Intercept::None),
         Some(InterceptArg::Value(value)) => Ok(Intercept::Penalised(value)),

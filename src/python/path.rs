@@ -1,16 +1,21 @@
 //! Elastic nets as Python sees them.
 
-use numpy::{IntoPyArray, PyReadonlyArray2};
+use std::sync::Arc;
+
+use numpy::{IntoPyArray, PyReadonlyArray2, PyReadonlyArray3};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::convert::RowsArg;
 use super::cross_validate::{Call, PyOutOfFold, ResamplingArg};
+use super::newton::{InterceptArg, to_intercept};
 use super::run::run;
 use super::scaling::{MapsArg, to_maps};
 use super::virtual_cv::{Weights, dataset};
 use crate::engine::Engine as _;
-use crate::path::{ElasticNet, ElasticNetSpec, PathOutputs, Penalty};
+use crate::linear::ClassWeights;
+use crate::newton::{self, GlmSpec};
+use crate::path::{ElasticNet, ElasticNetSpec, PathOutputs, Penalty, SparseLogistic};
 
 /// A lasso or an elastic net.
 #[pyclass(frozen, module = "onefold._core", name = "ElasticNet")]
@@ -49,6 +54,52 @@ impl PyElasticNet {
     }
 }
 
+/// A logistic regression with an ℓ1 penalty.
+#[pyclass(frozen, module = "onefold._core", name = "SparseLogistic")]
+#[derive(Debug)]
+pub(super) struct PySparseLogistic(SparseLogistic);
+
+#[pymethods]
+impl PySparseLogistic {
+    /// Models that differ in the penalty only, (λ₁, λ₂) each, of sums over the rows. `intercept` is that of
+    /// `SmoothModel`; `tol` is the duality gap at which a problem is solved, relative to the loss of the
+    /// predictor zero.
+    #[staticmethod]
+    #[pyo3(signature = (penalties, *, intercept=None, scaling=None, class_weights=None, tol=1e-12))]
+    fn family(
+        penalties: Vec<(f64, f64)>,
+        intercept: Option<InterceptArg>,
+        scaling: Option<MapsArg<'_>>,
+        class_weights: Option<PyReadonlyArray3<'_, f64>>,
+        tol: f64,
+    ) -> PyResult<Vec<Self>> {
+        let class_weights =
+            class_weights.map(|factors| ClassWeights::new(factors.as_array().to_owned()));
+        let smooth = GlmSpec {
+            intercept: to_intercept(intercept)?,
+            scaling: scaling.map(to_maps).transpose()?,
+            class_weights: class_weights.transpose()?.map(Arc::new),
+            ..GlmSpec::default()
+        };
+        let spec = |(l1, l2)| SparseLogistic {
+            smooth: GlmSpec {
+                penalty: newton::Penalty::Sum(l2),
+                ..smooth.clone()
+            },
+            l1,
+            tol,
+        };
+        Ok(penalties
+            .into_iter()
+            .map(|penalty| Self(spec(penalty)))
+            .collect())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("SparseLogistic(l1={}, {:?})", self.0.l1, self.0.smooth.penalty)
+    }
+}
+
 fn specs(models: &[Bound<'_, PyAny>]) -> PyResult<Vec<ElasticNetSpec>> {
     let models = models.iter();
     let specs = models.map(|model| Ok(model.cast::<PyElasticNet>()?.get().0.clone()));
@@ -60,6 +111,22 @@ pub(super) fn cross_validate(
     py: Python<'_>,
     call: &Call<'_, '_>,
 ) -> PyResult<Vec<Py<PyOutOfFold>>> {
+    let logistic: PyResult<Vec<_>> = call
+        .candidates
+        .iter()
+        .map(|model| Ok(model.cast::<PySparseLogistic>()?.get().0.clone()))
+        .collect();
+    if let Ok(logistic) = logistic {
+        let logistic: Vec<&SparseLogistic> = logistic.iter().collect();
+        return call.run(
+            py,
+            |job, finished| ElasticNet.run(&logistic, job, finished),
+            |_, result| {
+                let counters = result.cost.of_linear_models();
+                PyOutOfFold::new(py, result, &counters, vec![])
+            },
+        );
+    }
     let specs = specs(&call.candidates)?;
     let specs: Vec<&ElasticNetSpec> = specs.iter().collect();
     call.run(

@@ -42,6 +42,7 @@ __all__ = [
     "of_least_squares",
     "of_neighbors",
     "of_smooth_losses",
+    "of_sparse_logistic",
     "why_slower",
 ]
 
@@ -346,6 +347,14 @@ def of_smooth_losses(spec: Spec, task: Task) -> Estimate | None:
         n_fits * (first + n_outputs * both * _tightness(spec.final) * refit),
         f"{solver} is faster on {_size(rows)} and {len(task.folds)} folds",
     )
+
+
+def of_sparse_logistic(spec: Spec, task: Task) -> Estimate | None:
+    """Proximal Newton steps, and fits by LIBLINEAR or SAGA."""
+    rows = _numbers(task)
+    if rows is None:
+        return None
+    return None
 
 
 def _tightness(final: Any) -> float:

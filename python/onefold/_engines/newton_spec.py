@@ -1,14 +1,15 @@
 """Estimators that minimise a smooth convex loss of a linear predictor, in the terms of the core.
 
-The core minimises Σ w ℓ(y, z) + ½ λ‖β‖². In these terms
+The core minimises Σ w ℓ(y, z) + ½ λ‖β‖², and of logistic regressions also + λ₁‖β‖₁ (by the engine
+``path``). In these terms
 
 | estimator | λ | intercept |
 |---|---|---|
-| `LogisticRegression` | 1 / C, or 0 | free; penalised by the solver ``"liblinear"`` |
+| `LogisticRegression` | (1 − l1_ratio) / C, or 0 | free; penalised by the solver ``"liblinear"`` |
 | `LinearSVC`, `LinearSVR` | 1 / C | penalised |
 | `PoissonRegressor`, `GammaRegressor`, `TweedieRegressor` | alpha · Σ w | free |
 
-LIBLINEAR penalises the intercept, as the coefficient of a feature with the constant value
+λ₁ is l1_ratio / C. LIBLINEAR penalises the intercept, as the coefficient of a feature with the constant value
 ``intercept_scaling``.
 """
 
@@ -30,7 +31,7 @@ from .._sklearn_compat import sklearn_is_at_least, validate_params
 from .._utils.estimator_class import known_class
 from .base import Candidate
 
-__all__ = ["CLASSIFIERS", "MODELS", "SmoothSpec", "parse"]
+__all__ = ["CLASSIFIERS", "MODELS", "SmoothSpec", "has_l1_penalty", "parse", "parse_logistic"]
 
 CLASSIFIERS = (LogisticRegression, LinearSVC)
 GENERALISED_LINEAR = (PoissonRegressor, GammaRegressor, TweedieRegressor)
@@ -59,6 +60,8 @@ class SmoothSpec:
     intercept: Literal["free"] | float | None
     """Free, penalised as the coefficient of a feature with this value, or none."""
     classes: Classes = "none"
+    l1: float = 0.0
+    """λ₁."""
     power: float = 1.5
     """Of the loss ``"tweedie"``."""
     epsilon: float = 0.0
@@ -116,7 +119,11 @@ def parse(candidate: Candidate, n_classes: int | None) -> SmoothSpec | str:
     except ValueError as error:
         return f"scikit-learn refuses {error}"
     if kind is LogisticRegression:
-        spec = _logistic(final, n_classes or 0)
+        if (has_l1 := _l1_penalty(final)) is not None:
+            if (n_classes or 0) > 2 and final.solver != "liblinear":
+                return f"{has_l1} has an l1 penalty, which is solved for two classes only"
+            return f"{has_l1} has an l1 penalty, which is not smooth"
+        spec = parse_logistic(final, n_classes or 0)
     elif kind is LinearSVC:
         spec = _linear_svc(final)
     elif kind is LinearSVR:
@@ -126,13 +133,15 @@ def parse(candidate: Candidate, n_classes: int | None) -> SmoothSpec | str:
     return spec if isinstance(spec, str) else replace(spec, scaler=candidate.scaler)
 
 
-def _logistic(final: LogisticRegression, n_classes: int) -> SmoothSpec | str:
+def parse_logistic(final: LogisticRegression, n_classes: int) -> SmoothSpec | str:
+    """Parse a logistic regression, which may have an ℓ1 penalty; or return why it has no objective."""
     is_liblinear = final.solver == "liblinear"
     if final.dual and not is_liblinear:
         return f"dual=True is not for the solver {final.solver!r}"
-    if (has_l1 := _l1_penalty(final)) is not None:
-        return f"{has_l1} has an l1 penalty, which is not smooth"
     penalty = 0.0 if final.penalty is None else 1.0 / final.C
+    ratio = 0.0 if _l1_penalty(final) is None else 1.0
+    if ratio and final.penalty != "l1":
+        ratio = float(final.l1_ratio)
     if is_liblinear and penalty == 0:
         return "the solver 'liblinear' needs a penalty"
     joint: Classes = "joint" if n_classes > 2 and not is_liblinear else "each"
@@ -148,13 +157,20 @@ def _logistic(final: LogisticRegression, n_classes: int) -> SmoothSpec | str:
     intercept: Literal["free"] | float | None = _penalised(final)
     if not is_liblinear:
         intercept = "free" if final.fit_intercept else None
-    return SmoothSpec(final, "logistic", penalty, intercept, joint)
+    spec = SmoothSpec(final, "logistic", (1.0 - ratio) * penalty, intercept, joint)
+    return replace(spec, l1=ratio * penalty)
+
+
+def has_l1_penalty(final: Any) -> bool:
+    """Whether an estimator is a logistic regression with an ℓ1 penalty, perhaps among others."""
+    kind = known_class(final, [LogisticRegression])
+    return kind is not None and _l1_penalty(final) is not None
 
 
 def _l1_penalty(final: LogisticRegression) -> str | None:
     """The parameter that asks for an ℓ1 penalty, if one does."""
     ratio = final.l1_ratio
-    if final.penalty in ("l2", None):
+    if final.penalty in ("l2", None) or float("inf") == final.C:
         return None
     if final.penalty == "l1":
         return "penalty='l1'"

@@ -23,7 +23,16 @@ from .spec import Spec
 from .status import Status
 from .task import Task
 
-__all__ = ["TOL", "Penalty", "elastic_nets", "largest_gap", "solve", "warn_of_gaps"]
+__all__ = [
+    "MIN_TOL",
+    "TOL",
+    "Penalty",
+    "elastic_nets",
+    "gap_status",
+    "largest_gap",
+    "solve",
+    "warn_of_gaps",
+]
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +80,7 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
                 cost=one.cost,
                 estimators=estimators,
                 undetermined=dict(one.undetermined),
-                status=_status(reached, tol),
+                status=gap_status(reached, tol),
             ),
         )
 
@@ -88,7 +97,8 @@ def _determined(solved: _core.OutOfFold) -> list[int]:
     return [fold for fold in range(len(solved.relative_gaps)) if fold not in without]
 
 
-def _status(reached: float, tol: float) -> Status:
+def gap_status(reached: float, tol: float) -> Status:
+    """How closely folds were solved, and why not more closely."""
     unsolved = ""
     if not reached <= max(tol, MIN_TOL):
         unsolved = "rounding errors, or the limit of iterations, ended the descent before"
@@ -127,12 +137,15 @@ def largest_gap(relative_gaps: Floats) -> float:
     return float(np.max(relative_gaps, initial=0.0))
 
 
-def warn_of_gaps(reached: float, tol: float) -> None:
+def warn_of_gaps(
+    reached: float, tol: float, model: str = "an elastic net", penalty: str = "alpha"
+) -> None:
     """Warn where a fold was not solved to the tolerance that was asked for."""
+    change = "decrease" if penalty == "C" else "increase"
     if not reached <= max(tol, MIN_TOL):
         warn(
-            f"an elastic net was solved to a relative duality gap of {reached:.1e} only, not to "
-            f"tol={tol:.0e}: increase alpha, or scale the features",
+            f"{model} was solved to a relative duality gap of {reached:.1e} only, not to "
+            f"tol={tol:.0e}: {change} {penalty}, or scale the features",
             ConvergenceWarning,
         )
 
