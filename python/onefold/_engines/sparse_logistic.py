@@ -70,11 +70,11 @@ def solve_logistic(
     progress: bool | Report,
 ) -> list[_core.OutOfFold]:
     """Solve all folds for logistic regressions that differ in the penalty."""
-    data, scaling = problem.problem.data, problem.scaling
+    data = problem.problem.data
     candidates = _core.SparseLogistic.family(
         [(model.l1, model.penalty) for model in models],
         intercept=models[0].intercept,
-        scaling=None if scaling is None else (scaling.shift, scaling.scale),
+        scaling=problem.maps,
         class_weights=problem.factors,
         tol=min(max(tol, MIN_TOL), 0.5),
     )

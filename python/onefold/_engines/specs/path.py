@@ -87,6 +87,8 @@ def sparse_logistic_regression(view: Candidate, task: Task) -> Spec | str:
         return f"intercept_scaling={final.intercept_scaling} is not positive"
     if task.data.y is None:
         return "there are no targets"
+    if task.problem.maps is not None:
+        return "with an l1 penalty it takes the transformed columns of each fold"
     model = parse_logistic(final, task.n_classes)
     if isinstance(model, str):
         return model
