@@ -13,7 +13,7 @@ from ..cost_estimates import of_smooth_losses
 from ..engine import Engine
 from ..newton import solve, why_not_values
 from ..newton_check import refit_tightly
-from ..newton_spec import CLASSIFIERS, MODELS, parse
+from ..newton_spec import CLASSIFIERS, MODELS, has_l1_penalty, parse
 from ..one_fit import fit_by_engine
 from ..options import count, positive
 from ..spec import Needs, Spec
@@ -43,6 +43,7 @@ NEWTON = Engine(
     options={"tol": positive, "epsilon": positive, "check": count},
     responses=frozenset({"predict", "decision_function", "predict_proba", "predict_log_proba"}),
     returns=frozenset({"return_estimator"}),
+    leaves=lambda view: has_l1_penalty(view.final),
     fit_last=_fit,
     refit_folds=refit_tightly,
 )
