@@ -10,8 +10,8 @@
 //!
 //! | rows | what is computed | |
 //! |---|---|---|
-//! | n ≥ p | H, in closed form from common second moments, for one or several steps | [`GramQuadratic`] |
-//! | p > n | columns of a working set times √ℓ'', for one step | [`ColumnQuadratic`] |
+//! | many | H, in closed form from common second moments, for one or several steps | [`GramQuadratic`] |
+//! | few for each feature | columns of a working set times √ℓ'', for one step | [`ColumnQuadratic`] |
 
 use super::columns::{ColumnValues, Columns};
 use super::gram::GramQuadratic;
@@ -19,8 +19,10 @@ use crate::Result;
 use crate::linalg::MatRef;
 use crate::linear::{Design, FoldMap, blocks};
 
-/// A column whose variation is below this part of its second moment is constant to rounding.
+/// A column whose variation is below this part of its second moment is constant to rounding, and of
+/// the second moment of all rows, where that of other rows was subtracted.
 const CONSTANT: f64 = 1e-13;
+const CONSTANT_BY_DIFFERENCE: f64 = 1e-12;
 
 /// The Hessian of a training set in the parameters with a penalty.
 pub(super) struct Hessian {
@@ -32,8 +34,8 @@ pub(super) struct Hessian {
 }
 
 impl Hessian {
-    /// From the common second moments of a training set; `None` if subtraction has left too few digits of
-    /// them, of those `before`.
+    /// From the common second moments of a training set, which may be those `before` less those of other
+    /// rows; `None` if ℓ'' is zero.
     pub(super) fn new(
         moments: MatRef<'_, f64>,
         before: Option<MatRef<'_, f64>>,
@@ -46,10 +48,10 @@ impl Hessian {
         } else {
             map.n_params()
         };
-        let sizes = before.map(|before| {
-            let before = map.second_moments(before);
-            (0..n).map(|j| before[(j, j)]).collect::<Vec<f64>>()
-        });
+        let (before, constant) = match before {
+            Some(before) => (map.second_moments(before), CONSTANT_BY_DIFFERENCE),
+            None => (all.clone(), CONSTANT),
+        };
         let curvature = if is_free { all[(n, n)] } else { 1.0 };
         if curvature <= 0.0 {
             return None;
@@ -63,20 +65,13 @@ impl Hessian {
                 gram[j * n + i] = value;
             }
         }
-        let mut is_constant = vec![false; n];
-        for j in 0..n {
-            let (value, second_moment) = (gram[j * n + j], all[(j, j)]);
-            if let Some(sizes) = &sizes
-                && value < MIN_KEPT * sizes[j]
-            {
-                return None;
-            }
-            if value <= CONSTANT * second_moment {
-                is_constant[j] = true;
-                for i in 0..n {
-                    gram[i * n + j] = 0.0;
-                    gram[j * n + i] = 0.0;
-                }
+        let is_constant: Vec<bool> = (0..n)
+            .map(|j| gram[j * n + j] <= constant * before[(j, j)])
+            .collect();
+        for j in (0..n).filter(|&j| is_constant[j]) {
+            for i in 0..n {
+                gram[i * n + j] = 0.0;
+                gram[j * n + i] = 0.0;
             }
         }
         let slopes = if is_free {
@@ -91,9 +86,6 @@ impl Hessian {
         })
     }
 }
-
-/// The part of a diagonal element that subtraction must leave.
-const MIN_KEPT: f64 = 1e-6;
 
 /// Columns of some parameters times √ℓ'', about their weighted means if the intercept is free, and
 /// these means.

@@ -20,8 +20,9 @@
 //! are in the result. Predictors of the optimum are unique, as ℓ is strictly convex.
 //!
 //! # Cost
-//! With p ≤ n, some three Hessians of O(n·p²) for all rows, one for all folds, and four to eight passes of
-//! O(n·p) for each fold, for every penalty. With p > n, passes and the columns of supports only.
+//! With 4p ≤ n, some three Hessians of O(n·p²) for all rows, one for all folds, and four to eight passes of
+//! O(n·p) for each fold, for every penalty. With more features, passes and the
+//! columns of supports only.
 //!
 //! # References
 //! Friedman, Hastie and Tibshirani, "Regularization paths for generalized linear models via coordinate
@@ -42,6 +43,8 @@ use crate::{Cost, Engine, Error, Monitor, OutOfFold, Resampling, Result};
 
 /// The largest number of features for which Hessians are formed.
 const MAX_HESSIAN_FEATURES: usize = 1024;
+/// The fewest rows for each of them: of fewer, the columns of supports are cheaper.
+const MIN_ROWS_PER_FEATURE: usize = 4;
 /// Problems that advance side by side, and values of their rows, at most.
 const MAX_TOGETHER: usize = 32;
 const MAX_ROW_VALUES: usize = 1 << 24;
@@ -160,7 +163,7 @@ impl<'a> LogisticPath<'a> {
     /// Whether Hessians are formed.
     fn is_forming(&self) -> bool {
         let (n, p) = (self.design.n_rows(), self.design.n_features());
-        p <= n && p <= MAX_HESSIAN_FEATURES
+        MIN_ROWS_PER_FEATURE * p <= n && p <= MAX_HESSIAN_FEATURES
     }
 
     /// The order in which penalties are solved: the strongest first.
@@ -246,7 +249,7 @@ impl<'a> LogisticPath<'a> {
                 .collect::<Result<Vec<_>>>()?;
             self.minimise(&mut all)?;
             for (start, problem) in starts.iter_mut().zip(&all) {
-                *start = problem.map.to_common(&problem.params);
+                *start = problem.common();
             }
             if k == 1 {
                 for problem in &all {
@@ -345,7 +348,7 @@ impl<'a> LogisticPath<'a> {
     /// Solves problems side by side.
     fn minimise(&self, problems: &mut [Problem<'_>]) -> Result<()> {
         let (design, monitor) = (&self.design, self.monitor());
-        let thetas: Vec<Vec<f64>> = problems.iter().map(Problem::proposal).collect();
+        let thetas: Vec<Vec<f64>> = problems.iter().map(Problem::common).collect();
         let z = design.forward(&thetas, monitor)?;
         let width = thetas.len();
         problems
@@ -384,14 +387,14 @@ impl<'a> LogisticPath<'a> {
             active
                 .par_iter_mut()
                 .try_for_each(|problem| problem.propose(design, monitor))?;
-            let thetas: Vec<Vec<f64>> = active.iter().map(|problem| problem.proposal()).collect();
+            let thetas: Vec<Vec<f64>> = active.iter().map(|problem| problem.step()).collect();
             if thetas.is_empty() {
                 return Ok(());
             }
-            let z = design.forward(&thetas, monitor)?;
+            let changes = design.forward(&thetas, monitor)?;
             let width = thetas.len();
             active.par_iter_mut().enumerate().for_each(|(c, problem)| {
-                problem.advance(z.iter().skip(c).step_by(width).copied());
+                problem.advance(changes.iter().skip(c).step_by(width).copied());
             });
         }
     }

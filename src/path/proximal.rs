@@ -71,9 +71,9 @@ pub(super) struct Problem<'a> {
     smallest: f64,
     n_stalled: usize,
     pub(super) n_steps: usize,
-    pub(super) hessian: Option<Hessian>,
-    /// Whether the Hessian is that at φ.
-    is_fresh: bool,
+    hessian: Option<Hessian>,
+    /// Steps since the Hessian was set.
+    hessian_age: usize,
     pub(super) is_finished: bool,
     /// φ at the end of the whole step.
     proposal: Vec<f64>,
@@ -113,7 +113,7 @@ impl<'a> Problem<'a> {
             n_stalled: 0,
             n_steps: 0,
             hessian: None,
-            is_fresh: false,
+            hessian_age: 0,
             is_finished: false,
             is_forming,
         }
@@ -187,7 +187,6 @@ impl<'a> Problem<'a> {
         let gap = self
             .penalty
             .gap(beta, &self.g, 2.0 * self.residual_square());
-        self.is_fresh = false;
         if gap > MAX_LEFT * self.gap {
             self.hessian = None;
         }
@@ -224,7 +223,7 @@ impl<'a> Problem<'a> {
 
     /// Takes the Hessian at φ.
     pub(super) fn set_hessian(&mut self, hessian: Option<Hessian>) {
-        self.is_fresh = true;
+        self.hessian_age = 0;
         self.hessian = hessian;
     }
 
@@ -306,27 +305,32 @@ impl<'a> Problem<'a> {
         working
     }
 
-    /// Common parameters of the end of the step.
-    pub(super) fn proposal(&self) -> Vec<f64> {
-        self.map.to_common(&self.proposal)
+    /// Common parameters of φ.
+    pub(super) fn common(&self) -> Vec<f64> {
+        self.map.to_common(&self.params)
     }
 
-    /// Goes along the step, at whose end all rows have the predictors `z`.
-    pub(super) fn advance(&mut self, z: impl Iterator<Item = f64>) {
+    /// The step in common parameters: near the optimum, differences of predictors have no digits left.
+    pub(super) fn step(&self) -> Vec<f64> {
+        let pairs = self.proposal.iter().zip(&self.params);
+        let step: Vec<f64> = pairs.map(|(end, start)| end - start).collect();
+        self.map.to_common(&step)
+    }
+
+    /// Goes along the step, which changes the predictors of all rows by as much.
+    pub(super) fn advance(&mut self, change: impl Iterator<Item = f64>) {
         self.n_steps += 1;
-        let mut change: Vec<f64> = z.collect();
-        for (change, z) in change.iter_mut().zip(&self.z) {
-            *change -= z;
-        }
+        let change: Vec<f64> = change.collect();
         let slope = dot(&self.first, &change) + self.penalty_slope(0.0);
         let start = self.z.clone();
         if !(slope < 0.0 && slope.is_finite()) {
-            if self.is_fresh || !self.is_forming {
+            if self.hessian_age == 0 {
                 self.n_stalled = MAX_STALLED_STEPS;
             }
             self.hessian = None;
             return;
         }
+        self.hessian_age += usize::from(self.is_forming);
         let mut length = 1.0;
         for _ in 0..MAX_HALVINGS {
             for ((z, start), change) in self.z.iter_mut().zip(&start).zip(&change) {

@@ -96,7 +96,10 @@ impl PySparseLogistic {
     }
 
     fn __repr__(&self) -> String {
-        format!("SparseLogistic(l1={}, {:?})", self.0.l1, self.0.smooth.penalty)
+        format!(
+            "SparseLogistic(l1={}, {:?})",
+            self.0.l1, self.0.smooth.penalty
+        )
     }
 }
 

@@ -31,6 +31,7 @@ mod rescaling;
 #[cfg(feature = "internals")]
 mod rows;
 mod sets;
+mod sparse_logistic;
 mod stored;
 #[cfg(feature = "internals")]
 mod svm;

@@ -333,8 +333,7 @@ class _Chooser:
             if isinstance(spec, Spec) and reason is None:
                 return Choice(engine, spec, rejection)
             reasons[engine.name] = str(reason)
-            is_better = rejection is None or (isinstance(spec, Spec) and not rejection.on_request)
-            if is_better and engine.serves(view):
+            if rejection is None and engine.serves(view):
                 rejection = self._rejection(engine, view, reason or "", spec)
         return _NoChoice(reasons, rejection)
 

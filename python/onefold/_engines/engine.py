@@ -61,6 +61,8 @@ class Engine:
     """Candidates of a family that are solved in one call, at most."""
     takes_any_estimator: bool = False
     """Whether it is for any estimator, and made for none."""
+    leaves: Callable[[Candidate], bool] | None = None
+    """Which estimators of its table are left to another engine, whose reasons count."""
     unknown: str = ""
     """Why it is not for an estimator that its table does not have; ``{name}`` is its class."""
     fit_last: Callable[[Any, Task], Any] = fit_to_all
@@ -99,7 +101,9 @@ class Engine:
 
     def serves(self, candidate: Candidate) -> bool:
         """Whether the engine is made for this kind of estimator, whatever its parameters."""
-        return not self.takes_any_estimator and any(is_one(candidate) for is_one, _ in self.table)
+        if self.takes_any_estimator or (self.leaves is not None and self.leaves(candidate)):
+            return False
+        return any(is_one(candidate) for is_one, _ in self.table)
 
     def spec_of(self, candidate: Candidate, task: Task) -> Spec | str:
         """The spec of an estimator, whose needs are met; or the reason why there is none."""

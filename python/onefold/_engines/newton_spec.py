@@ -9,8 +9,8 @@ The core minimises Σ w ℓ(y, z) + ½ λ‖β‖², and of logistic regressions
 | `LinearSVC`, `LinearSVR` | 1 / C | penalised |
 | `PoissonRegressor`, `GammaRegressor`, `TweedieRegressor` | alpha · Σ w | free |
 
-λ₁ is l1_ratio / C. LIBLINEAR penalises the intercept, as the coefficient of a feature with the constant value
-``intercept_scaling``.
+λ₁ is l1_ratio / C. LIBLINEAR penalises the intercept, as the coefficient of a feature with the
+constant value ``intercept_scaling``.
 """
 
 from __future__ import annotations
@@ -120,8 +120,6 @@ def parse(candidate: Candidate, n_classes: int | None) -> SmoothSpec | str:
         return f"scikit-learn refuses {error}"
     if kind is LogisticRegression:
         if (has_l1 := _l1_penalty(final)) is not None:
-            if (n_classes or 0) > 2 and final.solver != "liblinear":
-                return f"{has_l1} has an l1 penalty, which is solved for two classes only"
             return f"{has_l1} has an l1 penalty, which is not smooth"
         spec = parse_logistic(final, n_classes or 0)
     elif kind is LinearSVC:
@@ -134,7 +132,7 @@ def parse(candidate: Candidate, n_classes: int | None) -> SmoothSpec | str:
 
 
 def parse_logistic(final: LogisticRegression, n_classes: int) -> SmoothSpec | str:
-    """Parse a logistic regression, which may have an ℓ1 penalty; or return why it has no objective."""
+    """Parse a logistic regression, which may have an ℓ1 penalty, or return why it cannot be."""
     is_liblinear = final.solver == "liblinear"
     if final.dual and not is_liblinear:
         return f"dual=True is not for the solver {final.solver!r}"

@@ -1,7 +1,6 @@
 """Logistic regression with an ℓ1 or elastic-net penalty: all folds and penalties side by side.
 
-Every fold is solved to a stated duality gap; `newton_spec` has the objective, and
-``tests/python/reference/sparse_logistic.py`` a readable solver.
+Every fold is solved to a stated duality gap; `newton_spec` has the objective.
 """
 
 from __future__ import annotations

@@ -16,7 +16,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._engines import Candidate, Data, Spec, Task
 from .._engines.cost_estimates import why_slower
 from .._engines.newton_problem import DEFAULT_TOL, Limit, SmoothProblem
+from .._engines.newton_spec import SmoothSpec, has_l1_penalty
+from .._engines.path import TOL, largest_gap, warn_of_gaps
+from .._engines.sparse_logistic import solve_logistic
 from .._engines.specs.newton import NEWTON
+from .._engines.specs.path import PATH
 from .._inputs.folds import resolve_cv
 from .._inputs.routing import Routed
 from .._sklearn_compat import (
@@ -39,9 +43,10 @@ class LogisticRegressionCV(theirs.LogisticRegressionCV):
 
     This is scikit-learn's class, with the same parameters and attributes. The engine ``newton``
     computes the coefficients of all folds and penalties to a relative gradient of 1e-8, for any
-    ``solver``, ``tol`` and ``max_iter``. scikit-learn makes the last fit to all rows, and starts it
-    from the mean of the coefficients of the folds. For l1 and elastic net penalties, and for other
-    parameters that the engine does not support, scikit-learn does all the work.
+    ``solver``, ``tol`` and ``max_iter``; with l1 and elastic-net penalties of two classes, the
+    engine ``path`` to a relative duality gap of 1e-12. scikit-learn makes the last fit to all rows,
+    and starts it from the mean of the coefficients of the folds. For parameters that no engine
+    supports, scikit-learn does all the work.
 
     Parameters
     ----------
@@ -137,9 +142,7 @@ def _paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] | None:
     paths: dict[int, _Path] = {}
     groups: dict[Any, list[int]] = {}
     for number, (_, _, keywords) in enumerate(calls):
-        if keywords["penalty"] != "l2":
-            return None
-        key = keywords["l1_ratio"], keywords.get("pos_class")
+        key = keywords["penalty"], keywords["l1_ratio"], keywords.get("pos_class")
         groups.setdefault(key, []).append(number)
     for numbers in groups.values():
         group = _group_paths([calls[number] for number in numbers], n_jobs)
@@ -162,30 +165,54 @@ def _group_paths(calls: Sequence[FoldTask], n_jobs: int | None) -> list[_Path] |
     model = LogisticRegression()
     task = Task.of(model, data, folds, Routed({}), scorers={}, responses=(), n_jobs=n_jobs)
     task = replace(task, n_candidates=len(Cs))
-    names = ("fit_intercept", "solver", "dual", "intercept_scaling", "tol", "max_iter")
+    names = ("penalty", "fit_intercept", "solver", "dual", "intercept_scaling", "tol", "max_iter")
     same = {name: keywords[name] for name in names}
-    planned = [
-        NEWTON.spec_of(Candidate(LogisticRegression(C=C, **same)), task)
-        for C in np.unique(Cs).tolist()
-    ]
+    if same["penalty"] == "elasticnet":
+        same["l1_ratio"] = keywords["l1_ratio"]
+    candidates = [LogisticRegression(C=C, **same) for C in np.unique(Cs).tolist()]
+    engine = PATH if all(map(has_l1_penalty, candidates)) else NEWTON
+    planned = [engine.spec_of(Candidate(candidate), task) for candidate in candidates]
     specs = [spec for spec in planned if isinstance(spec, Spec) and not why_slower(spec, task)]
     if len(specs) < len(planned):
         return None
     models = [spec.params for spec in specs]
     smooth = SmoothProblem.of(models[0], task.problem, specs[0].weights)
-    limit = Limit.of(models, DEFAULT_TOL)
-    solutions = smooth.solve(
-        models, tol=DEFAULT_TOL, limit=limit, coefficients=True, n_jobs=n_jobs, progress=False
-    )
-    if not all((solution.residuals <= limit.enough).all() for solution in solutions):
+    by_penalty = (_sparse if engine is PATH else _smooth)(smooth, models, n_jobs)
+    if by_penalty is None:
         return None
-    coefficients = np.stack([solution.coefficients for solution in solutions], axis=1)
+    coefficients = np.stack(by_penalty, axis=1)
     coefficients = coefficients[:, np.searchsorted(np.unique(Cs), Cs)]
     if not keywords["fit_intercept"]:
         coefficients = coefficients[..., :-1]
     if coefficients.shape[2] == 1:
         coefficients = coefficients[:, :, 0]
     return [_Path(of_fold, Cs) for of_fold in coefficients]
+
+
+def _smooth(
+    smooth: SmoothProblem, models: Sequence[SmoothSpec], n_jobs: int | None
+) -> list[Floats] | None:
+    """The coefficients of all folds for each penalty, or None if some were not solved."""
+    limit = Limit.of(models, DEFAULT_TOL)
+    solutions = smooth.solve(
+        models, tol=DEFAULT_TOL, limit=limit, coefficients=True, n_jobs=n_jobs, progress=False
+    )
+    if not all((solution.residuals <= limit.enough).all() for solution in solutions):
+        return None
+    return [solution.coefficients for solution in solutions]
+
+
+def _sparse(
+    smooth: SmoothProblem, models: Sequence[SmoothSpec], n_jobs: int | None
+) -> list[Floats] | None:
+    """The same for ℓ1 penalties."""
+    tol = min(TOL, *(model.final.tol for model in models))
+    solved = solve_logistic(
+        smooth, models, tol=tol, coefficients=True, n_jobs=n_jobs, progress=False
+    )
+    for one in solved:
+        warn_of_gaps(largest_gap(one.relative_gaps), tol, "a logistic regression", "C")
+    return [one.coefficients for one in solved]
 
 
 def _weights(X: Any, y: Any, keywords: dict[str, Any]) -> Floats | None:

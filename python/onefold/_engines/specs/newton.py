@@ -15,7 +15,7 @@ from ..engine import Engine
 from ..newton import solve, why_not_values
 from ..newton_check import refit_tightly
 from ..newton_problem import why_not_on_disk
-from ..newton_spec import CLASSIFIERS, MODELS, parse
+from ..newton_spec import CLASSIFIERS, MODELS, has_l1_penalty, parse
 from ..one_fit import fit_by_engine
 from ..options import count, positive
 from ..spec import Needs, Spec
@@ -47,6 +47,7 @@ NEWTON = Engine(
     returns=frozenset({"return_estimator"}),
     takes_files=True,
     takes_maps=True,
+    leaves=lambda view: has_l1_penalty(view.final),
     fit_last=_fit,
     refit_folds=refit_tightly,
 )
