@@ -110,7 +110,7 @@ class LinearMaps:
     @property
     def n_columns(self) -> int:
         """The number of columns of a fold."""
-        return self.constants.shape[1]
+        return int(self.constants.shape[1])
 
     def moments(self) -> tuple[Floats, Floats, Floats]:
         """Means, variances, and what these are differences of: training set × column."""
@@ -254,8 +254,14 @@ class _TrainingSets:
         lines = [of_folds(part) for part in parts]
         return np.concatenate([lines[0][:1], *(own[1:] for own in lines)])
 
+    def check_size(self, n_columns: int) -> None:
+        """Leave tables of so many training sets and columns to scikit-learn."""
+        if (1 + len(self.folds)) * n_columns > MAX_VALUES:
+            raise _NotLinearError
+
     def counts(self, codes: NDArray[Any], n_codes: int) -> Floats:
         """How often each code occurs: training set × code."""
+        self.check_size(n_codes)
 
         def of_folds(folds: Folds) -> Floats:
             cells = folds.labels.astype(np.intp) * n_codes + codes
@@ -280,6 +286,7 @@ class _TrainingSets:
 
     def moments(self, columns: Floats, n_jobs: int | None) -> tuple[Floats, Floats]:
         """Means and variances: training set × column."""
+        self.check_size(2 * columns.shape[1])
 
         def of_folds(folds: Folds) -> Floats:
             jobs = effective_n_jobs(n_jobs)
@@ -358,11 +365,14 @@ class _Numbers:
 
     def maps(self, sets: _TrainingSets, n_jobs: int | None, fills: Floats | None) -> LinearMaps:
         """The maps of the columns, filled by training set × column."""
-        has_missing = self.is_missing.any(axis=0)
+        has_missing = np.asarray(self.is_missing.any(axis=0))
         if fills is None and has_missing.any():
             raise _NotLinearError
         means, variances = sets.moments(self.shared, n_jobs)
-        slots, lines, mean_lines, square_lines = [], [], [], []
+        slots: list[_Slot] = []
+        lines: list[Floats] = []
+        mean_lines: list[Floats] = []
+        square_lines: list[Floats] = []
         sources: list[int] = []
         targets: list[int] = []
         ones = np.ones(len(means))
@@ -512,7 +522,7 @@ def _fills(step: SimpleImputer, numbers: _Numbers, table: _Table) -> Floats:
         means, _ = sets.moments(numbers.shared, table.data.n_jobs)
         parts = [sets.counts(column, 2) for column in numbers.is_missing.T]
         share = np.stack([part[:, 0] / part.sum(axis=1) for part in parts], axis=1)
-        return means / share + numbers.centres
+        return np.asarray(means / share + numbers.centres)
     fills = np.zeros(shape)
     has_missing = np.flatnonzero(numbers.is_missing.any(axis=0))
     if step.strategy == "median" and isinstance(folds, Folds):
@@ -717,7 +727,8 @@ LINEAR: Mapping[type, Callable[[Any, Any], Any]] = {
 """Transformers that are linear maps of shared columns; a subclass may compute anything else."""
 
 
-def are_small(maps: LinearMaps, folds: Folds | Splits) -> bool:
+def are_small(maps: LinearMaps) -> bool:
     """Whether the maps, and the second moments of the shared columns, take little memory."""
     n_shared, n_lines = maps.means.shape[1], len(maps.constants)
-    return n_shared <= MAX_COLUMNS and n_lines * (n_shared + maps.factors.shape[1]) <= MAX_VALUES
+    n_values = n_lines * (n_shared + maps.factors.shape[1])
+    return bool(n_shared <= MAX_COLUMNS and n_values <= MAX_VALUES)
