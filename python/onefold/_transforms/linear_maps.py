@@ -36,7 +36,7 @@ from sklearn.preprocessing import (
 )
 
 from .. import _core
-from .._inputs.folds import Folds, Splits, partitions
+from .._inputs.folds import Folds, Splits, partitions, train_sizes
 from .._inputs.routing import is_routing
 from .._sklearn_compat import _check_feature_names, validate_params
 from .._utils.jobs import effective_n_jobs
@@ -87,6 +87,8 @@ class _Slot:
 class LinearMaps:
     """The columns of every training set as maps of shared columns; the line of all rows first."""
 
+    sizes: Floats
+    """How many rows each training set has."""
     slots: list[_Slot]
     means: Floats
     """Of the shared columns: training set × column."""
@@ -210,13 +212,16 @@ def linear_maps(steps: Sequence[Any], data: Data, folds: Folds | Splits) -> Line
     """
     if is_routing() or not all(map(_may_be_linear, steps)):
         return None
-    table = _Table(data, _TrainingSets(folds))
+    table: Any = _Table(data, _TrainingSets(folds))
     try:
         _check_feature_names(BaseEstimator(), data.X, reset=True)
-        for step in steps:
-            validate_params(step)
-            table = _behind(step, table)
-        return _as_maps(table)
+        with np.errstate(all="ignore"):
+            for step in steps:
+                validate_params(step)
+                table = _behind(step, table)
+            maps = _as_maps(table)
+        is_finite = np.isfinite(maps.factors).all() and np.isfinite(maps.constants).all()
+        return maps if is_finite else None
     except Exception:  # the pipeline itself will show it
         return None
 
@@ -239,6 +244,11 @@ class _TrainingSets:
     """Statistics of all rows, then of every training set."""
 
     folds: Folds | Splits
+
+    @property
+    def sizes(self) -> Floats:
+        """How many rows there are."""
+        return np.array([self.folds.n_samples, *train_sizes(self.folds)], dtype=np.float64)
 
     @property
     def _sets(self) -> list[Any]:
@@ -409,6 +419,7 @@ class _Numbers:
             return np.fmin(low, filled), np.fmax(high, filled)
 
         return LinearMaps(
+            sets.sizes,
             slots,
             np.stack(mean_lines, axis=1),
             np.stack(square_lines, axis=1),
@@ -480,6 +491,7 @@ def _joined(parts: Sequence[LinearMaps]) -> LinearMaps:
         return np.concatenate([own(fractions) for own in known if own is not None], axis=2)
 
     return LinearMaps(
+        parts[0].sizes,
         [slot for part in parts for slot in part.slots],
         np.hstack([part.means for part in parts]),
         np.hstack([part.squares for part in parts]),
@@ -582,12 +594,30 @@ def _codes(data: Data) -> Codes:
     codes = data.once_for_rows("codes", lambda: code_columns(data.X))
     if codes is not None:
         return codes
-    X = np.asarray(data.X)
-    if X.dtype.kind not in "iub" or X.ndim != 2:
+    codes = data.once_for_rows("codes by column", lambda: _codes_by_column(data.X))
+    if codes is None:
         raise _NotLinearError
-    pairs = [np.unique(column, return_inverse=True) for column in X.T]
-    numbers = np.stack([which for _, which in pairs], axis=1)
-    return Codes(numbers, [categories for categories, _ in pairs], has_missing=False)
+    return codes
+
+
+def _codes_by_column(X: Any) -> Codes | None:
+    """The codes of a table some of whose columns are whole numbers; None for other numbers."""
+    numbers: list[NDArray[Any]] = []
+    categories: list[NDArray[Any]] = []
+    for j in range(X.shape[1]):
+        column = X.iloc[:, [j]] if hasattr(X, "iloc") else X[:, [j]]
+        of_texts = code_columns(column)
+        if of_texts is not None:
+            numbers.append(np.asarray(of_texts.X)[:, 0])
+            categories.append(of_texts.categories[0])
+            continue
+        values = np.asarray(column)[:, 0]
+        if values.dtype.kind not in "iub":
+            return None
+        known, which = np.unique(values, return_inverse=True)
+        numbers.append(which)
+        categories.append(known)
+    return Codes(np.stack(numbers, axis=1), categories, has_missing=False)
 
 
 def _encode_column(
@@ -636,6 +666,7 @@ def _indicators(
     ends = kept * (counts == n_rows), kept
     share = shared / n_rows
     return LinearMaps(
+        n_rows[:, 0],
         [slot],
         share,
         share,
@@ -675,7 +706,10 @@ def _standardise(scaler: StandardScaler, table: Any) -> LinearMaps:
         unclear = (variances != 0) & (variances < MIN_VARIANCE * squares)
         if unclear.any():
             raise _NotLinearError
-        scale = 1.0 / np.sqrt(np.where(variances > 0, variances, 1.0))
+        # As scikit-learn decides whether a variance is rounding error.
+        rounding = maps.sizes[:, None] * np.finfo(np.float64).eps
+        is_constant = variances <= rounding * variances + (rounding * means) ** 2
+        scale = 1.0 / np.sqrt(np.where(is_constant, 1.0, variances))
     return maps.scaled(means if scaler.with_mean else None, scale)
 
 
