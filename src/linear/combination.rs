@@ -143,6 +143,15 @@ impl Combination {
         params
     }
 
+    /// Whether each column of the fold has an entry other than zero.
+    pub(super) fn are_used(&self) -> Vec<bool> {
+        let mut are_used = vec![false; self.n_columns()];
+        for (&column, value) in self.places.columns.iter().zip(&self.values) {
+            are_used[column] |= *value != 0.0;
+        }
+        are_used
+    }
+
     fn sum(&self, common: &[f64], factor: impl Fn(f64) -> f64) -> Vec<f64> {
         let mut out = vec![0.0; self.n_columns()];
         for (i, x) in common.iter().take(self.n_common()).enumerate() {
@@ -208,5 +217,79 @@ impl Combination {
             }
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::product;
+    use ndarray::array;
+
+    /// Three common columns, and three of the fold, of which the last has no entry but zero.
+    fn combination() -> Combination {
+        let values = array![[2.0, -1.0, 0.5, 0.0]];
+        let made =
+            Combination::of_folds(3, vec![0, 1, 3, 4], vec![0, 0, 1, 2], values.outer_iter());
+        made.expect("ordered").swap_remove(0)
+    }
+
+    /// L of [`combination`].
+    fn matrix() -> Mat<f64> {
+        let l = [[2.0, -1.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 0.0]];
+        Mat::from_fn(3, 3, |i, j| l[i][j])
+    }
+
+    #[test]
+    fn products_are_those_of_the_matrix() {
+        let (combination, l) = (combination(), matrix());
+        let x = [1.0, 3.0, 7.0];
+        let column = Mat::from_fn(3, 1, |i, _| x[i]);
+        let applied = product(l.as_ref(), column.as_ref());
+        let transposed = product(l.transpose(), column.as_ref());
+        let below = Mat::from_fn(4, 1, |i, _| [1.0, 3.0, 7.0, 9.0][i]);
+        let with_last = combination.transposed_columns(&below);
+        for i in 0..3 {
+            assert_eq!(combination.apply(&x)[i], applied[(i, 0)]);
+            assert_eq!(combination.transposed(&x)[i], transposed[(i, 0)]);
+            assert_eq!(with_last[(i, 0)], transposed[(i, 0)]);
+        }
+        assert_eq!(with_last[(3, 0)], 9.0);
+        assert_eq!(combination.are_used(), [true, true, false]);
+        assert_eq!(
+            combination.in_units(|_| 2.0).apply(&x)[0],
+            2.0 * applied[(0, 0)]
+        );
+    }
+
+    #[test]
+    fn moments_are_those_of_mapped_rows() {
+        let (combination, l) = (combination(), matrix());
+        // Of three columns and one other.
+        let common = Mat::from_fn(4, 4, |i, j| 1.0 / (1.0 + (i + j) as f64));
+        let whole = Mat::from_fn(4, 4, |i, j| {
+            if i < 3 && j < 3 {
+                l[(i, j)]
+            } else {
+                f64::from(i == j)
+            }
+        });
+        let half = product(whole.as_ref(), common.as_ref());
+        let expected = product(half.as_ref(), whole.transpose());
+        let found = combination.second_moments(common.as_ref());
+        for j in 0..4 {
+            for i in j..4 {
+                assert!((found[(i, j)] - expected[(i, j)]).abs() < 1e-14);
+            }
+        }
+    }
+
+    #[test]
+    fn entries_must_be_of_columns_that_there_are() {
+        let values = array![[1.0]];
+        for (starts, column) in [(vec![0, 1], 1), (vec![0, 2], 0), (vec![1, 1], 0)] {
+            let made = Combination::of_folds(1, starts, vec![column], values.outer_iter());
+            assert!(made.is_err());
+        }
     }
 }

@@ -332,6 +332,22 @@ impl FoldMap {
         terms.map(|(param, shift)| param * shift).sum()
     }
 
+    /// Sets parameters to 0 that no common column has a part in: a fold lacks these columns, and what
+    /// folds share, such as a preconditioner, may know them. There may be several predictors.
+    pub(crate) fn clear_unused(&self, fold_params: &mut [f64]) {
+        let Some(combination) = &self.combination else {
+            return;
+        };
+        let is_used = combination.are_used();
+        for params in fold_params.chunks_exact_mut(self.n_params()) {
+            for (param, is_used) in params.iter_mut().zip(&is_used) {
+                if !is_used {
+                    *param = 0.0;
+                }
+            }
+        }
+    }
+
     /// Bg.
     pub(crate) fn gradient(&self, common: &[f64]) -> Vec<f64> {
         let (p, last) = (self.n_features, common[self.n_common()]);

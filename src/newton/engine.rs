@@ -11,7 +11,7 @@ use crate::{Engine, Error, Monitor, OutOfFold, Resampling, Result};
 
 /// Features up to which the Hessians of all folds are formed, and for each fold: their cost grows with
 /// the square of the features, and hardly with the folds.
-const MAX_FEATURES: usize = 128;
+const MAX_FEATURES: usize = 256;
 const MAX_FEATURES_PER_FOLD: usize = 4;
 
 /// The same for rows of which at least this part is stored: conjugate gradients gain less.

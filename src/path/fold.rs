@@ -98,7 +98,11 @@ impl<R: Layout> FoldProblem<'_, R> {
         } else {
             MAX_GRAM_FEATURES
         };
-        if p > n || p > limit || p > GRAM_FEATURES_PER_PROBLEM * n_problems {
+        let maps = self.path.spec.scaling.as_deref();
+        let has_sums = maps.is_some_and(FoldMaps::has_sums);
+        let is_too_wide = p > GRAM_FEATURES_PER_PROBLEM * n_problems;
+        // Columns that are sums are dense, and would be made for every fold.
+        if p > n || p > limit || (is_too_wide && !has_sums) {
             return Ok(());
         }
         self.moments = if self.is_single() {

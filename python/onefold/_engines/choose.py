@@ -402,9 +402,9 @@ class _Chooser:
             choice = self._on(problem).choose(Candidate(rest))
             spec = hoisted_spec(view, Rest(problem, choice.engine, choice.spec))
             return Choice(HOISTED, spec, choice.rejection)
-        choice = self._choose_behind_maps(view, engines)
-        if choice is not None:
-            return choice
+        of_maps = self._choose_behind_maps(view, engines)
+        if of_maps is not None:
+            return of_maps
         # Each fold is a task of its own, with one training set.
         single = [engine for engine in engines if not engine.needs_partition]
         # Fitted pipelines are assembled of fitted steps.

@@ -136,7 +136,8 @@ def _steps(choice: Choice, task: Task) -> dict[str, str]:
     *before, _ = flat_steps(choice.spec.estimator)
     if not before:
         return {}
-    spec, n_once, data, how = choice.spec, 0, task.data, []
+    spec, n_once, data = choice.spec, 0, task.data
+    how: list[str] = []
     while isinstance(spec.params, Rest):
         problem, data = spec.params.problem, spec.params.problem.data
         n_left = len(flat_steps(spec.params.spec.estimator))

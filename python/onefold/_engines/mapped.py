@@ -29,7 +29,7 @@ def mapped(problem: Problem, steps: Sequence[Any]) -> Problem | None:
 
 def _map(problem: Problem, steps: Sequence[Any]) -> Problem | None:
     maps = linear_maps(steps, problem.data, problem.folds)
-    if maps is None or not are_small(maps, problem.folds):
+    if maps is None or not are_small(maps):
         return None
     return problem.with_maps(maps.rows(), maps.core(), is_deficient=maps.is_deficient)
 

@@ -36,7 +36,7 @@ from sklearn.preprocessing import (
 )
 
 from .. import _core
-from .._inputs.folds import Folds, Splits, partitions
+from .._inputs.folds import Folds, Splits, partitions, train_sizes
 from .._inputs.routing import is_routing
 from .._sklearn_compat import _check_feature_names, validate_params
 from .._utils.jobs import effective_n_jobs
@@ -87,6 +87,8 @@ class _Slot:
 class LinearMaps:
     """The columns of every training set as maps of shared columns; the line of all rows first."""
 
+    sizes: Floats
+    """How many rows each training set has."""
     slots: list[_Slot]
     means: Floats
     """Of the shared columns: training set × column."""
@@ -110,7 +112,7 @@ class LinearMaps:
     @property
     def n_columns(self) -> int:
         """The number of columns of a fold."""
-        return self.constants.shape[1]
+        return int(self.constants.shape[1])
 
     def moments(self) -> tuple[Floats, Floats, Floats]:
         """Means, variances, and what these are differences of: training set × column."""
@@ -210,13 +212,16 @@ def linear_maps(steps: Sequence[Any], data: Data, folds: Folds | Splits) -> Line
     """
     if is_routing() or not all(map(_may_be_linear, steps)):
         return None
-    table = _Table(data, _TrainingSets(folds))
+    table: Any = _Table(data, _TrainingSets(folds))
     try:
         _check_feature_names(BaseEstimator(), data.X, reset=True)
-        for step in steps:
-            validate_params(step)
-            table = _behind(step, table)
-        return _as_maps(table)
+        with np.errstate(all="ignore"):
+            for step in steps:
+                validate_params(step)
+                table = _behind(step, table)
+            maps = _as_maps(table)
+        is_finite = np.isfinite(maps.factors).all() and np.isfinite(maps.constants).all()
+        return maps if is_finite else None
     except Exception:  # the pipeline itself will show it
         return None
 
@@ -241,6 +246,11 @@ class _TrainingSets:
     folds: Folds | Splits
 
     @property
+    def sizes(self) -> Floats:
+        """How many rows there are."""
+        return np.array([self.folds.n_samples, *train_sizes(self.folds)], dtype=np.float64)
+
+    @property
     def _sets(self) -> list[Any]:
         return [self.folds.train(fold) for fold in range(len(self.folds))]
 
@@ -254,8 +264,14 @@ class _TrainingSets:
         lines = [of_folds(part) for part in parts]
         return np.concatenate([lines[0][:1], *(own[1:] for own in lines)])
 
+    def check_size(self, n_columns: int) -> None:
+        """Leave tables of so many training sets and columns to scikit-learn."""
+        if (1 + len(self.folds)) * n_columns > MAX_VALUES:
+            raise _NotLinearError
+
     def counts(self, codes: NDArray[Any], n_codes: int) -> Floats:
         """How often each code occurs: training set × code."""
+        self.check_size(n_codes)
 
         def of_folds(folds: Folds) -> Floats:
             cells = folds.labels.astype(np.intp) * n_codes + codes
@@ -280,6 +296,7 @@ class _TrainingSets:
 
     def moments(self, columns: Floats, n_jobs: int | None) -> tuple[Floats, Floats]:
         """Means and variances: training set × column."""
+        self.check_size(2 * columns.shape[1])
 
         def of_folds(folds: Folds) -> Floats:
             jobs = effective_n_jobs(n_jobs)
@@ -358,11 +375,14 @@ class _Numbers:
 
     def maps(self, sets: _TrainingSets, n_jobs: int | None, fills: Floats | None) -> LinearMaps:
         """The maps of the columns, filled by training set × column."""
-        has_missing = self.is_missing.any(axis=0)
+        has_missing = np.asarray(self.is_missing.any(axis=0))
         if fills is None and has_missing.any():
             raise _NotLinearError
         means, variances = sets.moments(self.shared, n_jobs)
-        slots, lines, mean_lines, square_lines = [], [], [], []
+        slots: list[_Slot] = []
+        lines: list[Floats] = []
+        mean_lines: list[Floats] = []
+        square_lines: list[Floats] = []
         sources: list[int] = []
         targets: list[int] = []
         ones = np.ones(len(means))
@@ -399,6 +419,7 @@ class _Numbers:
             return np.fmin(low, filled), np.fmax(high, filled)
 
         return LinearMaps(
+            sets.sizes,
             slots,
             np.stack(mean_lines, axis=1),
             np.stack(square_lines, axis=1),
@@ -470,6 +491,7 @@ def _joined(parts: Sequence[LinearMaps]) -> LinearMaps:
         return np.concatenate([own(fractions) for own in known if own is not None], axis=2)
 
     return LinearMaps(
+        parts[0].sizes,
         [slot for part in parts for slot in part.slots],
         np.hstack([part.means for part in parts]),
         np.hstack([part.squares for part in parts]),
@@ -512,7 +534,7 @@ def _fills(step: SimpleImputer, numbers: _Numbers, table: _Table) -> Floats:
         means, _ = sets.moments(numbers.shared, table.data.n_jobs)
         parts = [sets.counts(column, 2) for column in numbers.is_missing.T]
         share = np.stack([part[:, 0] / part.sum(axis=1) for part in parts], axis=1)
-        return means / share + numbers.centres
+        return np.asarray(means / share + numbers.centres)
     fills = np.zeros(shape)
     has_missing = np.flatnonzero(numbers.is_missing.any(axis=0))
     if step.strategy == "median" and isinstance(folds, Folds):
@@ -572,12 +594,30 @@ def _codes(data: Data) -> Codes:
     codes = data.once_for_rows("codes", lambda: code_columns(data.X))
     if codes is not None:
         return codes
-    X = np.asarray(data.X)
-    if X.dtype.kind not in "iub" or X.ndim != 2:
+    codes = data.once_for_rows("codes by column", lambda: _codes_by_column(data.X))
+    if codes is None:
         raise _NotLinearError
-    pairs = [np.unique(column, return_inverse=True) for column in X.T]
-    numbers = np.stack([which for _, which in pairs], axis=1)
-    return Codes(numbers, [categories for categories, _ in pairs], has_missing=False)
+    return codes
+
+
+def _codes_by_column(X: Any) -> Codes | None:
+    """The codes of a table some of whose columns are whole numbers; None for other numbers."""
+    numbers: list[NDArray[Any]] = []
+    categories: list[NDArray[Any]] = []
+    for j in range(X.shape[1]):
+        column = X.iloc[:, [j]] if hasattr(X, "iloc") else X[:, [j]]
+        of_texts = code_columns(column)
+        if of_texts is not None:
+            numbers.append(np.asarray(of_texts.X)[:, 0])
+            categories.append(of_texts.categories[0])
+            continue
+        values = np.asarray(column)[:, 0]
+        if values.dtype.kind not in "iub":
+            return None
+        known, which = np.unique(values, return_inverse=True)
+        numbers.append(which)
+        categories.append(known)
+    return Codes(np.stack(numbers, axis=1), categories, has_missing=False)
 
 
 def _encode_column(
@@ -626,6 +666,7 @@ def _indicators(
     ends = kept * (counts == n_rows), kept
     share = shared / n_rows
     return LinearMaps(
+        n_rows[:, 0],
         [slot],
         share,
         share,
@@ -665,7 +706,10 @@ def _standardise(scaler: StandardScaler, table: Any) -> LinearMaps:
         unclear = (variances != 0) & (variances < MIN_VARIANCE * squares)
         if unclear.any():
             raise _NotLinearError
-        scale = 1.0 / np.sqrt(np.where(variances > 0, variances, 1.0))
+        # As scikit-learn decides whether a variance is rounding error.
+        rounding = maps.sizes[:, None] * np.finfo(np.float64).eps
+        is_constant = variances <= rounding * variances + (rounding * means) ** 2
+        scale = 1.0 / np.sqrt(np.where(is_constant, 1.0, variances))
     return maps.scaled(means if scaler.with_mean else None, scale)
 
 
@@ -717,7 +761,8 @@ LINEAR: Mapping[type, Callable[[Any, Any], Any]] = {
 """Transformers that are linear maps of shared columns; a subclass may compute anything else."""
 
 
-def are_small(maps: LinearMaps, folds: Folds | Splits) -> bool:
+def are_small(maps: LinearMaps) -> bool:
     """Whether the maps, and the second moments of the shared columns, take little memory."""
     n_shared, n_lines = maps.means.shape[1], len(maps.constants)
-    return n_shared <= MAX_COLUMNS and n_lines * (n_shared + maps.factors.shape[1]) <= MAX_VALUES
+    n_values = n_lines * (n_shared + maps.factors.shape[1])
+    return bool(n_shared <= MAX_COLUMNS and n_values <= MAX_VALUES)

@@ -190,7 +190,10 @@ impl Solver<'_> {
             .zip(&gradients)
             .map(|(problem, gradient)| (problem.fit.subproblem.output, &gradient[..]))
             .collect();
-        let found = preconditioner.apply(&vectors, width);
+        let mut found = preconditioner.apply(&vectors, width);
+        for (problem, found) in problems.iter().zip(&mut found) {
+            problem.fit.map.clear_unused(found);
+        }
         let mut iterations: Vec<Iteration> = problems
             .iter()
             .zip(&found)
@@ -216,11 +219,14 @@ impl Solver<'_> {
                     (problem.fit.subproblem.output, &iteration.residual[..])
                 })
                 .collect();
-            let found = preconditioner.apply(&vectors, width);
+            let mut found = preconditioner.apply(&vectors, width);
             active
                 .par_iter_mut()
-                .zip(&found)
-                .for_each(|((_, iteration), found)| iteration.next_direction(found));
+                .zip(&mut found)
+                .for_each(|((problem, iteration), found)| {
+                    problem.fit.map.clear_unused(found);
+                    iteration.next_direction(found);
+                });
         }
         Ok(iterations)
     }
