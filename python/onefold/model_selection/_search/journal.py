@@ -81,6 +81,9 @@ class Journal:
         self, path: str | os.PathLike[str], parts: Mapping[str, str], *, is_shared: bool = False
     ) -> None:
         self.path = Path(path)
+        if self.path.is_dir() or not self.path.absolute().parent.is_dir():
+            what = "is a directory" if self.path.is_dir() else "is in no directory that exists"
+            raise ValueError(f"journal={self.path} {what}: it must be the path of a file")
         self._search = digest(dict(parts))
         self._places: dict[str, tuple[int, int]] = {}
         """Where in the file the record of a key is: offset and length of its line."""
