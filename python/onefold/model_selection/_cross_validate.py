@@ -365,7 +365,9 @@ def cross_val_predict(
     rows = task.folds.rows
     position = np.empty_like(rows)
     position[rows] = np.arange(len(position))
-    return [own[position] for own in answers] if isinstance(answers, list) else answers[position]
+    return (
+        [output[position] for output in answers] if isinstance(answers, list) else answers[position]
+    )
 
 
 @contextmanager

@@ -93,9 +93,9 @@ class TunedThresholdClassifierCV(theirs.TunedThresholdClassifierCV):
         with ExitStack() as stack:
 
             def clone_with_solver(estimator: Any) -> Any:
-                own = clone(estimator)
-                stack.enter_context(solver_of(own, engine=self.engine, n_jobs=self.n_jobs))
-                return own
+                model = clone(estimator)
+                stack.enter_context(solver_of(model, engine=self.engine, n_jobs=self.n_jobs))
+                return model
 
             methods = self._get_response_method()
             fit = with_replaced_globals(
@@ -147,16 +147,16 @@ class _AllSplits:
             fit_params=first.keywords["fit_params"],
         )
         classes = np.unique(y) if outcome.classes is None else outcome.classes
-        scorer, own = first.keywords["curve_scorer"], clone(classifier)
+        scorer, unfitted = first.keywords["curve_scorer"], clone(classifier)
         parts = np.split(np.arange(len(folds.rows)), folds.starts[1:-1])
         params = first.keywords["score_params"]
-        found: list[Any] = Parallel(n_jobs=self._n_jobs)(
+        curves: list[Any] = Parallel(n_jobs=self._n_jobs)(
             delayed(scorer)(
-                HeldOut(own, {method: outcome.answers[method][part]}, classes),
+                HeldOut(unfitted, {method: outcome.answers[method][part]}, classes),
                 None,
                 _safe_indexing(y, folds.rows[part]),
                 **_check_method_params(X, params, indices=folds.rows[part]),
             )
             for part in parts
         )
-        return found
+        return curves

@@ -24,7 +24,9 @@ from .estimators import CONSTRAINTS
 __all__ = ["HalvingGridSearchCV", "HalvingRandomSearchCV"]
 
 _CONSTRAINTS = {
-    name: own for name, own in CONSTRAINTS.items() if name not in ("rule", "simpler", "prune")
+    name: constraint
+    for name, constraint in CONSTRAINTS.items()
+    if name not in ("rule", "simpler", "prune")
 }
 
 
