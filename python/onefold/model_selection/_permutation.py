@@ -140,10 +140,12 @@ def permutation_test_score(
 
     def score_permuted(permuted: Any) -> float:
         """Score one permutation by the best engine."""
-        own_folds = folds
-        if own_folds is None:
-            own_folds = make_task(estimator, X, permuted, cv=cv, **arguments).folds
-        of_permuted = replace(task, problem=Problem(task.data.with_targets(permuted), own_folds))
+        folds_of_permuted = folds
+        if folds_of_permuted is None:
+            folds_of_permuted = make_task(estimator, X, permuted, cv=cv, **arguments).folds
+        of_permuted = replace(
+            task, problem=Problem(task.data.with_targets(permuted), folds_of_permuted)
+        )
         return mean_score(estimator, of_permuted, engine)
 
     columns = _Columns.of(estimator, choice, task) if folds is not None else None

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import sklearn.model_selection as theirs
+import sklearn.model_selection as sklearn_selection
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -26,7 +26,7 @@ from ._cross_validate import evaluate_splits
 __all__ = ["TunedThresholdClassifierCV"]
 
 
-class TunedThresholdClassifierCV(theirs.TunedThresholdClassifierCV):
+class TunedThresholdClassifierCV(sklearn_selection.TunedThresholdClassifierCV):
     """Tune the decision threshold of a binary classifier, for about the price of one fit.
 
     scikit-learn's class of that name; the held-out decision values or probabilities, whose scores
@@ -59,7 +59,7 @@ class TunedThresholdClassifierCV(theirs.TunedThresholdClassifierCV):
     """
 
     _parameter_constraints = (
-        parameter_constraints(theirs.TunedThresholdClassifierCV) | ENGINE_CONSTRAINT
+        parameter_constraints(sklearn_selection.TunedThresholdClassifierCV) | ENGINE_CONSTRAINT
     )
 
     def __init__(
@@ -99,7 +99,7 @@ class TunedThresholdClassifierCV(theirs.TunedThresholdClassifierCV):
 
             methods = self._get_response_method()
             fit = with_replaced_globals(
-                theirs.TunedThresholdClassifierCV._fit,
+                sklearn_selection.TunedThresholdClassifierCV._fit,
                 clone=clone_with_solver,
                 delayed=_deferred,
                 Parallel=partial(_AllSplits, methods=methods, engine=self.engine),

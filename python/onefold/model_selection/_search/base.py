@@ -292,8 +292,10 @@ class _Rounds:
         self._key: int | None = None
         self._journal: Journal | None = None
         if hasattr(search.cv, "get_n_splits"):
-            given = {name: value for name, value in self._split_params.items() if value is not None}
-            self.n_splits: int = search.cv.get_n_splits(X, y, **given)
+            params = {
+                name: value for name, value in self._split_params.items() if value is not None
+            }
+            self.n_splits: int = search.cv.get_n_splits(X, y, **params)
         else:
             self._folds = self._resolve(search.cv)
             self.n_splits = len(self._folds)

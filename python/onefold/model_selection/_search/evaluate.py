@@ -178,8 +178,8 @@ def evaluate(
                     scored = _score(by, specs[number], task, outcome, targets, evaluation.notes)
                 evaluation.candidates[positions[number]] = scored
                 if on_outcome is not None:
-                    own_losses = held_out_losses(specs[number].estimator, outcome, targets)
-                    on_outcome(positions[number], scored, outcome, targets, own_losses)
+                    row_losses = held_out_losses(specs[number].estimator, outcome, targets)
+                    on_outcome(positions[number], scored, outcome, targets, row_losses)
                 if on_scored is not None:
                     on_scored(positions[number], scored)
                 # Pooled scores come with a warning of their own.

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 
-from ... import _sklearn_compat as theirs
+from ... import _sklearn_compat
 from ..._inputs.folds import Folds, Splits, is_leave_one_out, resolve_cv
 from ..._sklearn_compat import _num_samples, parameter_constraints
 from .base import Params, Search
@@ -55,7 +55,7 @@ class _Halving(Search):
         return check_cv(cv, y, classifier=is_classification)
 
 
-class HalvingGridSearchCV(_Halving, theirs.HalvingGridSearchCV):
+class HalvingGridSearchCV(_Halving, _sklearn_compat.HalvingGridSearchCV):
     """Search a grid of parameters by successive halving.
 
     scikit-learn's class of that name, with its rounds, candidates and results. All candidates are
@@ -97,7 +97,9 @@ class HalvingGridSearchCV(_Halving, theirs.HalvingGridSearchCV):
     ([50, 150], [6, 2], {'max_depth': 5})
     """
 
-    _parameter_constraints = parameter_constraints(theirs.HalvingGridSearchCV) | _CONSTRAINTS
+    _parameter_constraints = (
+        parameter_constraints(_sklearn_compat.HalvingGridSearchCV) | _CONSTRAINTS
+    )
 
     def __init__(
         self,
@@ -151,7 +153,7 @@ class HalvingGridSearchCV(_Halving, theirs.HalvingGridSearchCV):
         self.journal = journal
 
 
-class HalvingRandomSearchCV(_Halving, theirs.HalvingRandomSearchCV):
+class HalvingRandomSearchCV(_Halving, _sklearn_compat.HalvingRandomSearchCV):
     """Search parameters drawn at random by successive halving; the rest as `HalvingGridSearchCV`.
 
     Parameters
@@ -187,7 +189,9 @@ class HalvingRandomSearchCV(_Halving, theirs.HalvingRandomSearchCV):
     ([30, 90], [5, 2])
     """
 
-    _parameter_constraints = parameter_constraints(theirs.HalvingRandomSearchCV) | _CONSTRAINTS
+    _parameter_constraints = (
+        parameter_constraints(_sklearn_compat.HalvingRandomSearchCV) | _CONSTRAINTS
+    )
 
     def __init__(
         self,

@@ -197,15 +197,15 @@ def _with_journal(
 
 def _count_inner_fits(result: CVResult, searches: list[Any]) -> None:
     """Add the work of the inner searches to the cost, which has their last fits to all rows."""
-    ours = [inner.result_.cost for inner in searches if hasattr(inner, "result_")]
-    result.cost = total_cost([result.cost, *ours])
-    theirs = [
+    inner_costs = [inner.result_.cost for inner in searches if hasattr(inner, "result_")]
+    result.cost = total_cost([result.cost, *inner_costs])
+    without_cost = [
         inner
         for inner in searches
         if hasattr(inner, "cv_results_") and not hasattr(inner, "result_")
     ]
-    if theirs:
+    if without_cost:
         result.cost["fits"] += sum(
-            len(inner.cv_results_["params"]) * inner.n_splits_ for inner in theirs
+            len(inner.cv_results_["params"]) * inner.n_splits_ for inner in without_cost
         )
         result.notes.append("rows_fed is without the inner fits: scikit-learn does not count them")
