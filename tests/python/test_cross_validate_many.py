@@ -1,6 +1,7 @@
 """Many problems at a time: equal to scikit-learn's function in a loop."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier
@@ -230,6 +231,19 @@ def test_everything_else_is_solved_one_by_one(estimator, y, keywords):
     )
 
 
+def test_columns_are_positions_masks_or_names():
+    frame = pd.DataFrame(XS[0], columns=list("abcde"))
+    by_position = onefold.cross_validate_many(Ridge(), XS[0], NUMBERS, cv=3, columns=[[1, 3], [4]])
+    for columns in (
+        [["b", "d"], ["e"]],
+        [np.arange(5) % 2 == 1, np.arange(5) == 4],
+        [[1, -2], [4]],
+    ):
+        result = onefold.cross_validate_many(Ridge(), frame, NUMBERS, cv=3, columns=columns)
+        np.testing.assert_array_equal(result.scores, by_position.scores)
+    assert repr(by_position).startswith("ManyResult: 2 problems, 3 folds of 60 samples")
+
+
 def test_float32_is_left_as_it_is():
     assert not onefold.cross_validate_many(
         Ridge(), XS[:2].astype(np.float32), NUMBERS, cv=3
@@ -248,6 +262,12 @@ def test_the_result_in_words():
         (XS[0], {}, "3 dimensions without columns"),
         (XS, {"columns": [[0]]}, "2 dimensions, got shape"),
         (XS[:0], {}, "Xs has no problems"),
+        (XS[0], {"columns": [[0, 5]]}, r"\[0, 5\] names a column beyond the 5 of Xs"),
+        (XS[0], {"columns": [[]]}, "a list of lists of one column or more"),
+        (XS[0], {"columns": [0, 1]}, "a list of lists of one column or more"),
+        (XS[0], {"columns": [["a"]]}, "neither positions nor a mask of 5 columns"),
+        (XS[0], {"columns": [[0.5]]}, "neither positions nor a mask of 5 columns"),
+        (XS, {"scoring": ["r2", "max_error"]}, "scoring must be a single metric"),
         ([XS[0], XS[0][:9]], {}, "same number of rows"),
         (np.where(np.arange(7)[:, None, None] == 4, np.nan, XS), {}, "problem 4 contains NaN"),
     ],

@@ -296,6 +296,13 @@ def test_a_damaged_line_is_dropped_wherever_it_is(tmp_path):
     assert log.stat().st_size == 1 + 1
 
 
+def test_a_path_that_no_file_can_have_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="is a directory: it must be the path of a file"):
+        slow_search(tmp_path).fit(X, y)
+    with pytest.raises(ValueError, match="is in no directory that exists"):
+        slow_search(tmp_path / "none" / "search.jsonl").fit(X, y)
+
+
 def test_what_is_no_journal_is_left_alone(tmp_path):
     path = tmp_path / "iris.csv"
     path.write_text("a,b\n1,2\n")

@@ -246,14 +246,37 @@ def test_bad_sizes_are_errors(make, message):
 
 
 def test_t1_needs_the_times_of_the_rows():
-    with pytest.raises(TypeError, match="a pandas Series with the times of the rows as its index"):
-        PurgedKFold(t1=np.arange(8))
+    for bad in (np.arange(8), [1, 2], DAYS.to_frame()):
+        with pytest.raises(TypeError, match="a pandas Series with the times of the rows as its"):
+            PurgedKFold(t1=bad)
+    mixed = pd.Series(np.arange(8), index=DAYS.index)
+    with pytest.raises(TypeError, match="must be times of one kind, got int64 and datetime64"):
+        next(PurgedKFold(2, t1=mixed).split([[0]] * 8))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PurgedKFold("5"), "n_splits must be a whole number, got '5'"),
+        (lambda: PurgedKFold(5.0), "n_splits must be a whole number, got 5.0"),
+        (lambda: CombinatorialPurgedKFold(6, 1.5), "n_test_blocks must be a whole number"),
+        (lambda: PurgedKFold(horizon=2.5), "times are passed as t1"),
+        (lambda: PurgedKFold(horizon=pd.Timedelta(days=3)), "times are passed as t1"),
+        (lambda: PurgedKFold(embargo="1"), "embargo must be a number of rows"),
+        (lambda: PurgedKFold().paths(np.eye(2)), "n_samples must be a whole number"),
+    ],
+)
+def test_bad_types_are_errors(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
 
 
 def test_they_show_their_parameters():
     assert repr(PurgedKFold(3, t1=DAYS)).endswith("embargo=0, t1=<8 times>)")
     assert repr(SlidingWindow(3, 2)) == "SlidingWindow(train_size=3, test_size=2, gap=0, step=None)"
-    assert "n_test_blocks=1, horizon=2, embargo=0" in repr(PurgedKFold(3, horizon=2))
+    assert repr(PurgedKFold(3, horizon=2)) == "PurgedKFold(n_splits=3, horizon=2, embargo=0)"
+    text = "CombinatorialPurgedKFold(n_blocks=4, n_test_blocks=2, horizon=0, embargo=0.1)"
+    assert repr(CombinatorialPurgedKFold(4, 2, embargo=0.1)) == text
 
 
 @pytest.mark.parametrize("model", [Ridge(alpha=0.5), Ridge(fit_intercept=False)], ids=repr)

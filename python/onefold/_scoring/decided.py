@@ -25,7 +25,7 @@ def decided(estimator: Any, X: Any) -> dict[str, NDArray[Any]]:
 
     Returns
     -------
-    answers : dict of arrays
+    responses : dict of arrays
         ``"decision_function"`` and ``"predict"``; empty unless the class is a linear classifier of
         scikit-learn or, with two classes, a support vector machine.
 

@@ -1,7 +1,7 @@
 """The loss of each held-out sample, by name.
 
 ==================== ================= ===========================================================
-loss                 answer            of one sample
+loss                 response          of one sample
 ==================== ================= ===========================================================
 zero-one             predict           1 if the predicted class is wrong, else 0
 hinge                decision_function max(0, 1 − margin): of several classes the margin of
@@ -36,7 +36,7 @@ __all__ = [
     "shaped_like",
 ]
 
-Answers = Mapping[str, NDArray[Any]]
+Responses = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
@@ -74,7 +74,7 @@ _OF_CLASSES: dict[str, tuple[str, Callable[[Codes, Floats], Floats]]] = {
     "log": ("predict_proba", _log),
     "Brier": ("predict_proba", _brier),
 }
-"""Losses of classes and an answer with one column per class."""
+"""Losses of classes and a response with one column per class."""
 
 _OF_PREDICTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "zero-one": lambda y, prediction: (prediction != y).astype(np.float64),
@@ -96,7 +96,7 @@ LOSSES = (*_OF_PREDICTIONS, *_OF_CLASSES, *_WITHOUT_TARGETS)
 """The names of all losses."""
 
 
-def sample_losses(loss: str, y: Any, answers: Answers, classes: Any) -> Floats:
+def sample_losses(loss: str, y: Any, responses: Responses, classes: Any) -> Floats:
     """The loss of each sample.
 
     Parameters
@@ -104,34 +104,34 @@ def sample_losses(loss: str, y: Any, answers: Answers, classes: Any) -> Floats:
     loss : str
         One of `LOSSES`.
     y : array or None
-        Targets, in the order of the answers.
-    answers : dict of arrays
-        Held-out answers, by the name of the method.
+        Targets, in the order of the responses.
+    responses : dict of arrays
+        Held-out responses, by the name of the method.
     classes : array or None
-        The classes of the columns of the answers.
+        The classes of the columns of the responses.
 
     Raises
     ------
     ValueError
-        If the loss is not known, or its answer is not.
+        If the loss is not known, or its response is not.
 
     Examples
     --------
     >>> import numpy as np
     >>> from onefold._scoring.losses import sample_losses
-    >>> answers = {"predict": np.array([1.0, 2.0])}
-    >>> sample_losses("absolute error", np.array([1.5, 2.0]), answers, None)
+    >>> responses = {"predict": np.array([1.0, 2.0])}
+    >>> sample_losses("absolute error", np.array([1.5, 2.0]), responses, None)
     array([0.5, 0. ])
     """
     if loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
     if loss in _WITHOUT_TARGETS:
         name, compute = _WITHOUT_TARGETS[loss]
-        return compute(_known(loss, name, answers))
+        return compute(_known(loss, name, responses))
     if y is None:
         raise ValueError(f"loss={loss!r} needs targets, and there is no y")
     if loss in _OF_PREDICTIONS:
-        prediction = _known(loss, "predict", answers)
+        prediction = _known(loss, "predict", responses)
         targets = shaped_like(prediction, y)
         if loss == "zero-one" and targets.ndim != 1:
             raise ValueError("loss='zero-one' needs one label per sample, and y has several")
@@ -139,17 +139,17 @@ def sample_losses(loss: str, y: Any, answers: Answers, classes: Any) -> Floats:
             targets = _as_numbers(loss, targets)
         return np.asarray(_OF_PREDICTIONS[loss](targets, prediction), dtype=np.float64)
     name, of_codes = _OF_CLASSES[loss]
-    answer = _known(loss, name, answers)
-    return of_codes(_codes(loss, y, answer, classes), np.asarray(answer, dtype=np.float64))
+    response = _known(loss, name, responses)
+    return of_codes(_codes(loss, y, response, classes), np.asarray(response, dtype=np.float64))
 
 
-def _known(loss: str, name: str, answers: Answers) -> NDArray[Any]:
-    if name not in answers or isinstance(answers[name], list):
+def _known(loss: str, name: str, responses: Responses) -> NDArray[Any]:
+    if name not in responses or isinstance(responses[name], list):
         raise ValueError(
             f"loss={loss!r} needs {name} of every sample; what is known: "
-            f"{', '.join(answers) or 'nothing'}"
+            f"{', '.join(responses) or 'nothing'}"
         )
-    return answers[name]
+    return responses[name]
 
 
 def _as_numbers(loss: str, targets: NDArray[Any]) -> Floats:
@@ -159,11 +159,11 @@ def _as_numbers(loss: str, targets: NDArray[Any]) -> Floats:
         raise ValueError(f"loss={loss!r} needs numbers as targets, y has labels") from None
 
 
-def _codes(loss: str, y: Any, answer: NDArray[Any], classes: Any) -> Codes:
+def _codes(loss: str, y: Any, response: NDArray[Any], classes: Any) -> Codes:
     """The column of each sample's class."""
     labels = np.asarray(y)
-    labels = labels.ravel() if labels.size == len(answer) else labels
-    n_columns = 2 if answer.ndim == 1 else answer.shape[1]
+    labels = labels.ravel() if labels.size == len(response) else labels
+    n_columns = 2 if response.ndim == 1 else response.shape[1]
     if classes is None or labels.ndim != 1 or n_columns != len(classes):
         raise ValueError(f"loss={loss!r} needs one label per sample and one column per class")
     codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
@@ -176,32 +176,32 @@ def _codes(loss: str, y: Any, answer: NDArray[Any], classes: Any) -> Codes:
 
 
 def losses(
-    estimator: Any, y: Any, answers: Answers, classes: Any = None, *, asked: str | None = None
+    estimator: Any, y: Any, responses: Responses, classes: Any = None, *, asked: str | None = None
 ) -> tuple[str, Floats] | None:
     """Name and value of each held-out sample's loss: the one asked for, or that of the estimator.
 
     Classification has the zero-one loss, regression the squared error (the mean over outputs),
     density estimation the negative log density, clustering the squared distance to the nearest
-    centre; None where no such answers are known.
+    centre; None where no such responses are known.
     """
     if asked is not None:
         try:
-            return asked, sample_losses(asked, y, answers, classes)
+            return asked, sample_losses(asked, y, responses, classes)
         except ValueError:
             pass  # it is not defined on every sample
-    loss = _usual_loss(estimator, y, answers)
-    return None if loss is None else (loss, sample_losses(loss, y, answers, None))
+    loss = _usual_loss(estimator, y, responses)
+    return None if loss is None else (loss, sample_losses(loss, y, responses, None))
 
 
-def _usual_loss(estimator: Any, y: Any, answers: Answers) -> str | None:
-    if y is not None and "predict" in answers:
-        if is_classifier(estimator) and shaped_like(answers["predict"], y).ndim == 1:
+def _usual_loss(estimator: Any, y: Any, responses: Responses) -> str | None:
+    if y is not None and "predict" in responses:
+        if is_classifier(estimator) and shaped_like(responses["predict"], y).ndim == 1:
             return "zero-one"
         if is_regressor(estimator):
             return "squared error"
-    if is_clusterer(estimator) and "transform" in answers:
+    if is_clusterer(estimator) and "transform" in responses:
         return "squared distance"
-    return "negative log density" if "score_samples" in answers else None
+    return "negative log density" if "score_samples" in responses else None
 
 
 def loss_of_predictions(loss: str | None, *, is_classifier: bool) -> str | None:

@@ -1,8 +1,8 @@
-"""From held-out answers to scores.
+"""From held-out responses to scores.
 
 Engines return predictions, never scores, but a scorer takes an estimator. `HeldOut` is one: its
-``predict``, ``decision_function`` etc. return the answers for one test set. So every scorer of
-scikit-learn works on the answers of every engine, for one fold or for all of them pooled.
+``predict``, ``decision_function`` etc. return the responses for one test set. So every scorer of
+scikit-learn works on the responses of every engine, for one fold or for all of them pooled.
 
 Without ``scoring`` a score is what the estimator's own ``score`` returns for a test set. Of
 classifiers and regressions that is a metric; of densities and clusterings it is a mean or a sum
@@ -86,7 +86,7 @@ __all__ = [
 ]
 
 Scorer = Callable[..., Any]
-Answers = Mapping[str, NDArray[Any]]
+Responses = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float64]
 
 UNNAMED = "score"
@@ -94,35 +94,35 @@ UNNAMED = "score"
 
 
 class HeldOut:
-    """A fitted estimator as a scorer sees it: its answers for one test set, each computed once.
+    """A fitted estimator as a scorer sees it: its responses for one test set, each computed once.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted: computes what is not among ``answers``. Not fitted: only defines the kind of
+        Fitted: computes what is not among ``responses``. Not fitted: only defines the kind of
         estimator.
-    answers : dict of arrays
-        Known answers, by the name of the method that returns them.
+    responses : dict of arrays
+        Known responses, by the name of the method that returns them.
     classes : array, optional
         Of a classifier that is not fitted.
     rows : array-like, optional
-        The rows of the answers; a request for other rows is then an error.
+        The rows of the responses; a request for other rows is then an error.
     known : dict of arrays, optional
-        Answers of a fitted estimator, for the test set.
+        Responses of a fitted estimator, for the test set.
     """
 
     def __init__(
         self,
         estimator: Any,
-        answers: Answers | None = None,
+        responses: Responses | None = None,
         classes: Any = None,
         rows: Any = None,
-        known: Answers | None = None,
+        known: Responses | None = None,
     ) -> None:
         self._rows = rows
         self._estimator = estimator
-        self._is_fitted = answers is None
-        self._answers = dict(answers or known or {})
+        self._is_fitted = responses is None
+        self._responses = dict(responses or known or {})
         if classes is not None:
             self.classes_ = classes
 
@@ -133,26 +133,26 @@ class HeldOut:
         return True
 
     def __getattr__(self, name: str) -> Any:
-        if name in RESPONSES and (name in self._answers or self._is_fitted):
+        if name in RESPONSES and (name in self._responses or self._is_fitted):
             return self._method(name)
         if name.startswith("__") or not self._is_fitted:
-            raise AttributeError(f"{name} is not among the held-out answers")
+            raise AttributeError(f"{name} is not among the held-out responses")
         return getattr(self._estimator, name)
 
     def _method(self, name: str) -> Callable[[Any], Any]:
-        compute = None if name in self._answers else getattr(self._estimator, name)
+        compute = None if name in self._responses else getattr(self._estimator, name)
 
-        def answer(X: Any) -> Any:
+        def response(X: Any) -> Any:
             if self._rows is not None and X is not self._rows:
                 raise ValueError(
                     f"{name} is known for the held-out rows as they are, and no others"
                 )
-            if name not in self._answers and compute is not None:
-                self._answers[name] = compute(X)
-            return copied(self._answers[name])  # a metric may write to it
+            if name not in self._responses and compute is not None:
+                self._responses[name] = compute(X)
+            return copied(self._responses[name])  # a metric may write to it
 
-        answer.__name__ = name  # scikit-learn's scorers read it
-        return answer
+        response.__name__ = name  # scikit-learn's scorers read it
+        return response
 
     @property
     def subject(self) -> Any:
@@ -164,13 +164,13 @@ class HeldOut:
         return getattr(self, name)(X) if hasattr(self, name) else None
 
     def score(self, X: Any, y: Any = None, **weights: Any) -> Any:
-        """Return the estimator's own score, from the known answers where they suffice."""
+        """Return the estimator's own score, from the known responses where they suffice."""
         metric = _own_metric(self._estimator)
         if metric is not None:
             return metric(y, self.predict(X), **weights)
         if self._is_fitted:
             return self._estimator.score(X, y, **weights)
-        scores = _own_sample_scores(self._estimator, self._answers)
+        scores = _own_sample_scores(self._estimator, self._responses)
         if scores is not None:
             w = weights.get("sample_weight")
             if _own_score(self._estimator) in _SUMS:
@@ -179,7 +179,7 @@ class HeldOut:
         if isinstance(self._estimator, BaseSearchCV):
             # A search scores as the candidate does that it has chosen.
             candidate, classes = self._estimator.estimator, getattr(self, "classes_", None)
-            held = HeldOut(candidate, self._answers, classes)
+            held = HeldOut(candidate, self._responses, classes)
             return _scorer_of(self._estimator)(held, X, y, **weights)
         raise AttributeError(f"{type(self._estimator).__name__}.score needs the fitted estimator")
 
@@ -191,7 +191,7 @@ _OWN_METRICS: dict[Any, Callable[..., Any]] = {
     RegressorMixin.score: r2_score,
     DummyRegressor.score: r2_score,
 }
-"""Methods ``score`` that are a metric of what ``predict`` answers, and nothing else."""
+"""Methods ``score`` that are a metric of what ``predict`` returns, and nothing else."""
 
 
 _MEANS = {
@@ -200,14 +200,14 @@ _MEANS = {
     PCA.score: "score_samples",
     FactorAnalysis.score: "score_samples",
 }
-"""Methods ``score`` that are a mean over samples, and the answer that it is computed from."""
+"""Methods ``score`` that are a mean over samples, and the response that it is computed from."""
 
 _SUMS = {
     KernelDensity.score: "score_samples",
     NativeClusterer.score: "transform",
     KMeans.score: "transform",
 }
-"""Methods ``score`` that are a sum over samples, and the answer that it is computed from."""
+"""Methods ``score`` that are a sum over samples, and the response that it is computed from."""
 
 
 def _own_score(estimator: Any) -> Any:
@@ -270,12 +270,12 @@ def _scorer_of(search: BaseSearchCV) -> Scorer:
     return scorer
 
 
-def _own_sample_scores(estimator: Any, answers: Answers) -> Floats | None:
+def _own_sample_scores(estimator: Any, responses: Responses) -> Floats | None:
     """The scores of each sample whose mean or sum is ``estimator.score``, if it is such."""
     name = (_MEANS | _SUMS).get(_own_score(estimator))
-    if name is None or name not in answers:
+    if name is None or name not in responses:
         return None
-    values = np.asarray(answers[name], dtype=np.float64)
+    values = np.asarray(responses[name], dtype=np.float64)
     return values if name == "score_samples" else -np.square(values.min(axis=1))
 
 
@@ -405,7 +405,7 @@ def reads_answers(scorer: Scorer) -> bool:
 
 
 def responses_read(scorers: Mapping[str, Scorer], estimator: Any) -> tuple[str, ...]:
-    """The answers of an estimator that scorers of scikit-learn read.
+    """The responses of an estimator that scorers of scikit-learn read.
 
     Examples
     --------
@@ -439,17 +439,17 @@ def is_sum(scorer: Scorer, estimator: Any) -> bool:
     return isinstance(scorer, _PassthroughScorer) and _own_score(estimator) in _SUMS
 
 
-def per_sample(scorer: Scorer, estimator: Any, y: Any, answers: Answers) -> NDArray[Any] | None:
+def per_sample(scorer: Scorer, estimator: Any, y: Any, responses: Responses) -> NDArray[Any] | None:
     """Per-sample scores whose mean, or sum, over a fold is its score, where the metric has them.
 
     With these, the scores of half a million folds of leave-one-out are one pass of numpy.
     """
     metric = metric_of(scorer, estimator)
     if metric is None and isinstance(scorer, _PassthroughScorer):
-        return _own_sample_scores(estimator, answers)
-    if metric is None or y is None or "predict" not in answers or not is_mean(scorer, estimator):
+        return _own_sample_scores(estimator, responses)
+    if metric is None or y is None or "predict" not in responses or not is_mean(scorer, estimator):
         return None
-    prediction = answers["predict"]
+    prediction = responses["predict"]
     targets, of_sample = shaped_like(prediction, y), METRICS[metric].of_sample
     if of_sample is None or (metric is accuracy_score and not _are_labels(prediction, targets)):
         return None
@@ -492,7 +492,7 @@ def largest_score(scorer: Scorer, estimator: Any) -> float | None:
 
 
 def usual_responses(estimator: Any) -> tuple[str, ...]:
-    """The answers that a result has, by the kind of estimator."""
+    """The responses that a result has, by the kind of estimator."""
     if is_classifier(estimator):
         has_decision = hasattr(estimator, "decision_function")
         return ("predict", "decision_function" if has_decision else "predict_proba")

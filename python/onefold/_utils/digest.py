@@ -59,6 +59,8 @@ def digest_of_rows(X: Any) -> str:
         matrix: Any = X
         rows = matrix.tocsr()
         return digest((matrix.format, rows.shape, rows.indptr, rows.indices, rows.data))
+    if hasattr(X, "digest"):  # on a cluster
+        return str(X.digest())
     if hasattr(X, "blocks"):  # of a file
         parts = [digest_of_rows(block) for _, block in X.blocks()]
         return digest((X.shape, parts))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._inputs.data import as_weights, to_rows
+from .._utils.digest import digest, digest_of_rows
 from ..learners._base import NativeEstimator
 from ..libsvm import load_libsvm
 from ._models import aligned
@@ -115,6 +116,11 @@ def describe(chunk: Chunk) -> Description:
     """The numbers of rows and features of a chunk, and its targets."""
     n_rows, n_features = chunk.X.shape
     return Description(n_rows, n_features, chunk.nbytes, chunk.y, chunk.weights is not None)
+
+
+def hash_of(chunk: Chunk) -> str:
+    """A hash of the rows, targets and weights of a chunk."""
+    return digest((digest_of_rows(chunk.X), chunk.y, chunk.weights))
 
 
 def arrange(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ class GridSearchCV(LocalGridSearchCV):
     ----------
     estimator : estimator
     param_grid : dict or list of dicts
-    scoring, refit, rule, simpler, keep, verbose, error_score, progress, time_budget, on_interrupt
+    scoring, refit, rule, simpler, keep, verbose, error_score, progress, time_budget, \
+    on_interrupt, journal
         As in `onefold.GridSearchCV`.
     cv, engine, n_jobs, random_state
         As in `cross_validate` of this package.
@@ -83,6 +85,7 @@ class GridSearchCV(LocalGridSearchCV):
         progress: bool = False,
         time_budget: float | None = None,
         on_interrupt: str = "raise",
+        journal: str | os.PathLike[str] | None = None,
         client: Any = None,
         libsvm: dict[str, Any] | None = None,
         **others: Any,
@@ -106,6 +109,7 @@ class GridSearchCV(LocalGridSearchCV):
             progress=progress,
             time_budget=time_budget,
             on_interrupt=on_interrupt,
+            journal=journal,
         )
         self.client = client
         self.libsvm = libsvm

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._inputs.row_sources import RowSource
+from .._utils.digest import digest
 from ._chunks import (
     ChunkError,
     Description,
     describe,
+    hash_of,
     read_columns,
     read_libsvm,
     read_rows,
@@ -62,6 +64,14 @@ class ChunkedData(RowSource):
     def placeholder(self) -> NDArray[np.float64]:
         """An array of the shape of X that takes no memory, for what only asks for the shape."""
         return np.broadcast_to(np.float64(0.0), (self.n_samples, self.n_features))
+
+    def digest(self) -> str:
+        """A hash of all rows, targets and weights, and of where chunks begin."""
+        session = self.session
+        asked = [
+            session.submit(hash_of, chunk, key=session.token(chunk.key)) for chunk in self.chunks
+        ]
+        return digest((self.shape, self.offsets, session.gather(asked)))
 
     def places(self, chunks: Sequence[Any]) -> list[tuple[str, ...]]:
         """The workers that have each chunk now."""

@@ -22,7 +22,6 @@ NOT_FOR_CLUSTERS = {
     "return_train_score": "the models of the folds stay on the workers",
     "return_estimator": "the models of the folds stay on the workers",
     "pre_dispatch": "the scheduler decides how many tasks run at a time",
-    "journal": "the rows on the workers have no digest to recognize them by",
     "prune": "workers do not know the scores of other candidates",
 }
 """Arguments for rows in memory, and why a cluster does not take them."""

@@ -358,13 +358,17 @@ def cross_val_predict(
         outcome, _ = _run(estimator, task, engine, verbose)
     if method not in outcome.answers:
         raise ValueError(f"method={method!r} did not return one array per fold")
-    answers: Any = in_precision_of_fits(outcome.answers, estimator, task)[method]
-    if method == "predict_log_proba" and np.ndim(task.data.y) == 1 and np.ndim(answers) == 2:
-        answers = finite_where_unknown(answers, task)
+    responses: Any = in_precision_of_fits(outcome.answers, estimator, task)[method]
+    if method == "predict_log_proba" and np.ndim(task.data.y) == 1 and np.ndim(responses) == 2:
+        responses = finite_where_unknown(responses, task)
     rows = task.folds.rows
     position = np.empty_like(rows)
     position[rows] = np.arange(len(position))
-    return [own[position] for own in answers] if isinstance(answers, list) else answers[position]
+    return (
+        [output[position] for output in responses]
+        if isinstance(responses, list)
+        else responses[position]
+    )
 
 
 @contextmanager

@@ -96,6 +96,6 @@ def _try_on_head(
             Data(rows, targets, None, None),
             Folds.contiguous(n_rows, 2),
             Routed({}),
-            options={name: own for name, own in options.items() if name not in FILE_OPTIONS},
+            options={name: value for name, value in options.items() if name not in FILE_OPTIONS},
         )
         choose("auto", [estimator], task)

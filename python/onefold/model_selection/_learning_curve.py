@@ -173,7 +173,7 @@ def _columns(
 ) -> dict[str, Floats]:
     """Train scores, test scores and times of every pair."""
     # To an engine that predicts, the training rows are one more set to predict.
-    scored = _on(task, [own for train, test in pairs for own in ((train, test), (train, train))])
+    scored = _on(task, [rows for train, test in pairs for rows in ((train, test), (train, train))])
     [choice] = choose(engine, [estimator], scored)
     if choice.name == "refit":
         return _refit(estimator, _on(task, pairs), choice if engine == "auto" else None)

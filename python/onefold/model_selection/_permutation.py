@@ -140,11 +140,13 @@ def permutation_test_score(
 
     def score_permuted(permuted: Any) -> float:
         """Score one permutation by the best engine."""
-        own_folds = folds
-        if own_folds is None:
-            own_folds = make_task(estimator, X, permuted, cv=cv, **arguments).folds
-        own = replace(task, problem=Problem(task.data.with_targets(permuted), own_folds))
-        return mean_score(estimator, own, engine)
+        folds_of_permuted = folds
+        if folds_of_permuted is None:
+            folds_of_permuted = make_task(estimator, X, permuted, cv=cv, **arguments).folds
+        of_permuted = replace(
+            task, problem=Problem(task.data.with_targets(permuted), folds_of_permuted)
+        )
+        return mean_score(estimator, of_permuted, engine)
 
     columns = _Columns.of(estimator, choice, task) if folds is not None else None
     with reporter(progress, unit="permutations") as report:
@@ -321,7 +323,7 @@ class _Columns:
             return np.asarray(scores.mean(axis=0))
         classes = self.linear.classes
         labels = values if classes is None else classes[values]
-        return np.array([score_alone(own) for own in labels])
+        return np.array([score_alone(column) for column in labels])
 
     def _scores(self, values: NDArray[Any]) -> Floats | None:
         """Scores: fold × permutation."""
@@ -334,17 +336,22 @@ class _Columns:
             return None
         if self.metric is not None:
             return self.metric(held_out, predicted)
-        return np.stack([self._fold_scores(*own) for own in zip(values, predicted, strict=True)], 1)
+        return np.stack(
+            [self._fold_scores(*pair) for pair in zip(values, predicted, strict=True)], 1
+        )
 
     def _scores_from_moments(self, held_out: NDArray[Any]) -> Floats | None:
         """The same from squared errors, unless these are too small to be computed from moments."""
         if self.moments is None or self.moments.inverse is None or self.metric is None:
             return None
-        own = self.moments.targets(held_out - self._origin)
-        squares = self.moments.squares(own, np.matmul(self.moments.inverse, own.b))
-        if not own.are_exact or (np.minimum(squares, own.spread) <= MIN_RESIDUAL * own.size).any():
+        sums = self.moments.targets(held_out - self._origin)
+        squares = self.moments.squares(sums, np.matmul(self.moments.inverse, sums.b))
+        if (
+            not sums.are_exact
+            or (np.minimum(squares, sums.spread) <= MIN_RESIDUAL * sums.size).any()
+        ):
             return None
-        return self.metric.of_squares(squares, own.spread)
+        return self.metric.of_squares(squares, sums.spread)
 
     def _fold_scores(self, values: Floats, predicted: Floats) -> Floats:
         """Scores of one permutation by a scorer that is called for every fold."""
@@ -359,7 +366,7 @@ class _Columns:
         classes = self.linear.classes
         targets: Any = values.T
         if classes is not None:
-            if not all(_is_complete(own, self.task.folds, len(classes)) for own in values):
+            if not all(_is_complete(codes, self.task.folds, len(classes)) for codes in values):
                 return None
             first = 1 if len(classes) == 2 else 0  # two classes have one column
             which = np.arange(first, len(classes))
@@ -368,10 +375,12 @@ class _Columns:
             self.linear, targets=np.ascontiguousarray(targets.reshape(len(targets), -1))
         )
         alphas = np.array([float(np.asarray(linear.spec.alpha).item())])
-        (found,) = linear.predict(self.task.folds, alphas, n_jobs=self.task.n_jobs, progress=False)
-        if found.undetermined:
+        (solution,) = linear.predict(
+            self.task.folds, alphas, n_jobs=self.task.n_jobs, progress=False
+        )
+        if solution.undetermined:
             return None
-        predicted = found.outputs
+        predicted = solution.outputs
         if classes is None:
             return np.ascontiguousarray(predicted.T)
         if len(classes) == 2:

@@ -192,14 +192,14 @@ def prequential(
     default = "accuracy" if is_classifier(estimator) else "neg_mean_squared_error"
     scorer = check_scoring(estimator, scoring=scoring if scoring is not None else default)
     targets = np.asarray(y)
-    model, seconds, answers = _one_pass(
+    model, seconds, responses = _one_pass(
         estimator,
         (X, targets, as_weights(sample_weight, n_samples)),
         (int(first), int(batch_size)),
         progress,
     )
     rows = np.arange(first, n_samples)
-    scores = per_sample(scorer, estimator, targets[first:], {"predict": answers})
+    scores = per_sample(scorer, estimator, targets[first:], {"predict": responses})
     if scores is None:
         raise ValueError(
             f"scoring={scoring!r} is not known as a mean over rows; accuracy, "
@@ -209,7 +209,7 @@ def prequential(
         estimator_name=type(estimator).__name__,
         metric=_name(scoring if scoring is not None else default),
         rows=rows,
-        predictions=answers,
+        predictions=responses,
         scores=np.asarray(scores, dtype=np.float64),
         batch_size=int(batch_size),
         seconds=seconds,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import sklearn.model_selection as theirs
+import sklearn.model_selection as sklearn_selection
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -26,7 +26,7 @@ from ._cross_validate import evaluate_splits
 __all__ = ["TunedThresholdClassifierCV"]
 
 
-class TunedThresholdClassifierCV(theirs.TunedThresholdClassifierCV):
+class TunedThresholdClassifierCV(sklearn_selection.TunedThresholdClassifierCV):
     """Tune the decision threshold of a binary classifier, for about the price of one fit.
 
     scikit-learn's class of that name; the held-out decision values or probabilities, whose scores
@@ -59,7 +59,7 @@ class TunedThresholdClassifierCV(theirs.TunedThresholdClassifierCV):
     """
 
     _parameter_constraints = (
-        parameter_constraints(theirs.TunedThresholdClassifierCV) | ENGINE_CONSTRAINT
+        parameter_constraints(sklearn_selection.TunedThresholdClassifierCV) | ENGINE_CONSTRAINT
     )
 
     def __init__(
@@ -93,13 +93,13 @@ class TunedThresholdClassifierCV(theirs.TunedThresholdClassifierCV):
         with ExitStack() as stack:
 
             def clone_with_solver(estimator: Any) -> Any:
-                own = clone(estimator)
-                stack.enter_context(solver_of(own, engine=self.engine, n_jobs=self.n_jobs))
-                return own
+                model = clone(estimator)
+                stack.enter_context(solver_of(model, engine=self.engine, n_jobs=self.n_jobs))
+                return model
 
             methods = self._get_response_method()
             fit = with_replaced_globals(
-                theirs.TunedThresholdClassifierCV._fit,
+                sklearn_selection.TunedThresholdClassifierCV._fit,
                 clone=clone_with_solver,
                 delayed=_deferred,
                 Parallel=partial(_AllSplits, methods=methods, engine=self.engine),
@@ -147,16 +147,16 @@ class _AllSplits:
             fit_params=first.keywords["fit_params"],
         )
         classes = np.unique(y) if outcome.classes is None else outcome.classes
-        scorer, own = first.keywords["curve_scorer"], clone(classifier)
+        scorer, unfitted = first.keywords["curve_scorer"], clone(classifier)
         parts = np.split(np.arange(len(folds.rows)), folds.starts[1:-1])
         params = first.keywords["score_params"]
-        found: list[Any] = Parallel(n_jobs=self._n_jobs)(
+        curves: list[Any] = Parallel(n_jobs=self._n_jobs)(
             delayed(scorer)(
-                HeldOut(own, {method: outcome.answers[method][part]}, classes),
+                HeldOut(unfitted, {method: outcome.answers[method][part]}, classes),
                 None,
                 _safe_indexing(y, folds.rows[part]),
                 **_check_method_params(X, params, indices=folds.rows[part]),
             )
             for part in parts
         )
-        return found
+        return curves

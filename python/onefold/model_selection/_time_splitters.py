@@ -9,8 +9,10 @@ Rows right after a test set may still be correlated with it; an *embargo* leaves
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from itertools import combinations
 from math import comb
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -77,11 +79,19 @@ class CombinatorialPurgedKFold:
         embargo: float = 0,
         t1: Any = None,
     ) -> None:
+        for name, value in (("n_blocks", n_blocks), ("n_test_blocks", n_test_blocks)):
+            _check_whole(name, value)
         if not 1 <= n_test_blocks < n_blocks:
             raise ValueError(
                 f"n_test_blocks must be from 1 to n_blocks − 1 = {n_blocks - 1}, got "
                 f"{n_test_blocks!r}"
             )
+        if np.asarray(horizon).dtype.kind not in "iu":
+            raise TypeError(
+                f"horizon must be a whole number of rows, or one for each row, got {horizon!r}; "
+                "times are passed as t1"
+            )
+        _check_number("embargo", embargo)
         if np.min(horizon) < 0 or embargo < 0:
             raise ValueError(f"horizon and embargo must be 0 or more, got {horizon!r}, {embargo!r}")
         if embargo >= 1 and embargo != int(embargo):
@@ -90,7 +100,7 @@ class CombinatorialPurgedKFold:
             )
         if t1 is not None and np.any(horizon):
             raise ValueError("horizon and t1 both say when labels end: pass one of them")
-        if t1 is not None and not hasattr(t1, "index"):
+        if t1 is not None and not (hasattr(t1, "iloc") and np.ndim(t1) == 1):
             raise TypeError(
                 "t1 must be a pandas Series with the times of the rows as its index, got "
                 f"{type(t1).__name__}"
@@ -149,6 +159,7 @@ class CombinatorialPurgedKFold:
         places : array of shape (n_paths, n_samples)
             ``predictions[places[p]]`` are those of path ``p`` for all rows in their order.
         """
+        _check_whole("n_samples", n_samples)
         edges = self._edges(n_samples)
         places = np.empty((self.n_paths, n_samples), dtype=np.int64)
         n_held_out = np.zeros(self.n_blocks, dtype=np.int64)
@@ -190,7 +201,13 @@ class CombinatorialPurgedKFold:
         is_known = ~np.asarray(self.t1.isna())
         if not is_known.all():
             raise ValueError(f"t1[{int(np.argmin(is_known))}] is missing: every label needs an end")
-        is_late = np.asarray(self.t1.array >= starts.array)
+        try:
+            is_late = np.asarray(self.t1.array >= starts.array)
+        except TypeError:
+            raise TypeError(
+                f"t1 and its index must be times of one kind, got {self.t1.dtype} and "
+                f"{starts.dtype}"
+            ) from None
         if not is_late.all():
             number = int(np.argmin(is_late))
             raise ValueError(
@@ -206,11 +223,22 @@ class CombinatorialPurgedKFold:
         trains &= (last < start) | (rows > end + embargo)
 
     def __repr__(self) -> str:
-        shown = {name: repr(value) for name, value in vars(self).items() if name != "t1"}
+        names = list(signature(type(self)).parameters)
+        shown = {name: repr(getattr(self, name)) for name in names if name != "t1"}
         if self.t1 is not None:
             shown["t1"] = f"<{len(self.t1)} times>"
         params = ", ".join(f"{name}={text}" for name, text in shown.items())
         return f"{type(self).__name__}({params})"
+
+
+def _check_number(name: str, value: Any) -> None:
+    if not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number of rows or a share of them, got {value!r}")
+
+
+def _check_whole(name: str, value: Any) -> None:
+    if not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
 
 
 class PurgedKFold(CombinatorialPurgedKFold):
@@ -246,6 +274,7 @@ class PurgedKFold(CombinatorialPurgedKFold):
         embargo: float = 0,
         t1: Any = None,
     ) -> None:
+        _check_whole("n_splits", n_splits)
         if n_splits < 2:
             raise ValueError(f"n_splits must be 2 or more, got {n_splits!r}")
         super().__init__(n_splits, 1, horizon=horizon, embargo=embargo, t1=t1)

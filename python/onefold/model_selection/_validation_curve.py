@@ -104,7 +104,7 @@ def validation_curve(
     candidates = [with_params(estimator, {param_name: value}) for value in values]
     with Deadline.start(progress=progress, time_budget=None) as deadline:
         deadline.expect(len(candidates) * len(task.folds))
-        found = evaluate(
+        finished = evaluate(
             candidates,
             task,
             deadline,
@@ -118,6 +118,7 @@ def validation_curve(
             ),
         ).finished
     train, test = (
-        np.stack([own.scores[f"{part}_score"] for own in found]) for part in ("train", "test")
+        np.stack([candidate.scores[f"{part}_score"] for candidate in finished])
+        for part in ("train", "test")
     )
     return train, test

@@ -130,8 +130,8 @@ def compare_with_refits(
     refitted = outcome.refitted
     if refitted is None:
         return None
-    own_targets = HeldOutTargets(refitted.task)
-    refit_columns = score_columns(estimator, refitted.task, refitted.outcome, own_targets)
+    refit_targets = HeldOutTargets(refitted.task)
+    refit_columns = score_columns(estimator, refitted.task, refitted.outcome, refit_targets)
     differences = {
         key.removeprefix("test_"): columns[key][refitted.folds] - refit_columns[key]
         for key in columns
@@ -139,11 +139,11 @@ def compare_with_refits(
     }
     if any(np.isnan(values).any() for values in differences.values()):
         # Metrics that are not defined on single samples: compare the losses.
-        ours = losses(estimator, targets.y, outcome.answers)
-        theirs = losses(estimator, own_targets.y, refitted.outcome.answers)
-        if ours is not None and theirs is not None:
-            means = targets.fold_means(ours[1], "")[refitted.folds]
-            differences = {ours[0]: means - own_targets.fold_means(theirs[1], "")}
+        engine_losses = losses(estimator, targets.y, outcome.answers)
+        refit_losses = losses(estimator, refit_targets.y, refitted.outcome.answers)
+        if engine_losses is not None and refit_losses is not None:
+            means = targets.fold_means(engine_losses[1], "")[refitted.folds]
+            differences = {engine_losses[0]: means - refit_targets.fold_means(refit_losses[1], "")}
     return RefitCheck.of(differences)
 
 

@@ -52,7 +52,7 @@ def settings_of(estimator: Any, task: Any) -> dict[str, Any]:
     >>> _name(model), _default_metric(model)
     ('Pipeline of StandardScaler and Ridge', 'r2')
     """
-    given = ["sample_weight"] if task.data.weights is not None else []
+    with_weights = ["sample_weight"] if task.data.weights is not None else []
     return {
         "name": _name(estimator),
         "estimator": _text(estimator, type(estimator).__name__),
@@ -61,7 +61,7 @@ def settings_of(estimator: Any, task: Any) -> dict[str, Any]:
         "scoring": {name: _text(scorer, "a function") for name, scorer in task.scorers.items()},
         "random_state": _text(task.random_state, "?"),
         "options": {name: _text(value, "?") for name, value in task.options.items()},
-        "arrays": [*given, *map(str, task.fit_params)],
+        "arrays": [*with_weights, *map(str, task.fit_params)],
         "versions": versions(),
         "scale_ratio": scale_ratio(estimator, task.data.X),
         "rows_in_eval_set": rows_in_eval_set(task),

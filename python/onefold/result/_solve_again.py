@@ -70,7 +70,7 @@ def solved_again(result: CVResult, run: Callable[[], CVResult]) -> Any:
 def _are_equal(result: CVResult, again: CVResult) -> bool:
     """Whether two runs have the same held-out predictions, to the accuracy of the engine."""
     name = "decision_function" if "decision_function" in again._answers else "predict"
-    first, second = (np.asarray(own._answers.get(name)) for own in (result, again))
+    first, second = (np.asarray(one._answers.get(name)) for one in (result, again))
     if first.shape != second.shape:
         return False
     if first.dtype.kind != "f":

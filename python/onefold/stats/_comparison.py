@@ -234,10 +234,10 @@ def compare(
     >>> X, y = load_diabetes(return_X_y=True)
     >>> plain = onefold.cross_validate(LinearRegression(), X, y, cv=10)
     >>> ridge = onefold.cross_validate(Ridge(0.1), X, y, cv=plain.folds)
-    >>> found = onefold.compare(ridge, plain, rope=0.01)
-    >>> found.interval
+    >>> comparison = onefold.compare(ridge, plain, rope=0.01)
+    >>> comparison.interval
     Interval: mean squared error loss ..., from ... to ... with confidence 0.95
-    >>> round(float(found.p_equivalent[found.candidate == 0][0]), 2)
+    >>> round(float(comparison.p_equivalent[comparison.candidate == 0][0]), 2)
     0.7...
     >>> onefold.compare(ridge, plain, loss="absolute error")
     negative absolute error loss of each candidate minus that of candidate 1, estimator='LinearR...

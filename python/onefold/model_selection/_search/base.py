@@ -111,8 +111,7 @@ class Search:
             raise ValueError(f"rule={self.rule!r} and a callable refit both choose: pass one")
         options = dict(self.engine_options or {})
         check_estimator_of_file(self.estimator, X, y, options, engine=self.engine)
-        with opened(X, y, options, progress=self.progress) as found:
-            rows, targets, options = found
+        with opened(X, y, options, progress=self.progress) as (rows, targets, options):
             return self._fit_opened(rows, targets, params, options)
 
     def _fit_opened(self: Any, X: Any, y: Any, params: Params, options: Params) -> Any:
@@ -133,7 +132,7 @@ class Search:
         self._conclude(rounds, metric)
         self.result_.settings["script"] = script_of_search(self, self._fit_arguments)
         if self.refit:
-            best = rounds.found.finished[self.best_index_]
+            best = rounds.evaluation.finished[self.best_index_]
             self._refit_best(best, rounds.task, callbacks)
         self.scorer_ = scorers_by_name(scorer)
         callbacks.end()
@@ -145,8 +144,8 @@ class Search:
 
     def _conclude(self: Any, rounds: _Rounds, metric: Any) -> None:
         """Choose one of the candidates, and collect the notes."""
-        found = rounds.found
-        if not found.candidates:
+        evaluation = rounds.evaluation
+        if not evaluation.candidates:
             raise TimeoutError(
                 f"time_budget={self.time_budget}: none of {len(rounds.params)} candidates was "
                 "finished in time"
@@ -163,29 +162,29 @@ class Search:
         if chooses:
             self._choose(table, metric, notes, rounds.task.folds)
         best = int(self.best_index_) if chooses else None
-        results = rounds.keeper.results(found.finished, best)
+        results = rounds.keeper.results(evaluation.finished, best)
         self.result_ = SearchResult.of(
             table,
-            found,
+            evaluation,
             task=rounds.task,
             n_candidates=len(rounds.params),
             best=best,
             metric=metric if isinstance(metric, str) else names[0],
             notes=notes
-            + self._pruning(found, rounds.n_splits)
+            + self._pruning(evaluation, rounds.n_splits)
             + rounds.keeper.notes(results, best),
             results=results,
         )
         self.partial_ = self.result_.partial
         self.cv_results_ = table.copy()
 
-    def _pruning(self: Any, found: Evaluation, n_splits: int) -> list[str]:
+    def _pruning(self: Any, evaluation: Evaluation, n_splits: int) -> list[str]:
         """How many fits were left out."""
-        n_skipped = sum(own.skipped_folds for own in found.finished)
+        n_skipped = sum(candidate.skipped_folds for candidate in evaluation.finished)
         if not n_skipped:
             return []
         reason = "they could not change the best" if self.prune == "safe" else TESTED
-        n_fits = len(found.finished) * n_splits
+        n_fits = len(evaluation.finished) * n_splits
         return [f"prune={self.prune!r}: {n_skipped} of {n_fits} fits were left out; {reason}"]
 
     def _choose(
@@ -199,7 +198,7 @@ class Search:
                     f"rule='one_se' needs {metric} on every test set, and on some it is not defined"
                 )
             key, description = order_of(self.simpler, table["params"])
-            keys = [key(own) for own in table["params"]]
+            keys = [key(params) for params in table["params"]]
             self.best_index_ = one_standard_error(table.split_scores(f"test_{metric}"), keys, folds)
             notes.append(f"one standard error from the best, simpler is: {description}")
         if not callable(self.refit):
@@ -287,7 +286,7 @@ class _Rounds:
         self._more: defaultdict[str, list[Any]] = defaultdict(list)
         self.params: list[Params] = []
         """Parameters of all candidates so far."""
-        self.found = Evaluation()
+        self.evaluation = Evaluation()
         self.keeper = Keeper(
             search.keep, search.refit if isinstance(search.refit, str) else UNNAMED
         )
@@ -296,8 +295,10 @@ class _Rounds:
         self._key: int | None = None
         self._journal: Journal | None = None
         if hasattr(cv, "get_n_splits"):
-            given = {name: own for name, own in self._split_params.items() if own is not None}
-            self.n_splits: int = cv.get_n_splits(X, y, **given)
+            params = {
+                name: value for name, value in self._split_params.items() if value is not None
+            }
+            self.n_splits: int = cv.get_n_splits(X, y, **params)
         else:
             self._folds = self._resolve(cv)
             self.n_splits = len(self._folds)
@@ -326,7 +327,7 @@ class _Rounds:
         callback_ctx: Any = None,
     ) -> Table:
         """Evaluate candidates, and return the table of all so far."""
-        if self.found.stopped is not None:
+        if self.evaluation.stopped is not None:
             raise _Stopped
         # Drawn first, so that a random state gives the candidates that it gives scikit-learn.
         candidates = list(candidate_params)
@@ -340,20 +341,20 @@ class _Rounds:
         for name, values in (more_results or {}).items():
             self._more[name].extend(values)
         if first > 0 and self._deadline.is_over:
-            self.found.stopped = TIME_IS_USED_UP
+            self.evaluation.stopped = TIME_IS_USED_UP
             raise _Stopped
         n_fits = len(candidates) * self.n_splits
         tell(fits_line(self.n_splits, len(candidates)), verbose=search.verbose)
         self._deadline.expect(n_fits)
-        found = evaluate(
-            [with_params(search.estimator, own) for own in candidates],
+        evaluation = evaluate(
+            [with_params(search.estimator, params) for params in candidates],
             self.task,
             self._deadline,
             engine=search.engine,
             return_when_interrupted=search.on_interrupt == "return",
             hooks=_hooks(search, callback_ctx, len(candidates), self.n_splits),
             refits=self._refits(cv),
-            on_outcome=lambda position, *own: self.keeper.offer(first + position, *own),
+            on_outcome=lambda position, *rest: self.keeper.offer(first + position, *rest),
             on_scored=lambda position, scored: print_folds(
                 search.verbose,
                 scored.columns(self.n_splits) if lists_folds(search.verbose) else {},
@@ -361,9 +362,9 @@ class _Rounds:
                 candidate=(position, len(candidates)),
             ),
         )
-        self.found.extend(found, first)
+        self.evaluation.extend(evaluation, first)
         self.table = self._tabulate()
-        if self.found.stopped is not None and not self.table:
+        if self.evaluation.stopped is not None and not self.table:
             raise _Stopped
         return self.table
 
@@ -405,7 +406,7 @@ class _Rounds:
             pre_dispatch=search.pre_dispatch,
             random_state=self._key,
             propagates_callbacks=any(
-                hasattr(own, "max_propagation_depth") for own in callbacks_of(search)
+                hasattr(callback, "max_propagation_depth") for callback in callbacks_of(search)
             ),
             options=self._options,
         )
@@ -450,15 +451,17 @@ class _Rounds:
         """The column of the folds that were left out, of a search that leaves some out."""
         if self._search.prune is None:
             return {}
-        return {"skipped_folds": [own.skipped_folds for own in self.found.finished]}
+        return {
+            "skipped_folds": [candidate.skipped_folds for candidate in self.evaluation.finished]
+        }
 
     def _tabulate(self) -> Table:
-        positions = sorted(self.found.candidates)
+        positions = sorted(self.evaluation.candidates)
         if not positions:
             return Table()
         return tabulate(
             [self.params[position] for position in positions],
-            self.found.finished,
+            self.evaluation.finished,
             self._search.error_score,
             n_splits=self.n_splits,
             more={

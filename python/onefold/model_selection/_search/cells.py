@@ -133,7 +133,9 @@ class Results:
         self.estimators = estimators
         self.task = task
         self._journal = journal
-        self._keys = [key_of([own], task) for own in estimators] if journal is not None else []
+        self._keys = (
+            [key_of([estimator], task) for estimator in estimators] if journal is not None else []
+        )
         self._cells: dict[Cell, _Known] = {}
         self._left = list(range(len(estimators)))
         """Candidates that are not finished."""
@@ -198,11 +200,11 @@ class Results:
             known = [self._cells.get((number, fold)) for fold in range(n_folds)]
             if all(known) or (is_out is not None and is_out[number]):
                 self._left.remove(number)
-                fits = [None if own is None else own.fitted for own in known]
+                fits = [None if cell is None else cell.fitted for cell in known]
                 yield number, self._outcome(number, fits)
 
     def _outcome(self, number: int, fits: list[Fitted | None]) -> Outcome:
-        known = [own for own in fits if own is not None]
+        known = [fit for fit in fits if fit is not None]
         n_skipped = len(fits) - len(known)
         if n_skipped == 0:
             return join_fits(self.estimators[number], self.task, known, "")
@@ -217,7 +219,7 @@ class Results:
             n_fits=0,
         )
         outcome = join_fits(
-            self.estimators[number], self.task, [own or skipped for own in fits], ""
+            self.estimators[number], self.task, [fit or skipped for fit in fits], ""
         )
         status = Status("refit", refitted_folds=len(known))
         return replace(outcome, answers={}, status=status, skipped_folds=n_skipped)

@@ -76,7 +76,7 @@ class Deadline:
         def report(done: int, total: int) -> None:
             self.check()
             if self._report is not None:
-                own = n_fits * min(done, total) // max(total, 1)
-                self._report(self._n_before + first + own, self._n_fits)
+                n_done = n_fits * min(done, total) // max(total, 1)
+                self._report(self._n_before + first + n_done, self._n_fits)
 
         return report

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import sklearn.model_selection as theirs
+import sklearn.model_selection as sklearn_searches
 
 from ..._engines import ENGINES
 from ..._inputs.folds import is_leave_one_out
@@ -57,7 +57,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
 """Constraints of the parameters that scikit-learn does not have."""
 
 
-class GridSearchCV(Search, theirs.GridSearchCV):
+class GridSearchCV(Search, sklearn_searches.GridSearchCV):
     """Search a grid of parameters, for about the price of one fit where an engine applies.
 
     It has all parameters, attributes and columns of ``cv_results_`` of scikit-learn's class.
@@ -154,7 +154,7 @@ class GridSearchCV(Search, theirs.GridSearchCV):
     ((442,), 'squared error')
     """
 
-    _parameter_constraints = parameter_constraints(theirs.GridSearchCV) | CONSTRAINTS
+    _parameter_constraints = parameter_constraints(sklearn_searches.GridSearchCV) | CONSTRAINTS
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class GridSearchCV(Search, theirs.GridSearchCV):
         self.prune = prune
 
 
-class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
+class RandomizedSearchCV(Search, sklearn_searches.RandomizedSearchCV):
     """Search parameters drawn at random; everything else is as in `GridSearchCV`.
 
     Parameters
@@ -242,7 +242,9 @@ class RandomizedSearchCV(Search, theirs.RandomizedSearchCV):
     ['tree', 'tree', 'tree', 'tree', 'tree']
     """
 
-    _parameter_constraints = parameter_constraints(theirs.RandomizedSearchCV) | CONSTRAINTS
+    _parameter_constraints = (
+        parameter_constraints(sklearn_searches.RandomizedSearchCV) | CONSTRAINTS
+    )
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ class Evaluated:
 
     def columns(self, n_folds: int) -> dict[str, Floats]:
         """Scores and times of every fold."""
-        times = {name: times_per_fold(own, n_folds) for name, own in self.times.items()}
+        times = {name: times_per_fold(seconds, n_folds) for name, seconds in self.times.items()}
         return times | self.scores
 
 
@@ -95,7 +95,9 @@ class Evaluation:
 
     def extend(self, other: Evaluation, first: int) -> None:
         """Add a later round, whose first candidate has the position ``first``."""
-        self.candidates |= {first + own: found for own, found in other.candidates.items()}
+        self.candidates |= {
+            first + position: candidate for position, candidate in other.candidates.items()
+        }
         self.notes = list(dict.fromkeys(self.notes + other.notes))
         self.stopped = other.stopped
         self.outcomes += other.outcomes
@@ -142,14 +144,14 @@ def evaluate(
     on_scored : callable (position, evaluated), optional
         Called for every candidate that is finished.
     """
-    found = Evaluation()
+    evaluation = Evaluation()
     n_folds = len(task.folds)
     choices = choose(engine, estimators, task)
     race = None if refits is None else refits.race
     if refits is not None:
         choices = [refitted_as_one(choice) for choice in choices]
     if engine == "auto":
-        found.notes += warn_of_refits(task, choices)
+        evaluation.notes += warn_of_refits(task, choices)
     n_done = 0
     raised: list[warnings.WarningMessage] = []
     targets = HeldOutTargets(task)
@@ -157,57 +159,63 @@ def evaluate(
     try:
         for by_engine, run_group, positions in groups_of(engine, choices, task, refits):
             if race is not None:
-                race.best_elsewhere = _best_mean(found, race.metric)
+                race.best_elsewhere = _best_mean(evaluation, race.metric)
             progress = deadline.during(n_done * n_folds, len(positions) * n_folds)
-            specs = [_observed(choices[own].spec, hooks, own) for own in positions]
+            specs = [_observed(choices[position].spec, hooks, position) for position in positions]
             deadline.check()
             outcomes = _run(
                 by_engine,
                 run_group,
                 specs,
                 replace(task, progress=progress),
-                found.notes,
+                evaluation.notes,
                 engine == "auto",
             )
             for number, by, outcome in outcomes:
                 _call_hooks(specs[number], outcome, task)
-                with warnings.catch_warnings(record=True) as own:
+                with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
-                    scored = _score(by, specs[number], task, outcome, targets, found.notes)
-                found.candidates[positions[number]] = scored
+                    scored = _score(by, specs[number], task, outcome, targets, evaluation.notes)
+                evaluation.candidates[positions[number]] = scored
                 if on_outcome is not None:
-                    own_losses = held_out_losses(specs[number].estimator, outcome, targets)
-                    on_outcome(positions[number], scored, outcome, targets, own_losses)
+                    row_losses = held_out_losses(specs[number].estimator, outcome, targets)
+                    on_outcome(positions[number], scored, outcome, targets, row_losses)
                 if on_scored is not None:
                     on_scored(positions[number], scored)
                 # Pooled scores come with a warning of their own.
                 raised += [
-                    w for w in own if not (scored.pooled and w.category is UndefinedMetricWarning)
+                    w
+                    for w in caught
+                    if not (scored.pooled and w.category is UndefinedMetricWarning)
                 ]
-                found.outcomes.append(replace(outcome, answers={}))
+                evaluation.outcomes.append(replace(outcome, answers={}))
                 deadline.check()
             n_done += len(positions)
     except OutOfTime:
-        found.stopped = TIME_IS_USED_UP
+        evaluation.stopped = TIME_IS_USED_UP
     except KeyboardInterrupt:
-        if not return_when_interrupted or not found.candidates:
+        if not return_when_interrupted or not evaluation.candidates:
             raise
-        found.stopped = "it was interrupted"
+        evaluation.stopped = "it was interrupted"
     finally:
         if isinstance(outcomes, Generator):
             outcomes.close()  # ends what still runs in threads
     _warn_once(raised)
-    report_failures(found.outcomes, len(found.candidates) * n_folds, task.error_score)
-    if len(found.candidates) == len(estimators):
-        found.stopped = None
-    found.notes = list(dict.fromkeys(found.notes))
-    return found
+    report_failures(evaluation.outcomes, len(evaluation.candidates) * n_folds, task.error_score)
+    if len(evaluation.candidates) == len(estimators):
+        evaluation.stopped = None
+    evaluation.notes = list(dict.fromkeys(evaluation.notes))
+    return evaluation
 
 
-def _best_mean(found: Evaluation, metric: str) -> float:
+def _best_mean(evaluation: Evaluation, metric: str) -> float:
     """The best mean score of the candidates that are finished."""
     name = f"test_{metric}"  # which a candidate all of whose fits failed may lack
-    scores = [own.scores[name] for own in found.candidates.values() if name in own.scores]
+    scores = [
+        candidate.scores[name]
+        for candidate in evaluation.candidates.values()
+        if name in candidate.scores
+    ]
     means = [values.mean() for values in scores]
     return float(np.max([mean for mean in means if not np.isnan(mean)], initial=-np.inf))
 

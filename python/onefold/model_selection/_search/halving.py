@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 
-from ... import _sklearn_compat as theirs
+from ... import _sklearn_compat
 from ..._inputs.folds import Folds, Splits, is_leave_one_out, resolve_cv
 from ..._sklearn_compat import _num_samples, parameter_constraints
 from .base import Params, Search
@@ -25,7 +25,9 @@ from .table import Table
 __all__ = ["HalvingGridSearchCV", "HalvingRandomSearchCV"]
 
 _CONSTRAINTS = {
-    name: own for name, own in CONSTRAINTS.items() if name not in ("rule", "simpler", "prune")
+    name: constraint
+    for name, constraint in CONSTRAINTS.items()
+    if name not in ("rule", "simpler", "prune")
 }
 
 
@@ -62,7 +64,7 @@ class _Halving(Search):
         return check_cv(cv, y, classifier=is_classification)
 
 
-class HalvingGridSearchCV(_Halving, theirs.HalvingGridSearchCV):
+class HalvingGridSearchCV(_Halving, _sklearn_compat.HalvingGridSearchCV):
     """Search a grid of parameters by successive halving.
 
     scikit-learn's class of that name, with its rounds, candidates and results. All candidates are
@@ -104,7 +106,9 @@ class HalvingGridSearchCV(_Halving, theirs.HalvingGridSearchCV):
     ([50, 150], [6, 2], {'max_depth': 5})
     """
 
-    _parameter_constraints = parameter_constraints(theirs.HalvingGridSearchCV) | _CONSTRAINTS
+    _parameter_constraints = (
+        parameter_constraints(_sklearn_compat.HalvingGridSearchCV) | _CONSTRAINTS
+    )
 
     def __init__(
         self,
@@ -158,7 +162,7 @@ class HalvingGridSearchCV(_Halving, theirs.HalvingGridSearchCV):
         self.journal = journal
 
 
-class HalvingRandomSearchCV(_Halving, theirs.HalvingRandomSearchCV):
+class HalvingRandomSearchCV(_Halving, _sklearn_compat.HalvingRandomSearchCV):
     """Search parameters drawn at random by successive halving; the rest as `HalvingGridSearchCV`.
 
     Parameters
@@ -194,7 +198,9 @@ class HalvingRandomSearchCV(_Halving, theirs.HalvingRandomSearchCV):
     ([30, 90], [5, 2])
     """
 
-    _parameter_constraints = parameter_constraints(theirs.HalvingRandomSearchCV) | _CONSTRAINTS
+    _parameter_constraints = (
+        parameter_constraints(_sklearn_compat.HalvingRandomSearchCV) | _CONSTRAINTS
+    )
 
     def __init__(
         self,

@@ -81,6 +81,9 @@ class Journal:
         self, path: str | os.PathLike[str], parts: Mapping[str, str], *, is_shared: bool = False
     ) -> None:
         self.path = Path(path)
+        if self.path.is_dir() or not self.path.absolute().parent.is_dir():
+            what = "is a directory" if self.path.is_dir() else "is in no directory that exists"
+            raise ValueError(f"journal={self.path} {what}: it must be the path of a file")
         self._search = digest(dict(parts))
         self._places: dict[str, tuple[int, int]] = {}
         """Where in the file the record of a key is: offset and length of its line."""
@@ -202,7 +205,7 @@ def _parts_of(search: Any, task: Task) -> dict[str, str]:
     }
     parts |= {name: digest(value) for name, value in settings.items()}
     modules = {"onefold": __version__, "Python": platform.python_version()}
-    modules |= {own.__name__: own.__version__ for own in (sklearn, np, scipy, joblib)}
+    modules |= {module.__name__: module.__version__ for module in (sklearn, np, scipy, joblib)}
     return parts | {f"the version of {name}": version for name, version in modules.items()}
 
 
@@ -261,10 +264,10 @@ def run_recorded(
 
 
 def _state_of(outcome: Outcome) -> dict[str, Any]:
-    state = {own.name: getattr(outcome, own.name) for own in fields(outcome)}
+    state = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
     for name in ("status", "certificates"):
         state[name] = None if state[name] is None else dict(vars(state[name]))
-    return {name: own for name, own in state.items() if name not in _NO_RECORD}
+    return {name: value for name, value in state.items() if name not in _NO_RECORD}
 
 
 def _as_outcome(state: dict[str, Any]) -> Outcome:

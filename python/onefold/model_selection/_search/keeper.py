@@ -78,8 +78,8 @@ class Keeper:
         candidate.losses = losses
         self._with_losses.append(candidate)
         if self._loss_bytes > LOSS_FRACTION * MAX_KEPT_BYTES:
-            for own in self._with_losses:
-                own.losses = None
+            for candidate in self._with_losses:
+                candidate.losses = None
 
     def _score(self, candidate: Evaluated) -> float:
         name = f"test_{self._metric}"
@@ -92,7 +92,7 @@ class Keeper:
     def results(self, finished: list[Evaluated], best: int | None) -> dict[int, CVResult]:
         """The results of the candidates that are kept, by position."""
         kept = range(len(finished)) if self._keep == "all" else [] if best is None else [best]
-        found = {}
+        results = {}
         for position in kept:
             candidate = finished[position]
             outcome, targets = candidate.outcome, candidate.targets
@@ -101,7 +101,7 @@ class Keeper:
             task = targets.task
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the folds were scored with the same warnings
-                found[position] = result_of_columns(
+                results[position] = result_of_columns(
                     candidate.spec.estimator,
                     task,
                     outcome,
@@ -109,8 +109,8 @@ class Keeper:
                     targets,
                     engine=candidate.engine_name,
                 )
-            found[position]._refit_metric = self._metric
-        return found
+            results[position]._refit_metric = self._metric
+        return results
 
     def notes(self, results: dict[int, CVResult], best: int | None) -> list[str]:
         """What was dropped for lack of memory, if it was to be kept."""
@@ -129,5 +129,5 @@ def _size(outcome: Outcome, task: Task) -> int:
     for answer in outcome.answers.values():
         arrays += answer if isinstance(answer, list) else [answer]
     n_rows, n_columns = len(task.folds.rows), 2 + len(task.scorers)
-    n_bytes: int = sum(own.nbytes for own in arrays)
+    n_bytes: int = sum(array.nbytes for array in arrays)
     return n_bytes + 8 * (n_rows + n_columns * len(task.folds))

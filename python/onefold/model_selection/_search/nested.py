@@ -141,8 +141,8 @@ def nested_cross_validate(
     result.settings["script"] = script_of_call(nested_cross_validate, arguments)
     _count_inner_fits(result, fitted)
     # A fold whose fit failed has chosen nothing.
-    result["best_params"] = [getattr(own, "best_params_", None) for own in fitted]
-    result["best_score"] = np.array([getattr(own, "best_score_", np.nan) for own in fitted])
+    result["best_params"] = [getattr(inner, "best_params_", None) for inner in fitted]
+    result["best_score"] = np.array([getattr(inner, "best_score_", np.nan) for inner in fitted])
     return result
 
 
@@ -197,11 +197,15 @@ def _with_journal(
 
 def _count_inner_fits(result: CVResult, searches: list[Any]) -> None:
     """Add the work of the inner searches to the cost, which has their last fits to all rows."""
-    ours = [own.result_.cost for own in searches if hasattr(own, "result_")]
-    result.cost = total_cost([result.cost, *ours])
-    theirs = [
-        own for own in searches if hasattr(own, "cv_results_") and not hasattr(own, "result_")
+    inner_costs = [inner.result_.cost for inner in searches if hasattr(inner, "result_")]
+    result.cost = total_cost([result.cost, *inner_costs])
+    without_cost = [
+        inner
+        for inner in searches
+        if hasattr(inner, "cv_results_") and not hasattr(inner, "result_")
     ]
-    if theirs:
-        result.cost["fits"] += sum(len(own.cv_results_["params"]) * own.n_splits_ for own in theirs)
+    if without_cost:
+        result.cost["fits"] += sum(
+            len(inner.cv_results_["params"]) * inner.n_splits_ for inner in without_cost
+        )
         result.notes.append("rows_fed is without the inner fits: scikit-learn does not count them")

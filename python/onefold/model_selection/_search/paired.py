@@ -248,7 +248,9 @@ class _SharedOutcomes:
                 if choice.engine is engine
                 and choice.name == (specs[position].engine_name or engine.name)
             ]
-            for at, outcome in run(engine, [choices[own].spec for own in solved], of_pairs):
+            for at, outcome in run(
+                engine, [choices[position].spec for position in solved], of_pairs
+            ):
                 if not outcome.failures and outcome.answers and outcome.certificates is None:
                     yield solved[at], outcome
         except (ValueError, TypeError, ArithmeticError):
@@ -273,7 +275,7 @@ class _SharedOutcomes:
             ]
         )
         responses: dict[str, Any] = {
-            name: [own[rows] for own in values] if isinstance(values, list) else values[rows]
+            name: [output[rows] for output in values] if isinstance(values, list) else values[rows]
             for name, values in outcome.answers.items()
         }
         seconds = outcome.fit_time

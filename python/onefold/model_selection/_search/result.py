@@ -98,7 +98,7 @@ class SearchResult(HasReport):
     def of(
         cls,
         table: Table,
-        found: Evaluation,
+        evaluation: Evaluation,
         *,
         task: Task,
         n_candidates: int,
@@ -108,11 +108,11 @@ class SearchResult(HasReport):
         results: dict[int, CVResult],
     ) -> SearchResult:
         """Sum up."""
-        finished = found.finished
+        finished = evaluation.finished
         statuses = [candidate.status for candidate in finished]
-        if found.stopped is not None:
+        if evaluation.stopped is not None:
             notes = [
-                f"partial: {found.stopped}, {len(finished)} of {n_candidates} candidates are "
+                f"partial: {evaluation.stopped}, {len(finished)} of {n_candidates} candidates are "
                 "finished",
                 *notes,
             ]
@@ -125,7 +125,7 @@ class SearchResult(HasReport):
             table=table,
             engines=[candidate.engine_name for candidate in finished],
             cost=total_cost([candidate.cost for candidate in finished]),
-            notes=list(dict.fromkeys([*notes, *found.notes, *status_notes(statuses)])),
+            notes=list(dict.fromkeys([*notes, *evaluation.notes, *status_notes(statuses)])),
             folds=task.folds,
             n_candidates=n_candidates,
             best=best,
@@ -133,8 +133,10 @@ class SearchResult(HasReport):
             has_groups=task.has_groups,
             results=results,
             candidate_losses=[
-                own.losses if own.targets and own.targets.task.folds is task.folds else None
-                for own in finished
+                candidate.losses
+                if candidate.targets and candidate.targets.task.folds is task.folds
+                else None
+                for candidate in finished
             ],
             statuses=statuses,
         )
@@ -326,9 +328,11 @@ class SearchResult(HasReport):
     def _columns(self) -> dict[str, Any]:
         """Columns of the candidates for tables and frames."""
         params = self.table["params"]
-        names = dict.fromkeys(name for own in params for name in own)
+        names = dict.fromkeys(name for candidate in params for name in candidate)
         columns: dict[str, Any] = {"engine": self.engines}
-        columns |= {f"param_{name}": [own.get(name) for own in params] for name in names}
+        columns |= {
+            f"param_{name}": [candidate.get(name) for candidate in params] for name in names
+        }
         error = StandardError.of(self.folds)
         for metric in self._metrics():
             columns[f"mean_test_{metric}"] = self.table[f"mean_test_{metric}"]
@@ -368,11 +372,13 @@ class SearchResult(HasReport):
             "by_split": by_split,
             "pooled": self.table.pooled,
         }
-        state["results"] = {str(own): self._saved(result) for own, result in self.results.items()}
+        state["results"] = {
+            str(position): self._saved(result) for position, result in self.results.items()
+        }
         state["targets"] = self.results[min(self.results)].targets if self.results else None
         state["statuses"] = [vars(status) for status in self.statuses]
         aside = ("table", "results", "candidate_losses", "statuses")
-        rest = [own.name for own in fields(self) if own.name not in aside]
+        rest = [field.name for field in fields(self) if field.name not in aside]
         return _json.dump(
             "SearchResult", state | {name: getattr(self, name) for name in rest}, path
         )
@@ -380,7 +386,7 @@ class SearchResult(HasReport):
     def _saved(self, result: CVResult) -> dict[str, Any]:
         """A result without what all results have in common."""
         shared = {"targets"} | ({"folds"} if result.folds is self.folds else set())
-        return {name: own for name, own in result._state().items() if name not in shared}
+        return {name: value for name, value in result._state().items() if name not in shared}
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> SearchResult:
@@ -399,8 +405,8 @@ class SearchResult(HasReport):
                 table.add_splits(kind, list(scores))
             shared = {"folds": state["folds"], "targets": state.pop("targets")}
             results = {
-                int(own): CVResult._from_state(shared | saved)
-                for own, saved in state.pop("results").items()
+                int(position): CVResult._from_state(shared | saved)
+                for position, saved in state.pop("results").items()
             }
             statuses = [Status(**saved) for saved in state.pop("statuses")]
             result = cls(table=table, results=results, statuses=statuses, **state)

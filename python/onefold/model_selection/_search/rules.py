@@ -90,21 +90,21 @@ def order_of(simpler: Any, params: list[dict[str, Any]]) -> tuple[Simpler, str]:
         )
     signs = {name: 1 if way == "smaller" else -1 for name, way in ways.items()}
 
-    def key(own: Params) -> tuple[float, ...]:
-        return tuple(sign * _number(name, own.get(name)) for name, sign in signs.items())
+    def key(candidate: Params) -> tuple[float, ...]:
+        return tuple(sign * _number(name, candidate.get(name)) for name, sign in signs.items())
 
     return key, ", then ".join(f"{way} {name}" for name, way in ways.items())
 
 
 def _varies(name: str, params: list[dict[str, Any]]) -> bool:
-    return len({repr(own.get(name)) for own in params}) > 1
+    return len({repr(candidate.get(name)) for candidate in params}) > 1
 
 
 def _advice(unknown: list[str], params: list[dict[str, Any]]) -> str:
     """What to pass, given the parameters of which it is not known what makes them simpler."""
     try:
         for name in unknown:
-            [_number(name, own.get(name)) for own in params]
+            [_number(name, candidate.get(name)) for candidate in params]
     except ValueError as error:
         return str(error)
     return f"pass simpler={{{unknown[0]!r}: 'smaller'}} or 'larger', or {_FUNCTION}"

@@ -43,19 +43,19 @@ class Table(dict[str, Any]):
         """Add the scores of every candidate on every split, as ``test_…`` or ``train_…``."""
         self._by_split[column] = scores
         if len(scores[0]) <= MAX_SPLITS_SHOWN:
-            for split, own in enumerate(self.split_scores(column).T):
-                self[f"split{split}_{column}"] = np.ascontiguousarray(own)
+            for split, scores in enumerate(self.split_scores(column).T):
+                self[f"split{split}_{column}"] = np.ascontiguousarray(scores)
 
     def split_scores(self, column: str) -> Floats:
         """Scores of a column such as ``"test_score"``: candidate × split."""
         return np.stack(self._by_split[column])
 
     def __missing__(self, key: str) -> Any:
-        found = self._find(key)
-        if found is None:
+        place = self._find(key)
+        if place is None:
             raise KeyError(key)
-        column, split = found
-        return np.array([own[split] for own in self._by_split[column]])
+        column, split = place
+        return np.array([scores[split] for scores in self._by_split[column]])
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(key) or self._find(key) is not None
@@ -105,7 +105,7 @@ def tabulate(
     more : dict of sequences
         More columns, such as those that a subclass of a search adds.
     """
-    table = Table({name: np.asarray(own) for name, own in more.items()})
+    table = Table({name: np.asarray(values) for name, values in more.items()})
     for name in ("fit_time", "score_time"):
         times = [_mean_and_std(candidate.times[name], n_splits) for candidate in candidates]
         table[f"mean_{name}"] = np.array([mean for mean, _ in times])
@@ -137,7 +137,7 @@ def _add_scores(
     missing = np.full(len(known[0]), np.nan if error_score == "raise" else error_score)
     scores = [candidate.scores.get(column, missing) for candidate in candidates]
     table.add_splits(column, scores)
-    means = np.array([own.mean() for own in scores])
+    means = np.array([of_candidate.mean() for of_candidate in scores])
     kind, metric = column.split("_", 1)
     if kind == "test" and _some_split_has_no_score(scores):
         pooled = np.array([candidate.pooled.get(metric, np.nan) for candidate in candidates])
@@ -153,16 +153,16 @@ def _add_scores(
     if not np.isfinite(means[in_full]).all():
         warn(f"One or more of the {kind} scores are non-finite: {means}")
     table[f"mean_{column}"] = means
-    table[f"std_{column}"] = np.array([own.std() for own in scores])
+    table[f"std_{column}"] = np.array([of_candidate.std() for of_candidate in scores])
 
 
 def _some_split_has_no_score(scores: list[Floats]) -> bool:
     """Whether no candidate has a score on some split: the metric is not defined there."""
     undefined = np.isnan(scores[0])
-    for own in scores[1:]:
+    for of_candidate in scores[1:]:
         if not undefined.any():
             return False
-        undefined = undefined & np.isnan(own)
+        undefined = undefined & np.isnan(of_candidate)
     return bool(undefined.any())
 
 
