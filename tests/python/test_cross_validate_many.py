@@ -1,6 +1,8 @@
 """Many problems at a time: equal to scikit-learn's function in a loop."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier
@@ -162,6 +164,25 @@ def test_everything_else_is_solved_one_by_one(estimator, y, keywords):
     )
 
 
+def test_columns_by_number_name_and_mask():
+    frame = pd.DataFrame(XS[0], columns=list("abcde"))
+    names = [["a", "d"], ["e"]]
+    masks = [[True, False, False, True, False], np.arange(5) == 4]
+    keywords = {"cv": 3, "columns": [[0, 3], [-1]]}
+    expected = onefold.cross_validate_many(Ridge(), XS[0], NUMBERS, **keywords).scores
+    for Xs, columns in ((frame, names), (pl.DataFrame(frame), names), (XS[0], masks)):
+        found = onefold.cross_validate_many(Ridge(), Xs, NUMBERS, cv=3, columns=columns)
+        np.testing.assert_array_equal(found.scores, expected)
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_labels_in_a_column():
+    for estimator in (RidgeClassifier(), LinearDiscriminantAnalysis()):
+        found = onefold.cross_validate_many(estimator, XS, TWO[:, None], cv=3)
+        expected = onefold.cross_validate_many(estimator, XS, TWO, cv=3)
+        np.testing.assert_allclose(found.scores, expected.scores)
+
+
 def test_float32_is_left_as_it_is():
     assert not onefold.cross_validate_many(
         Ridge(), XS[:2].astype(np.float32), NUMBERS, cv=3
@@ -180,6 +201,13 @@ def test_the_result_in_words():
         (XS[0], {}, "3 dimensions without columns"),
         (XS, {"columns": [[0]]}, "2 dimensions, got shape"),
         (XS[:0], {}, "Xs has no problems"),
+        (XS[0], {"columns": [[0], []]}, "columns must be non-empty"),
+        (XS[0], {"columns": [0, 1]}, "columns must be non-empty"),
+        (XS[0], {"columns": ["ab"]}, "columns must be non-empty"),
+        (XS[0], {"columns": [[5]]}, "columns must be numbers below 5"),
+        (XS[0], {"columns": [[0.7]]}, "columns must be numbers below 5"),
+        (XS[0], {"columns": [[True, False]]}, "masks of 5 booleans"),
+        (XS[0], {"columns": [["a"]]}, "names of columns of a data frame"),
         ([XS[0], XS[0][:9]], {}, "same number of rows"),
         (np.where(np.arange(7)[:, None, None] == 4, np.nan, XS), {}, "problem 4 contains NaN"),
     ],

@@ -112,7 +112,7 @@ def cross_validate_many(
     cv, groups
         As in `cross_validate`; random folds are drawn once, for all problems.
     columns : list of lists of int, optional
-        The columns of each problem.
+        The columns of each problem: numbers, names of a data frame, or masks.
     scoring : str or callable, optional
         A single metric; by default the estimator's own ``score``. Batches are scored by accuracy,
         R², and squared and absolute errors; with other metrics problems are solved one by one.
@@ -187,7 +187,8 @@ class _Problems:
             rows = np.asarray(Xs)
             if rows.ndim != 2:
                 raise ValueError(f"with columns, Xs must have 2 dimensions, got shape {rows.shape}")
-            return cls(rows, _nonempty([np.asarray(own, dtype=np.int64) for own in columns]))
+            names = list(getattr(Xs, "columns", []))
+            return cls(rows, _nonempty([_numbers(own, rows.shape[1], names) for own in columns]))
         if isinstance(Xs, np.ndarray):
             if Xs.ndim != 3:
                 raise ValueError(f"Xs must have 3 dimensions without columns, got shape {Xs.shape}")
@@ -229,6 +230,23 @@ class _Problems:
                 yield np.array(numbers[first : first + size])
 
 
+def _numbers(columns: Any, n_features: int, names: list[Any]) -> NDArray[np.int64]:
+    """Columns of a problem as numbers; they may be names of a data frame, or a mask."""
+    if isinstance(columns, str) or np.ndim(columns) != 1 or len(columns) == 0:
+        raise ValueError(f"columns must be non-empty lists of columns, got {columns!r}")
+    kinds = np.asarray(columns)
+    if kinds.dtype.kind == "b" and len(kinds) == n_features and kinds.any():
+        return np.flatnonzero(kinds)
+    if kinds.dtype.kind in "iu" and (-n_features <= kinds).all() and (kinds < n_features).all():
+        return kinds.astype(np.int64)
+    if all(isinstance(own, str) and own in names for own in columns):
+        return np.array([names.index(own) for own in columns], dtype=np.int64)
+    raise ValueError(
+        f"columns must be numbers below {n_features}, names of columns of a data frame, or masks "
+        f"of {n_features} booleans, got {columns!r}"
+    )
+
+
 def _nonempty(problems: Any) -> Any:
     if len(problems) == 0:
         raise ValueError("Xs has no problems")
@@ -243,8 +261,10 @@ decodes outputs (problem × sample × output)."""
 
 def _model_of(estimator: Any, task: Task) -> _Model | None:
     """What solves an estimator in batches, or None."""
+    if np.ndim(task.data.y) != 1:
+        return None
     if type(estimator) in (LinearRegression, Ridge):
-        if estimator.positive or np.ndim(task.data.y) != 1:
+        if estimator.positive:
             return None
         if type(estimator) is LinearRegression:
             return _LeastSquares(0.0, estimator.fit_intercept, task.data.values)
