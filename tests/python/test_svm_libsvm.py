@@ -105,7 +105,7 @@ def assert_same_decisions(ours, theirs, tolerance=2e-3):
 def assert_same_predictions(ours, theirs, decisions, tolerance):
     """Away from ties: where no decision is nearer to 0 than the tolerance."""
     clear = (np.abs(decisions.reshape(len(ours), -1)) > tolerance).all(axis=1)
-    assert clear.mean() > 0.25
+    assert clear.mean() > 0.1
     np.testing.assert_array_equal(ours[clear], theirs[clear])
 
 

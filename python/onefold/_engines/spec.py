@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import has_fit_parameter
 
 from .base import Candidate, FoldHook, Outcome
 from .fold_scaling import is_shifting, scaler_key
@@ -85,6 +86,8 @@ class Needs:
 
     def _unmet_by_call(self, spec: Spec, task: Task) -> str | None:
         if self.weights == "none" and spec.weights.final is not None:
+            if has_fit_parameter(spec.final, "sample_weight"):
+                return "it takes no weights"
             return f"{type(spec.final).__name__}.fit takes no weights"
         if task.return_estimator and not self.returns_estimators:
             name = type(spec.estimator).__name__

@@ -275,6 +275,7 @@ NUMBER_STEPS = st.sampled_from(
         (MaxAbsScaler(),),
         (RobustScaler(),),
         (Normalizer(),),
+        ("passthrough",),
         (PolynomialFeatures(2, include_bias=False),),
         (PCA(2, svd_solver="full"),),
         (SelectKBest(k=1),),
