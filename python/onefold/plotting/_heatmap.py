@@ -94,7 +94,7 @@ def _choose(columns: dict[str, list[Any]], params: tuple[str, str] | None) -> tu
         or any(setting not in known for setting in params)
     ):
         raise ValueError(
-            f"params must be two of the parameters that vary, {list(columns)}, got {params!r}"
+            f"params must be two of {list(columns)}, the parameters that vary, got {params!r}"
         )
     first, second = (known[setting] for setting in params)
     if first == second:

@@ -107,7 +107,7 @@ def _choose(columns: dict[str, list[Any]], param: str | None) -> str:
     matches = [name for name in columns if short_name(name) == param]
     if len(matches) != 1:
         raise ValueError(
-            f"param must be one of the parameters that vary, {list(columns)}, got {param!r}"
+            f"param must be one of {list(columns)}, the parameters that vary, got {param!r}"
         )
     return matches[0]
 
