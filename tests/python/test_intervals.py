@@ -5,11 +5,13 @@ import pytest
 import sklearn.model_selection as sk
 from scipy.stats import t as student
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import onefold
 from onefold.learners import GaussianDensity, Pegasos
@@ -133,6 +135,23 @@ def test_two_results_are_compared_on_their_folds():
         assert "Nadeau and Bengio" in shown
         assert "Interval" not in shown
     assert "estimator='LinearRegression'" in repr(found)
+
+
+def test_pipelines_are_named_by_the_steps_that_differ():
+    X, y = load_iris(return_X_y=True)
+    models = [SVC(C=2), SVC(C=3), LogisticRegression(C=3)]
+    first = onefold.cross_validate(make_pipeline(StandardScaler(), models[0]), X, y, cv=5)
+    others = [
+        onefold.cross_validate(make_pipeline(StandardScaler(), model), X, y, cv=first.folds)
+        for model in models[1:]
+    ]
+    by_step = onefold.compare(first, others[1]).params
+    assert sorted(by_step, key=str) == [
+        {"logisticregression": "LogisticRegression"},
+        {"svc": "SVC"},
+    ]
+    by_parameter = onefold.compare(first, others[0]).params
+    assert sorted(by_parameter, key=str) == [{"svc__C": 2}, {"svc__C": 3}]
 
 
 def test_a_search_and_two_results_give_the_same_comparison():

@@ -144,7 +144,9 @@ def _targets(descriptions: list[Description], names: list[str]) -> Any:
     if not any(with_targets):
         return None
     if not all(with_targets):
-        raise ChunkError(f"{names[with_targets.index(False)]} has no targets, others have")
+        raise ChunkError(
+            f"{names[with_targets.index(False)]} has no targets, but other chunks have"
+        )
     return np.concatenate([description.y for description in descriptions])
 
 

@@ -93,7 +93,9 @@ def _choose(columns: dict[str, list[Any]], params: tuple[str, str] | None) -> tu
         or len(params) != 2
         or any(setting not in known for setting in params)
     ):
-        raise ValueError(f"params must be two of {list(columns)}, which vary, got {params!r}")
+        raise ValueError(
+            f"params must be two of {list(columns)}, the parameters that vary, got {params!r}"
+        )
     first, second = (known[setting] for setting in params)
     if first == second:
         raise ValueError(f"params must be two different parameters, got {params!r}")

@@ -157,7 +157,7 @@ def binary(result: CVResult, response: str | None, pos_label: Any) -> list[Binar
     """
     names = [name for name in RESPONSES if _columns(result, name)]
     if response is not None and response not in names:
-        raise ValueError(f"response must be one of {names}, which are known, got {response!r}")
+        raise ValueError(f"response must be one of {names}, which the result has, got {response!r}")
     answer = np.asarray(result._answers[response or names[-1]], dtype=np.float64)
     classes = np.asarray(result.classes)
     labels = np.asarray(result.targets)[result._rows].ravel()

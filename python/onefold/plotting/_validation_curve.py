@@ -106,7 +106,9 @@ def _choose(columns: dict[str, list[Any]], param: str | None) -> str:
         return param
     matches = [name for name in columns if short_name(name) == param]
     if len(matches) != 1:
-        raise ValueError(f"param must be one of {list(columns)}, which vary, got {param!r}")
+        raise ValueError(
+            f"param must be one of {list(columns)}, the parameters that vary, got {param!r}"
+        )
     return matches[0]
 
 

@@ -276,13 +276,15 @@ def compare(
 
 
 def _differing_params(first: CVResult, second: CVResult) -> list[dict[str, Any]]:
-    """What to call two results: the parameters that differ, or else the estimators."""
+    """The names of two results: the parameters that differ, or else the estimators."""
     both = [result.settings.get("params") or {} for result in (first, second)]
     names = [
         name
         for name in dict.fromkeys([*both[0], *both[1]])
         if name not in both[0] or name not in both[1] or both[0][name] != both[1][name]
     ]
+    # A step of another class is named by its class, without its parameters.
+    names = [name for name in names if name.rpartition("__")[0] not in names]
     if first.estimator_name != second.estimator_name or not names:
         return [{"estimator": result.estimator_name} for result in (first, second)]
     return [{name: params[name] for name in names if name in params} for params in both]
