@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn import ensemble
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
@@ -86,6 +86,31 @@ def test_sizes_are_read_from_the_largest(name, n_jobs):
             np.testing.assert_array_equal(ours.cv_results_[key], scores, err_msg=key)
     assert ours.result_.cost["fits"] == 3
     assert ours.result_.cost["rows_fed"] == 2 * len(X)
+
+
+@pytest.mark.parametrize("name", ["xgboost.XGB", "lightgbm.LGBM"])
+@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+def test_boosters_of_other_libraries(name, kind):
+    module, _, prefix = name.partition(".")
+    library = pytest.importorskip(module)
+    params = {"random_state": 0, "n_jobs": 1, "subsample": 0.7, "colsample_bytree": 0.5}
+    if module == "lightgbm":
+        params |= {"subsample_freq": 1, "verbose": -1, "min_child_samples": 3}
+    estimator = getattr(library, prefix + kind)(**params)
+    target, scoring = (Y, "neg_log_loss") if kind == "Classifier" else (VALUES, "r2")
+    options = {"cv": 3, "scoring": scoring, "refit": False, "return_train_score": True}
+    grid = {"n_estimators": SIZES}
+    ours = onefold.GridSearchCV(estimator, grid, **options).fit(X, target)
+    theirs = GridSearchCV(estimator, grid, **options).fit(X, target)
+    for key in ("mean_test_score", "mean_train_score"):
+        np.testing.assert_array_equal(ours.cv_results_[key], theirs.cv_results_[key])
+    assert ours.result_.cost["fits"] == 3
+    other = {"booster": "dart"} if module == "xgboost" else {"boosting_type": "dart"}
+    for params in (other, {"early_stopping_rounds": 2}, {"random_state": None}):
+        changed = type(estimator)(**(estimator.get_params() | params))
+        sizes = [clone(changed).set_params(n_estimators=size) for size in (2, 4)]
+        assert len(submodels.families_of_sizes(sizes, len(X))) == 2
+    assert len(submodels.families_of_sizes([estimator] * 2, len(X), {"callbacks"})) == 2
 
 
 def fits_of(estimator, grid, **options):

@@ -51,7 +51,7 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
     families = [[number] for number in range(len(specs))]
     if not task.return_estimator and all(spec.hooks is None for spec in specs):
         estimators = [spec.estimator for spec in specs]
-        families = families_of_sizes(estimators, task.data.n_samples)
+        families = families_of_sizes(estimators, task.data.n_samples, task.fit_params)
     alone = [family[0] for family in families if len(family) == 1]
     together = [family for family in families if len(family) > 1]
     if alone:

@@ -10,13 +10,18 @@ others from it. This holds where members are drawn or boosted one after the othe
 | AdaBoost | ``n_estimators`` | always |
 | gradient boosting | ``n_estimators`` | no ``n_iter_no_change`` |
 | gradient boosting of histograms | ``max_iter`` | no early stopping |
+| those of XGBoost | ``n_estimators`` | booster ``gbtree``, no early stopping, no callbacks |
+| those of LightGBM | ``n_estimators`` | ``boosting_type="gbdt"``, none but its named parameters |
 | ``PLSRegression`` | ``n_components`` | always |
+
+The last two boosters must not get other parameters of ``fit`` than weights.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+import sys
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -46,8 +51,24 @@ class _Ensemble:
     """Fitted attributes that are the number of members."""
     columns: tuple[str, ...] = ()
     """Fitted attributes with a column per member."""
+    booster: Callable[[Any, int], Any] | None = None
+    """Makes the booster of the first members, of another library."""
 
 
+def _first_of_xgboost(fitted: Any, size: int) -> Any:
+    return fitted.get_booster()[:size]
+
+
+def _first_of_lightgbm(fitted: Any, size: int) -> Any:
+    booster = fitted.booster_
+    return type(booster)(model_str=booster.model_to_string(num_iteration=size))
+
+
+BOOSTER = "_Booster"
+"""The fitted attribute of XGBoost and LightGBM; both libraries have no setter."""
+
+_XGBOOST = _Ensemble("n_estimators", (), booster=_first_of_xgboost)
+_LIGHTGBM = _Ensemble("n_estimators", (), booster=_first_of_lightgbm)
 _MEMBERS = _Ensemble("n_estimators", ("estimators_",))
 _BAGS = _Ensemble("n_estimators", ("estimators_", "estimators_features_", BAG_SEEDS))
 _WEIGHTED = _Ensemble("n_estimators", ("estimators_", "estimator_weights_", "estimator_errors_"))
@@ -90,8 +111,24 @@ MAX_ROWS_WITHOUT_STOPPING = 10_000
 
 
 def _kind(estimator: Any) -> _Ensemble | None:
-    known = known_class(estimator, list(ENSEMBLES))
-    return None if known is None else ENSEMBLES[known]
+    kinds = ENSEMBLES | _boosters()
+    known = known_class(estimator, list(kinds))
+    return None if known is None else kinds[known]
+
+
+def _boosters() -> dict[type, _Ensemble]:
+    """Those of other libraries, if they are imported."""
+    names = {
+        "xgboost": (("XGBClassifier", "XGBRegressor"), _XGBOOST),
+        "lightgbm": (("LGBMClassifier", "LGBMRegressor"), _LIGHTGBM),
+    }
+    return {
+        getattr(sys.modules[module], name): kind
+        for module, (classes, kind) in names.items()
+        if module in sys.modules
+        for name in classes
+        if hasattr(sys.modules[module], name)
+    }
 
 
 def size_of(estimator: Any) -> int:
@@ -102,10 +139,13 @@ def size_of(estimator: Any) -> int:
     return int(getattr(estimator, kind.parameter))
 
 
-def families_of_sizes(estimators: Sequence[Any], n_samples: int) -> list[list[int]]:
+def families_of_sizes(
+    estimators: Sequence[Any], n_samples: int, fit_params: Collection[str] = ()
+) -> list[list[int]]:
     """Positions of the estimators that differ in the number of their members only.
 
-    The largest comes first. Estimators that share nothing are families of one.
+    The largest comes first. Estimators that share nothing are families of one. ``fit_params`` are
+    the names of the other parameters of ``fit``.
 
     Examples
     --------
@@ -119,7 +159,11 @@ def families_of_sizes(estimators: Sequence[Any], n_samples: int) -> list[list[in
     for position, estimator in enumerate(estimators):
         kind = _kind(estimator)
         key: Hashable = position
-        if kind is not None and _is_nested(estimator, kind, n_samples):
+        if (
+            kind is not None
+            and _is_nested(estimator, kind, n_samples)
+            and (kind.booster is None or set(fit_params) <= {"sample_weight"})
+        ):
             key = step_key(clone(estimator).set_params(**{kind.parameter: 1}))
         families.setdefault(key, []).append(position)
     for family in families.values():
@@ -136,10 +180,23 @@ def _is_nested(estimator: Any, kind: _Ensemble, n_samples: int) -> bool:
         return False
     if size < 1 or getattr(estimator, "warm_start", False) or getattr(estimator, "oob_score", 0):
         return False
+    if kind.booster is not None and not _boosts_all_rounds(estimator):
+        return False
     if getattr(estimator, "n_iter_no_change", None) is not None and kind is _STAGES:
         return False
     stopping = getattr(estimator, "early_stopping", False)
     return stopping is False or (stopping == "auto" and n_samples <= MAX_ROWS_WITHOUT_STOPPING)
+
+
+def _boosts_all_rounds(estimator: Any) -> bool:
+    """Whether an estimator of XGBoost or LightGBM adds trees one after the other, to the last."""
+    params = estimator.get_params()
+    allowed = {"booster": (None, "gbtree"), "boosting_type": ("gbdt",)}
+    allowed |= dict.fromkeys(("early_stopping_rounds", "callbacks"), (None,))
+    named = {*type(estimator)().get_params(), "verbose", "verbosity"}
+    return set(params) <= named and all(
+        params[name] in values for name, values in allowed.items() if name in params
+    )
 
 
 def truncated(fitted: Any, size: int) -> Any:
@@ -149,6 +206,8 @@ def truncated(fitted: Any, size: int) -> Any:
         raise TypeError(f"{type(fitted).__name__} has no members")
     smaller = copy.copy(fitted)
     setattr(smaller, kind.parameter, size)
+    if kind.booster is not None:
+        setattr(smaller, BOOSTER, kind.booster(fitted, size))
     for name in kind.lists:
         if hasattr(fitted, name):
             setattr(smaller, name, getattr(fitted, name)[:size])

@@ -67,5 +67,5 @@ def _refitted_alone(choices: list[Choice], task: Task) -> list[int]:
         position for position, choice in enumerate(choices) if choice.spec.solve is refit.solve
     ]
     estimators = [choices[position].spec.estimator for position in refits]
-    families = families_of_sizes(estimators, task.data.n_samples)
+    families = families_of_sizes(estimators, task.data.n_samples, task.fit_params)
     return sorted(refits[family[0]] for family in families if len(family) == 1)
