@@ -43,8 +43,6 @@ OWN_VERSIONS = {
 """What has the engines inside a meta-estimator or a search of scikit-learn."""
 
 NAMES_BY_REASON = {
-    "its dual has a second equality, which the solver of `seeded` does not know": "NuSVC NuSVR",
-    "the solver of `seeded` is for classes and regression": "OneClassSVM",
     "`neighbors` is for a number of neighbors, not a radius": (
         "RadiusNeighborsClassifier RadiusNeighborsRegressor"
     ),
