@@ -58,7 +58,7 @@ NAMES_BY_REASON = {
     "it follows the path of the lasso; `path` has the same optimum for `Lasso`": "LassoLars",
     "it fits random subsets of the rows": "EllipticEnvelope MinCovDet TheilSenRegressor",
     "its components are found by iterations for every training set": (
-        "CCA PLSCanonical PLSRegression BayesianGaussianMixture GaussianMixture"
+        "CCA PLSCanonical BayesianGaussianMixture GaussianMixture"
     ),
     "its clusters are found by iterations for every training set": (
         "AffinityPropagation BisectingKMeans KMeans MeanShift"

@@ -12,6 +12,7 @@ from sklearn.model_selection import (
     ShuffleSplit,
     StratifiedKFold,
     TimeSeriesSplit,
+    cross_val_predict,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
@@ -154,10 +155,12 @@ def test_an_infeasible_nu_is_an_error_of_its_fold():
     labels = np.full(len(y), 2)
     labels[np.flatnonzero(y == 0)[:40]] = 0  # of its training rows, a quarter is of class 0
     labels[np.flatnonzero(y == 1)[:30]] = 1
-    with pytest.warns(Warning) as caught:
+    with pytest.warns(UserWarning, match="infeasible") as caught:
         result = onefold.cross_validate(NuSVC(nu=0.7), X, y, cv=labels, error_score=np.nan)
     messages = [str(warning.message) for warning in caught]
-    assert any("nu=0.7 is infeasible for the classes of the training rows of" in m for m in messages)
+    assert any(
+        "nu=0.7 is infeasible for the classes of the training rows of" in m for m in messages
+    )
     assert any("specified nu is infeasible" in message for message in messages)
     assert np.isnan(result.scores).tolist() == [True, True, False]
     with pytest.raises(ValueError, match=r"nu=0\.7 is infeasible"):
@@ -222,9 +225,30 @@ def test_one_class(rule, options):
     X, y = noisy(100)
     model = OneClassSVM(nu=0.2, **options, **TIGHT)
     weights = np.random.default_rng(0).uniform(0, 3, len(y)).round(1)
-    seeding = {"seeding": rule}
-    for targets, weight in ((None, None), (y, None), (y, weights)):
-        kwargs = {"cv": 4, "sample_weight": weight, "scoring": {}}
-        ours = onefold.cross_val_predict(model, X, targets, cv=KFold(4), method="decision_function")
-        theirs = cross_val_predict(model, X, targets, cv=KFold(4), method="decision_function")
-        np.testing.assert_allclose(ours, theirs, atol=1e-4 * np.abs(theirs).max())
+    signs = np.where(y == 1, 1, -1)
+    for weight in (None, weights):
+        ours, theirs = (
+            onefold.cross_validate(
+                model,
+                X,
+                signs,
+                cv=KFold(4),
+                scoring="roc_auc",
+                sample_weight=weight,
+                engine=engine,
+                engine_options=options,
+            )
+            for engine, options in (("seeded", {"seeding": rule}), ("refit", None))
+        )
+        scale = np.abs(theirs.decision_values).max()
+        np.testing.assert_allclose(ours.decision_values, theirs.decision_values, atol=2e-4 * scale)
+        assert ours.predictions.dtype == theirs.predictions.dtype
+
+
+def test_one_class_without_targets():
+    X, _ = noisy(100)
+    for method in ("predict", "decision_function"):
+        model = make_pipeline(StandardScaler(), OneClassSVM(nu=0.17, gamma=0.1, **TIGHT))
+        ours = onefold.cross_val_predict(model, X, cv=KFold(5), method=method, engine="seeded")
+        theirs = cross_val_predict(model, X, cv=KFold(5), method=method)
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)

@@ -1,29 +1,20 @@
 """Partial least squares from moments: all numbers of components, all folds side by side.
 
-# Problem
-A fit of `PLSRegression` deflates its training rows once for each component, which takes a few passes
-over all of them. Folds, and the numbers of components of a grid, have nearly everything in common.
-
-# Method
-Weights, rotations and loadings depend on XᵀX and XᵀY of the training rows alone, which are those of
-all rows less those of the held-out rows D. With S = XᵀY of the centred and scaled training rows,
-component a is
+A fit of `PLSRegression` deflates its training rows once for each component. Its weights, rotations
+and loadings depend on XᵀX and XᵀY of the centred and scaled training rows alone, which are those of
+all rows less those of the held-out rows D. With S = XᵀY, a component is
 
     w = the first left singular vector of S,  r = w − Σ (pⱼᵀw) rⱼ over the components before,
     g = XᵀXr,  p = g / rᵀg,  q = Sᵀr / rᵀg,  S ← S − (rᵀg) p qᵀ,
 
 and adds xᵀr·q to the prediction for a row x. XᵀXr is the product with the matrix of all rows, less
-D_cᵀ(D_c r), whatever the fold. The singular vector is that of scikit-learn's power method, which
-takes the same steps on S as on the rows.
+Dᵀ(Dr), whatever the fold. The singular vector is that of scikit-learn's power method, which takes
+the same steps on S as on the rows. A component multiplies the rounding errors of XᵀX by ‖X‖²‖r‖² /
+rᵀg; where that is large, the fold is left to refits.
 
-Each component multiplies the rounding errors of XᵀX by ‖X‖²‖r‖² / rᵀg. Where that is large, the
-fold is left to refits.
+Cost: n·p² for XᵀX of n rows and p features, and for each component k·min(p², 2np) for k folds and
+passes over the held-out rows and over the components before.
 
-# Cost
-With n rows, p features, A components and k folds, the smaller of n·p² and nothing for XᵀX, and
-A·(k·min(p², 2np) + 2np + 2k·A·p) multiplications.
-
-# References
 Dayal, MacGregor (1997), *Improved PLS algorithms*, Journal of Chemometrics 11. Engstrøm, Jensen
 (2025), *Fast partition-based cross-validation with centering and scaling for XᵀX and XᵀY*, Journal
 of Chemometrics 39.
@@ -42,11 +33,11 @@ from numpy.typing import NDArray
 from .._inputs.folds import Folds
 from .._utils.jobs import blas_threads, effective_n_jobs
 from .._utils.progress import reporter
-from .base import Candidate, Outcome
-from .spec import Needs, Spec
+from .base import Outcome
+from .spec import Spec
 from .task import Problem, Task
 
-__all__ = ["partial_least_squares", "solve"]
+__all__ = ["solve", "why_not"]
 
 Floats = NDArray[np.float64]
 
@@ -60,24 +51,8 @@ MIN_VARIANCE = 1e-6
 """The smallest variance of a component, as a share of that of all features."""
 
 
-def partial_least_squares(view: Candidate, task: Task) -> Spec | str:
-    """The spec of a regression on components; its power method is scikit-learn's."""
-    final = view.final
-    return Spec(
-        view,
-        solve,
-        int(final.n_components),
-        family=("components", bool(final.scale), int(final.max_iter), float(final.tol)),
-        needs=Needs(
-            weights="none",
-            dense_rows="PLSRegression takes dense rows only",
-            no_scaler="PLSRegression scales rows itself",
-            others=_unmet,
-        ),
-    )
-
-
-def _unmet(spec: Spec, task: Task) -> str | None:
+def why_not(spec: Spec, task: Task) -> str | None:
+    """Why the training sets have not as many components, or None."""
     n_train, n_features = int(task.problem.train_sizes.min()), task.data.rows.shape[1]
     if spec.params > min(n_train, n_features):
         return f"n_components={spec.params} exceeds the rows or features of a training set"
@@ -104,14 +79,12 @@ def solve(specs: Sequence[Spec], task: Task) -> Iterator[tuple[int, Outcome]]:
     is_flat = np.ndim(task.data.y) == 1
     for position, size in enumerate(sizes):
         predicted = held_out.predictions[size]
+        left = np.flatnonzero(held_out.n_certain < size).tolist()
         yield (
             position,
             Outcome(
                 answers={"predict": predicted[:, 0] if is_flat else predicted},
-                undetermined={
-                    fold: "a component has few digits"
-                    for fold in np.flatnonzero(held_out.n_certain < size).tolist()
-                },
+                undetermined=dict.fromkeys(left, "a component has few digits"),
             ),
         )
 
@@ -239,9 +212,7 @@ class _Components:
                 image = training.times(rotation)
                 variance = np.einsum("fp,fp->f", rotation, image)
                 loading = image / variance[:, None]
-                target_loading = (
-                    np.matmul(rotation[:, None], cross)[:, 0] / variance[:, None]
-                )
+                target_loading = np.matmul(rotation[:, None], cross)[:, 0] / variance[:, None]
                 cross = cross - (variance[:, None] * loading)[:, :, None] * target_loading[:, None]
                 left -= variance[:, None] * np.square(target_loading)
                 rotations[:, size - 1], loadings[:, size - 1] = rotation, loading
@@ -305,7 +276,11 @@ class _Training:
     @classmethod
     def of(cls, moments: _Moments, batch: _Batch, scale: bool) -> _Training:
         """The moments of the folds of a batch."""
-        rows, targets, sign = moments.rows[batch.changed], moments.targets[batch.changed], batch.sign
+        rows, targets, sign = (
+            moments.rows[batch.changed],
+            moments.targets[batch.changed],
+            batch.sign,
+        )
         n_all = len(moments.rows) if sign < 0 else 0
         n_rows = n_all + sign * batch.changed.shape[1]
         base = 1.0 if sign < 0 else 0.0

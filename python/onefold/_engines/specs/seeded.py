@@ -57,7 +57,7 @@ the memory for kernel values: by default half of the free memory.
 def _all_but_c(view: Candidate) -> Hashable:
     """Equal for machines that differ in C and ν only: a solution is the start of the next."""
     scaler = None if view.scaler is None else scaler_key(view.scaler)
-    others = {name: 0.5 for name in {"C", "nu"} & view.final.get_params(deep=False).keys()}
+    others = dict.fromkeys({"C", "nu"} & view.final.get_params(deep=False).keys(), 0.5)
     return scaler, step_key(clone(view.final).set_params(**others))
 
 
