@@ -49,10 +49,9 @@ fn smo(criterion: &mut Criterion) {
     let half = N_SAMPLES / 2;
     let dual = Dual::new(&gram, [0..half, half..N_SAMPLES], &labels);
     let zeros = vec![0.0; half];
-    let bounds = Bounds {
-        lower: [zeros.clone(), vec![-10.0; half]].concat(),
-        upper: [vec![10.0; half], zeros].concat(),
-    };
+    let lower = [zeros.clone(), vec![-10.0; half]].concat();
+    let upper = [vec![10.0; half], zeros].concat();
+    let bounds = Bounds::balanced(lower, upper);
     let pairs = SolverOptions {
         tolerance: 1e-12,
         max_iterations: ITERATIONS,
@@ -73,7 +72,7 @@ fn smo(criterion: &mut Criterion) {
             bencher.iter_custom(|repeats| {
                 let mut spent = Duration::ZERO;
                 for _ in 0..repeats {
-                    let start = Start::cold(&dual);
+                    let (start, _) = Start::cold(&dual, &bounds, &monitor).expect("runs");
                     let clock = Instant::now();
                     let found = solve(&dual, &bounds, start, &options, &monitor).expect("runs");
                     spent += clock.elapsed();

@@ -43,8 +43,6 @@ OWN_VERSIONS = {
 """What has the engines inside a meta-estimator or a search of scikit-learn."""
 
 NAMES_BY_REASON = {
-    "its dual has a second equality, which the solver of `seeded` does not know": "NuSVC NuSVR",
-    "the solver of `seeded` is for classes and regression": "OneClassSVM",
     "`neighbors` is for a number of neighbors, not a radius": (
         "RadiusNeighborsClassifier RadiusNeighborsRegressor"
     ),
@@ -60,7 +58,7 @@ NAMES_BY_REASON = {
     "it follows the path of the lasso; `path` has the same optimum for `Lasso`": "LassoLars",
     "it fits random subsets of the rows": "EllipticEnvelope MinCovDet TheilSenRegressor",
     "its components are found by iterations for every training set": (
-        "CCA PLSCanonical PLSRegression BayesianGaussianMixture GaussianMixture"
+        "CCA PLSCanonical BayesianGaussianMixture GaussianMixture"
     ),
     "its clusters are found by iterations for every training set": (
         "AffinityPropagation BisectingKMeans KMeans MeanShift"

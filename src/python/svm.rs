@@ -26,6 +26,7 @@ pub(super) struct SvmParams<'py> {
     #[pyo3(attribute("C"))]
     c: f64,
     epsilon: f64,
+    nu: Option<f64>,
     tol: f64,
     max_iter: Option<u64>,
     shrinking: bool,
@@ -104,6 +105,7 @@ impl SvmParams<'_> {
             c: self.c,
             class_weights: class_weights.transpose()?.map(Arc::new),
             epsilon: self.epsilon,
+            nu: self.nu,
             options: SolverOptions {
                 tolerance: self.tol,
                 max_iterations: self.max_iter.unwrap_or(u64::MAX),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::kernel::Kernel;
+use super::problem::Errors;
 use super::smo::SolverOptions;
 use crate::linear::{ClassWeights, FoldMaps, TrainingSet, set_index};
 use crate::{Error, Result};
@@ -21,6 +22,9 @@ pub struct SvmSpec {
     pub class_weights: Option<Arc<ClassWeights>>,
     /// Width of the tube of a regression: errors up to ε cost nothing.
     pub epsilon: f64,
+    /// ν of a regression in place of ε, of classes in place of C, or of one class: a bound on the share of
+    /// rows that are errors, and on that of support vectors.
+    pub nu: Option<f64>,
     /// Options of the solver.
     pub options: SolverOptions,
 }
@@ -34,6 +38,7 @@ impl Default for SvmSpec {
             c: 1.0,
             class_weights: None,
             epsilon: 0.1,
+            nu: None,
             options: SolverOptions::default(),
         }
     }
@@ -49,6 +54,9 @@ impl SvmSpec {
         let tolerance = self.options.tolerance;
         if !is_positive(tolerance) {
             return Err(Error::parameter("tol", "positive and finite", tolerance));
+        }
+        if let Some(nu) = self.nu.filter(|nu| !(*nu > 0.0 && *nu <= 1.0)) {
+            return Err(Error::parameter("nu", "above 0 and at most 1", nu));
         }
         let (expected, found) = (n_folds + 1, self.kernels.len());
         if found == 1 || found == expected {
@@ -72,6 +80,19 @@ impl SvmSpec {
     /// Returns true if all training sets have the same kernel values.
     pub(super) fn has_one_matrix(&self) -> bool {
         self.kernels.len() == 1 && self.scaling.is_none()
+    }
+
+    /// What it minimises besides the norm.
+    pub(super) fn errors(&self) -> Errors {
+        match self.nu {
+            None => Errors::Above(self.epsilon),
+            Some(_) => Errors::AboveWidth,
+        }
+    }
+
+    /// C times ν: β grows with it.
+    pub(super) fn size(&self) -> f64 {
+        self.c * self.nu.unwrap_or(1.0)
     }
 
     /// The C of every sample, from the weights of the rows in a training set.

@@ -1,15 +1,21 @@
-//! The signed dual of a binary problem: variables, box constraints, starts and solutions.
+//! The signed dual of a binary problem: variables, constraints, starts and solutions.
 //!
 //! With β_v in a box [lower_v, upper_v] that contains 0, one for each variable v:
 //!
-//! maximise Σ p_v β_v − ½ βᵀKβ subject to Σ β_v = 0.
+//! maximise Σ p_v β_v − ½ βᵀKβ subject to Σ β_v = s for each *group* of variables.
 //!
 //! In terms of LIBSVM, β = yα. Classification has p = y and boxes [0, C] or [−C, 0]; ε-support vector
-//! regression has two variables per sample, with p = y ∓ ε, over the same kernel rows. The gradient is
-//! g = p − Kβ, and the decision function is Kβ + b, where b = −rho.
+//! regression has two variables per sample, with p = y ∓ ε, over the same kernel rows; all variables
+//! are one group, with s = 0. With ν, the positive and the negative variables are groups of their
+//! own, with s = ±½νΣC, and p = 0 or p = y. A one-class machine has positive variables only, with
+//! p = 0 and s = νΣC. The gradient is g = p − Kβ. Each group has a multiplier, the gradient of its free
+//! variables; their mean is b = −rho of the decision function Kβ + b, and half their difference is the
+//! ρ of ν-classification, or −ε of ν-regression.
 //!
 //! # References
-//! Bottou, Lin (2007), *Support vector machine solvers*, for the signed form.
+//! Bottou, Lin (2007), *Support vector machine solvers*, for the signed form. Schölkopf, Smola,
+//! Williamson, Bartlett (2000), *New support vector algorithms*, Neural Computation 12, for ν. Chang,
+//! Lin (2001), *Training ν-support vector classifiers*, Neural Computation 13, for the groups.
 
 use std::ops::Range;
 
@@ -182,16 +188,65 @@ impl<'a> Dual<'a> {
     }
 }
 
-/// Box constraints: [0, 0] for held-out variables.
+/// Consecutive variables with a fixed sum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Its variables.
+    pub variables: Range<usize>,
+    /// Σβ.
+    pub sum: f64,
+}
+
+impl Group {
+    /// What Σβ exceeds its value by.
+    pub(super) fn excess(&self, beta: &[f64]) -> f64 {
+        beta[self.variables.clone()].iter().sum::<f64>() - self.sum
+    }
+}
+
+/// The constraints: boxes, [0, 0] for held-out variables, and sums.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds {
     /// Never positive.
     pub lower: Vec<f64>,
     /// Never negative.
     pub upper: Vec<f64>,
+    /// The groups, which every variable is part of, in order.
+    pub groups: Vec<Group>,
 }
 
 impl Bounds {
+    /// Boxes of variables with Σβ = 0.
+    pub fn balanced(lower: Vec<f64>, upper: Vec<f64>) -> Self {
+        let variables = 0..lower.len();
+        Self {
+            lower,
+            upper,
+            groups: vec![Group {
+                variables,
+                sum: 0.0,
+            }],
+        }
+    }
+
+    /// Returns true if β = 0 satisfies them.
+    pub(super) fn allow_zero(&self) -> bool {
+        self.groups.iter().all(|group| group.sum == 0.0)
+    }
+
+    /// LIBSVM's start: the first variables of each group, as far as their boxes allow.
+    pub(super) fn first_point(&self) -> Vec<f64> {
+        let mut beta = vec![0.0; self.lower.len()];
+        for Group { variables, sum } in &self.groups {
+            let mut rest = *sum;
+            for v in variables.clone() {
+                beta[v] = rest.clamp(self.lower[v], self.upper[v]);
+                rest -= beta[v];
+            }
+        }
+        beta
+    }
+
     /// Returns true if a variable is in the training set.
     #[inline]
     pub fn is_open(&self, variable: usize) -> bool {
@@ -220,19 +275,18 @@ impl Bounds {
 /// A feasible start of the solver.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// Within the boxes, with sum 0.
+    /// Within the boxes, with the sums of the groups.
     pub beta: Vec<f64>,
     /// p − Kβ.
     pub gradient: Vec<f64>,
 }
 
 impl Start {
-    /// β = 0.
-    pub fn cold(dual: &Dual<'_>) -> Self {
-        Self {
-            beta: vec![0.0; dual.len()],
-            gradient: dual.linear().to_vec(),
-        }
+    /// The first point of the constraints, usually β = 0, and the number of kernel rows read.
+    pub fn cold(dual: &Dual<'_>, bounds: &Bounds, monitor: &Monitor) -> Result<(Self, u64)> {
+        let beta = bounds.first_point();
+        let (gradient, rows_read) = dual.gradient(&beta, monitor)?;
+        Ok((Self { beta, gradient }, rows_read))
     }
 }
 
@@ -245,6 +299,8 @@ pub struct Solution {
     pub gradient: Vec<f64>,
     /// b = −rho of the decision function Kβ + b.
     pub intercept: f64,
+    /// Half the difference of the groups' multipliers; 0 of one group.
+    pub margin: f64,
     /// The dual objective; LIBSVM minimises its negative.
     pub objective: f64,
     /// Number of SMO steps.
@@ -261,24 +317,32 @@ impl Solution {
         dual.linear[variable] - self.gradient[variable] + self.intercept
     }
 
-    /// Length of the interval of optimal b; 0 or negative if a free variable determines b.
+    /// Length of the interval of optimal multipliers, the longest of all groups; 0 or negative if free
+    /// variables determine them, and with them b.
     ///
     /// If all variables are at their bounds, b has a whole interval, and rounding decides which part
     /// of it a solver ends in: if Σβ is off by an ulp, one variable stays an ulp off its bound.
     /// `start_error` is the rounding error of the start.
     pub(super) fn intercept_slack(&self, bounds: &Bounds, start_error: f64) -> f64 {
         let error = rounding_error(&self.beta).max(start_error);
-        let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
-        for (v, (&beta, &g)) in self.beta.iter().zip(&self.gradient).enumerate() {
-            let (lower, upper) = bounds.range(v);
-            if upper - beta > error {
-                least = least.max(g);
+        let slack = |group: &Group| {
+            let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
+            for v in group.variables.clone() {
+                let (beta, g, (lower, upper)) = (self.beta[v], self.gradient[v], bounds.range(v));
+                if upper - beta > error {
+                    least = least.max(g);
+                }
+                if beta - lower > error {
+                    most = most.min(g);
+                }
             }
-            if beta - lower > error {
-                most = most.min(g);
-            }
-        }
-        most - least
+            most - least
+        };
+        bounds
+            .groups
+            .iter()
+            .map(slack)
+            .fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// The same β over another kernel matrix.
@@ -303,8 +367,10 @@ impl Solution {
         dual: &Dual<'_>,
         bounds: &Bounds,
     ) -> Self {
+        let (intercept, margin) = intercept_and_margin(&self.beta, &gradient, bounds);
         Self {
-            intercept: intercept(&self.beta, &gradient, bounds),
+            intercept,
+            margin,
             objective: dual.objective(&self.beta, &gradient),
             gradient,
             rows_read: 0,
@@ -319,12 +385,24 @@ pub(super) fn rounding_error(beta: &[f64]) -> f64 {
     256.0 * f64::EPSILON * size
 }
 
-/// b = −rho: the mean gradient of the free variables, or else the middle of its feasible interval.
-pub(super) fn intercept(beta: &[f64], gradient: &[f64], bounds: &Bounds) -> f64 {
+/// b = −rho, and the margin: mean, and half the difference, of the groups' multipliers.
+pub(super) fn intercept_and_margin(beta: &[f64], gradient: &[f64], bounds: &Bounds) -> (f64, f64) {
+    let of_group = |group: &Group| multiplier(beta, gradient, bounds, group);
+    match &bounds.groups[..] {
+        [first, second] => {
+            let [first, second] = [first, second].map(of_group);
+            (f64::midpoint(first, second), (second - first) / 2.0)
+        }
+        groups => (groups.first().map_or(0.0, of_group), 0.0),
+    }
+}
+
+/// The mean gradient of the free variables of a group, or else the middle of its feasible interval.
+pub(super) fn multiplier(beta: &[f64], gradient: &[f64], bounds: &Bounds, group: &Group) -> f64 {
     let (mut sum, mut n_free) = (0.0, 0_u64);
     let (mut least, mut most) = (f64::NEG_INFINITY, f64::INFINITY);
-    for (v, (&beta, &g)) in beta.iter().zip(gradient).enumerate() {
-        let (lower, upper) = bounds.range(v);
+    for v in group.variables.clone() {
+        let (beta, g, (lower, upper)) = (beta[v], gradient[v], bounds.range(v));
         match (beta < upper, beta > lower) {
             (true, true) => (sum, n_free) = (sum + g, n_free + 1),
             (true, false) => least = least.max(g),

@@ -46,7 +46,7 @@ pub fn fit(
     monitor: &Monitor,
 ) -> Result<Model> {
     candidate.check(0)?;
-    let binary = BinaryProblems::new(data.targets(), candidate.epsilon)?;
+    let binary = BinaryProblems::new(data.n_rows(), data.targets(), candidate.errors())?;
     monitor.add_total(binary.problems.len() as u64);
     let mut weights = vec![0.0; data.n_rows()];
     RowWeights::new(data, candidate.class_weights.as_deref(), 1, 1)?.weights(
@@ -73,11 +73,14 @@ fn solve<R: Layout + Debug>(
     let gram = Gram::new(rows, row_of_sample, candidate.kernels[0], budget, monitor)?;
     let solutions = binary.problems.par_iter().map(|problem| {
         let dual = problem.dual(&gram);
-        let bounds = problem.bounds(costs);
-        let start = Start::cold(&dual);
+        let bounds = problem.bounds(costs, candidate.nu)?;
+        let (start, rows_read) = Start::cold(&dual, &bounds, monitor)?;
         let solution = smo::solve(&dual, &bounds, start, &candidate.options, monitor)?;
         monitor.advance(1)?;
-        Ok(solution)
+        Ok(Solution {
+            rows_read: solution.rows_read + rows_read,
+            ..solution
+        })
     });
     solutions.collect()
 }
@@ -89,11 +92,16 @@ impl Model {
         // β of every sample, in its row of LIBSVM's table.
         let mut table = Array2::zeros((n_classes.saturating_sub(1).max(1), n));
         let problems = binary.problems.iter().zip(coefficient_rows(n_classes));
+        let mut intercepts = vec![];
+        let mut objectives = vec![];
         for (solution, (problem, rows)) in solutions.iter().zip(problems) {
+            let scale = problem.decision_scale(solution);
+            intercepts.push(scale * solution.intercept);
+            objectives.push(scale * scale * solution.objective);
             let mut betas = solution.beta.iter();
             for (range, row) in problem.ranges.iter().zip(rows) {
                 for (sample, beta) in range.clone().zip(&mut betas) {
-                    table[(row, sample)] += beta;
+                    table[(row, sample)] += scale * beta;
                 }
             }
         }
@@ -106,9 +114,9 @@ impl Model {
             class_starts: class_starts.collect(),
             coefficients: Array2::from_shape_fn(shape, |(row, at)| table[(row, support[at])]),
             support: support.iter().map(|&s| binary.row_of_sample[s]).collect(),
-            intercepts: solutions.iter().map(|s| s.intercept).collect(),
+            intercepts: intercepts.into(),
             iterations: solutions.iter().map(|s| s.iterations).collect(),
-            objectives: solutions.iter().map(|s| s.objective).collect(),
+            objectives: objectives.into(),
             gap: solutions.iter().map(|s| s.gap).fold(0.0, f64::max),
         }
     }

@@ -1,4 +1,4 @@
-//! Binary problems: one per pair of classes, or one for a regression.
+//! Binary problems: one per pair of classes, or one for a regression or for one class.
 //!
 //! A problem has two ranges of samples, with β ≥ 0 in the first and β ≤ 0 in the second. Solver and
 //! seeding know neither classes nor regression.
@@ -8,14 +8,21 @@
 //! [−C, 0], the dual of ε-support vector regression is
 //!
 //! maximise Σ (yᵢ − ε)βᵢ⁺ + Σ (yᵢ + ε)βᵢ⁻ − ½ βᵀKβ subject to Σβ = 0.
+//!
+//! ν replaces ε, or the C of classes: p = y, or 0 for classes, and Σβ⁺ = −Σβ⁻ = ½νΣC. The margin of
+//! classes is then a variable, ρ, by which decision values are divided, as LIBSVM does. Without
+//! targets there is one class: β ≥ 0, p = 0 and Σβ = νΣC.
 
 use std::ops::Range;
 
-use super::dual::{Bounds, Dual};
+use super::dual::{Bounds, Dual, Group, Solution};
 use super::gram::Gram;
 use super::multiclass::pairs;
 use crate::data::Targets;
 use crate::{Error, Result};
+
+/// The smallest margin as a multiple of the gap: decision values are right to two digits.
+const MIN_MARGIN: f64 = 100.0;
 
 /// One binary problem: variables β ≥ 0 for the first range of samples, β ≤ 0 for the second.
 #[derive(Clone, Debug)]
@@ -23,6 +30,17 @@ pub(super) struct BinaryProblem {
     pub(super) ranges: [Range<usize>; 2],
     /// The linear term p.
     pub(super) linear: Vec<f64>,
+    /// Whether decision values are divided by the margin.
+    pub(super) has_free_margin: bool,
+}
+
+/// What a machine minimises besides the norm: the linear terms of its dual.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Errors {
+    /// Errors at the price C, of a regression those above ε.
+    Above(f64),
+    /// Errors and the width of the tube or margin, whose price is ν.
+    AboveWidth,
 }
 
 impl BinaryProblem {
@@ -31,15 +49,58 @@ impl BinaryProblem {
         Dual::new(gram, self.ranges.clone(), &self.linear)
     }
 
-    /// Its box constraints, where `costs` holds the C of each sample.
-    pub(super) fn bounds(&self, costs: &[f64]) -> Bounds {
-        let [positive, negative] = self.ranges.clone().map(|range| &costs[range]);
+    /// Its constraints, where `costs` holds the C of each sample. An error if ν is too large for them.
+    pub(super) fn bounds(&self, costs: &[f64], nu: Option<f64>) -> Result<Bounds> {
+        let sides = self.ranges.clone().map(|range| &costs[range]);
+        let [positive, negative] = sides;
         let zeros = |n| std::iter::repeat_n(0.0, n);
         let lower = zeros(positive.len()).chain(negative.iter().map(|c| -c));
         let upper = positive.iter().copied().chain(zeros(negative.len()));
-        Bounds {
-            lower: lower.collect(),
-            upper: upper.collect(),
+        let bounds = Bounds::balanced(lower.collect(), upper.collect());
+        let Some(nu) = nu else {
+            return Ok(bounds);
+        };
+        let totals = sides.map(|costs| costs.iter().sum::<f64>());
+        let n_sides = sides.iter().filter(|costs| !costs.is_empty()).count();
+        // Both sides of a regression are all samples. Added up as by LIBSVM: whether a variable is free, or
+        // an ulp from its bound, may decide about the intercept.
+        let is_regression = self.ranges[0] == self.ranges[1];
+        let counted = if is_regression {
+            &sides[..1]
+        } else {
+            &sides[..]
+        };
+        let counted = counted.iter().copied().flatten();
+        let sum = counted.map(|cost| nu * cost).sum::<f64>() / n_sides as f64;
+        if totals[..n_sides]
+            .iter()
+            .any(|&side| sum > side * (1.0 + 1e-12))
+        {
+            let rule = "at most twice the share of the smaller class of every pair";
+            return Err(Error::parameter("nu", rule, nu));
+        }
+        let n_positive = positive.len();
+        let groups = [(0..n_positive, sum), (n_positive..self.linear.len(), -sum)];
+        let groups = groups.into_iter().take(n_sides);
+        let groups = groups.map(|(variables, sum)| Group { variables, sum });
+        Ok(Bounds {
+            groups: groups.collect(),
+            ..bounds
+        })
+    }
+
+    /// Returns true if the margin is known to some digits. Where the classes cannot be separated as well as
+    /// ν asks for, the optimum is β = 0 or Kβ = 0, and all decision values are rounding errors.
+    pub(super) fn has_margin(&self, solution: &Solution) -> bool {
+        !self.has_free_margin || solution.margin >= MIN_MARGIN * solution.gap
+    }
+
+    /// What Kβ and b of a solution are multiplied by to become a decision function.
+    pub(super) fn decision_scale(&self, solution: &Solution) -> f64 {
+        if self.has_free_margin {
+            1.0 / solution.margin
+        } else {
+            1.0
         }
     }
 
@@ -66,16 +127,22 @@ pub(super) struct BinaryProblems {
 }
 
 impl BinaryProblems {
-    /// The problems of the targets; `epsilon` is that of a regression.
-    pub(super) fn new(targets: Targets<'_>, epsilon: f64) -> Result<Self> {
-        let value = match targets {
-            Targets::Classes { codes, n_classes } => return Self::one_vs_one(codes, n_classes),
-            Targets::Values {
-                values,
-                n_outputs: 1,
-            } => return Self::regression(values, epsilon),
-            Targets::Values { n_outputs, .. } => format!("{n_outputs} numbers a sample"),
-            Targets::None => "nothing".into(),
+    /// The problems of the targets of `n` samples.
+    pub(super) fn new(n: usize, targets: Targets<'_>, errors: Errors) -> Result<Self> {
+        let value = match (targets, errors) {
+            (Targets::Classes { codes, n_classes }, _) => {
+                return Self::one_vs_one(codes, n_classes, errors == Errors::AboveWidth);
+            }
+            (
+                Targets::Values {
+                    values,
+                    n_outputs: 1,
+                },
+                _,
+            ) => return Self::regression(values, errors),
+            (Targets::None, Errors::AboveWidth) => return Ok(Self::one_class(n)),
+            (Targets::Values { n_outputs, .. }, _) => format!("{n_outputs} numbers a sample"),
+            (Targets::None, Errors::Above(_)) => "nothing".into(),
         };
         Err(Error::parameter(
             "y",
@@ -94,7 +161,7 @@ impl BinaryProblems {
         }
     }
 
-    fn one_vs_one(codes: &[u32], n_classes: usize) -> Result<Self> {
+    fn one_vs_one(codes: &[u32], n_classes: usize, has_free_margin: bool) -> Result<Self> {
         let mut class_starts = vec![0; n_classes + 1];
         for &code in codes {
             class_starts[code as usize + 1] += 1;
@@ -116,9 +183,11 @@ impl BinaryProblems {
         let mut row_of_sample: Vec<usize> = (0..codes.len()).collect();
         row_of_sample.sort_by_key(|&row| codes[row]);
         let range = |class: usize| class_starts[class]..class_starts[class + 1];
+        let margin = if has_free_margin { 0.0 } else { 1.0 };
         let problem = |(a, b): (usize, usize)| BinaryProblem {
             ranges: [range(a), range(b)],
-            linear: [vec![1.0; range(a).len()], vec![-1.0; range(b).len()]].concat(),
+            linear: [vec![margin; range(a).len()], vec![-margin; range(b).len()]].concat(),
+            has_free_margin,
         };
         Ok(Self {
             problems: pairs(n_classes).map(problem).collect(),
@@ -127,7 +196,11 @@ impl BinaryProblems {
         })
     }
 
-    fn regression(values: &[f64], epsilon: f64) -> Result<Self> {
+    fn regression(values: &[f64], errors: Errors) -> Result<Self> {
+        let epsilon = match errors {
+            Errors::Above(epsilon) => epsilon,
+            Errors::AboveWidth => 0.0,
+        };
         if !(epsilon >= 0.0 && epsilon.is_finite()) {
             return Err(Error::parameter(
                 "epsilon",
@@ -144,8 +217,21 @@ impl BinaryProblems {
             problems: vec![BinaryProblem {
                 ranges: [0..n, 0..n],
                 linear: above.chain(below).collect(),
+                has_free_margin: false,
             }],
         })
+    }
+
+    fn one_class(n: usize) -> Self {
+        Self {
+            row_of_sample: (0..n).collect(),
+            class_starts: vec![0, n],
+            problems: vec![BinaryProblem {
+                ranges: [0..n, n..n],
+                linear: vec![0.0; n],
+                has_free_margin: false,
+            }],
+        }
     }
 
     /// The sample of each row of X.
@@ -164,7 +250,7 @@ mod tests {
 
     #[test]
     fn classes_become_ranges() {
-        let all = BinaryProblems::one_vs_one(&[2, 0, 1, 0, 2], 3).expect("valid");
+        let all = BinaryProblems::one_vs_one(&[2, 0, 1, 0, 2], 3, false).expect("valid");
         assert_eq!(all.row_of_sample, [1, 3, 2, 0, 4]);
         assert_eq!(all.class_starts, [0, 2, 3, 5]);
         assert_eq!(all.problems[1].ranges, [0..2, 3..5]);
@@ -174,7 +260,7 @@ mod tests {
     #[test]
     fn what_is_not_a_set_of_classes_is_refused() {
         let message = |codes: &[u32], n| {
-            let refused = BinaryProblems::one_vs_one(codes, n).expect_err("refused");
+            let refused = BinaryProblems::one_vs_one(codes, n, false).expect_err("refused");
             refused.to_string()
         };
         assert!(message(&[0, 0], 2).contains("none of class 1"));

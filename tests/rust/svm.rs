@@ -34,15 +34,14 @@ impl Small {
     fn bounds(&self, is_held_out: impl Fn(usize) -> bool) -> Bounds {
         let cost = |v: usize| if is_held_out(v) { 0.0 } else { self.costs[v] };
         let n = self.len();
-        Bounds {
-            lower: (0..n)
-                .map(|v| (cost(v) * self.labels[v]).min(0.0))
-                .collect(),
-            upper: (0..n)
-                .map(|v| (cost(v) * self.labels[v]).max(0.0))
-                .collect(),
-        }
+        let lower = (0..n).map(|v| (cost(v) * self.labels[v]).min(0.0));
+        let upper = (0..n).map(|v| (cost(v) * self.labels[v]).max(0.0));
+        Bounds::balanced(lower.collect(), upper.collect())
     }
+}
+
+fn cold(dual: &Dual<'_>, bounds: &Bounds) -> Start {
+    Start::cold(dual, bounds, &Monitor::new()).expect("runs").0
 }
 
 fn small() -> impl Strategy<Value = Small> {
@@ -102,7 +101,7 @@ fn limited(
         shrinking,
         conjugate,
     };
-    let start = Start::cold(dual);
+    let start = cold(dual, bounds);
     solve(dual, bounds, start, &options, &Monitor::new()).expect("runs")
 }
 
@@ -146,11 +145,11 @@ proptest! {
         let before = problem.bounds(|v| v % n_folds == 0);
         let after = problem.bounds(|v| v % n_folds == 1);
         let all = problem.bounds(|_| false);
-        let cold = solved(&dual, &after, Start::cold(&dual), TOLERANCE, false);
+        let cold = solved(&dual, &after, cold(&dual, &after), TOLERANCE, false);
         // A solution misses the optimum by the gap times the sizes of the boxes, at most.
         let leeway = TOLERANCE * problem.costs.iter().sum::<f64>();
         for origin in [&before, &all] {
-            let previous = solved(&dual, origin, Start::cold(&dual), TOLERANCE, false);
+            let previous = solved(&dual, origin, cold(&dual, origin), TOLERANCE, false);
             for rule in RULES {
                 let monitor = Monitor::new();
                 let step = Transition {
@@ -314,8 +313,8 @@ fn shrinking_changes_nothing() {
     let gram = gram(&rows, &order, Kernel::Rbf { gamma: 2.0 }, 8.0);
     let dual = problem.dual(&gram);
     let bounds = problem.bounds(|v| v % 10 == 0);
-    let plain = solved(&dual, &bounds, Start::cold(&dual), 1e-9, false);
-    let shrunk = solved(&dual, &bounds, Start::cold(&dual), 1e-9, true);
+    let plain = solved(&dual, &bounds, cold(&dual, &bounds), 1e-9, false);
+    let shrunk = solved(&dual, &bounds, cold(&dual, &bounds), 1e-9, true);
     assert!(
         plain.iterations > 2000,
         "{} iterations are too few to shrink",
@@ -348,7 +347,7 @@ fn conjugate_steps_are_fewer_where_bounds_are_far() {
     let dual = problem.dual(&gram);
     let bounds = problem.bounds(|v| v % 10 == 0);
     for shrinking in [false, true] {
-        let pairs = solved(&dual, &bounds, Start::cold(&dual), 1e-7, shrinking);
+        let pairs = solved(&dual, &bounds, cold(&dual, &bounds), 1e-7, shrinking);
         let found = conjugated(&dual, &bounds, 1e-7, shrinking);
         assert!(
             2 * found.iterations < pairs.iterations,
@@ -379,7 +378,7 @@ fn iterations_run_out_with_the_gap_in_the_solution() {
     let found = solve(
         &dual,
         &bounds,
-        Start::cold(&dual),
+        cold(&dual, &bounds),
         &options,
         &Monitor::new(),
     )
@@ -408,7 +407,7 @@ fn rules_that_solve_equations_can_be_stopped() {
     let dual = problem.dual(&gram);
     let before = problem.bounds(|v| v % 3 == 0);
     let after = problem.bounds(|v| v % 3 == 1);
-    let previous = solved(&dual, &before, Start::cold(&dual), TOLERANCE, false);
+    let previous = solved(&dual, &before, cold(&dual, &before), TOLERANCE, false);
     let monitor = Monitor::new();
     monitor.cancel();
     for rule in [Seeding::Ato, Seeding::Mir] {
@@ -456,10 +455,9 @@ fn a_quantized_matrix_leads_to_the_same_bits() {
         let rows = Dense::new(values.view()).expect("contiguous");
         let order = order(n);
         let side = |v: usize| -> f64 { if v < n_positive { 1.0 } else { -1.0 } };
-        let bounds = Bounds {
-            lower: (0..n).map(|v| side(v).min(0.0)).collect(),
-            upper: (0..n).map(|v| side(v).max(0.0)).collect(),
-        };
+        let lower = (0..n).map(|v| side(v).min(0.0));
+        let upper = (0..n).map(|v| side(v).max(0.0));
+        let bounds = Bounds::balanced(lower.collect(), upper.collect());
         for kernel in kernels {
             let (whole, coded) = (
                 gram(&rows, &order, kernel, 4.0),

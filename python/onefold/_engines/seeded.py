@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 
 from .. import _core
 from .._inputs.folds import Folds
@@ -21,6 +21,7 @@ from ..svm._params import (
     decision_values,
     gamma_of,
     gamma_of_scale,
+    nu_of,
     predicted_codes,
     variance_of,
     warn_of_gap,
@@ -38,7 +39,9 @@ Floats = NDArray[np.float64]
 
 
 def why_not_training_sets(spec: Spec, task: Task) -> str | None:
-    """Which training set has no weight, or no scale, or None."""
+    """Which training set has no weight or no scale, or is too unbalanced for ν, or None."""
+    if spec.view.is_classifier and (reason := _why_infeasible(spec, task)) is not None:
+        return reason
     if not spec.view.is_classifier and (fold := task.problem.fold_without_weight()) is not None:
         return f"the training rows of fold {fold} have no weight"
     try:
@@ -46,6 +49,21 @@ def why_not_training_sets(spec: Spec, task: Task) -> str | None:
     except ValueError as error:
         return f"{type(spec.scaler).__name__} cannot be fitted to every training set: {error}"
     return None
+
+
+def _why_infeasible(spec: Spec, task: Task) -> str | None:
+    """Which training set has classes of too different a weight for ν, or None."""
+    nu = nu_of(spec.final)
+    if nu is None:
+        return None
+    totals = task.problem.class_totals(spec.weights.final)
+    smallest, largest = totals.min(axis=1), totals.max(axis=1)
+    infeasible = np.flatnonzero(nu * (smallest + largest) / 2 > smallest)
+    if not len(infeasible):
+        return None
+    index = int(infeasible[-1])
+    rows = f"the training rows of fold {index - 1}" if index else "all rows"
+    return f"nu={nu:g} is infeasible for the classes of {rows}"
 
 
 def _scaling(spec: Spec, task: Task) -> FoldScaling | None:
@@ -123,20 +141,26 @@ def _outcome(estimator: Any, classes: Any, found: _core.OutOfFold, detail: str) 
         classes=classes,
         cost=found.cost,
         notes=_notes(estimator),
+        undetermined=dict(found.undetermined),
         status=_status(gap, float(estimator.tol), detail),
     )
 
 
-def _targets(estimator: Any, data: Data) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Codes and the classes they stand for, or numbers and None."""
+def _targets(estimator: Any, data: Data) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    """Codes and the classes they stand for, or numbers, or nothing, and None."""
     if is_classifier(estimator):
         return data.classes
+    if is_outlier_detector(estimator):
+        return None, None
     if data.values.shape[1] != 1:
         raise ValueError(f"y must have one number per sample, got shape {data.values.shape}")
     return data.values, None
 
 
 def _answers(estimator: Any, decisions: Floats, classes: Any) -> dict[str, NDArray[Any]]:
+    if is_outlier_detector(estimator):
+        values = np.ascontiguousarray(decisions[:, 0])
+        return {"predict": np.where(values > 0, 1, -1), "decision_function": values}
     if classes is None:
         return {"predict": np.ascontiguousarray(decisions[:, 0])}
     return {
@@ -247,4 +271,6 @@ def _class_weights(estimator: Any, problem: Problem) -> Floats | None:
     """Weights of the classes for all rows and then for each training set."""
     weight = getattr(estimator, "class_weight", None)
     key = ("class weights of machines", repr(weight))
-    return problem.once(key, lambda: class_weights(weight, problem, None))
+    factors = problem.once(key, lambda: class_weights(weight, problem, None))
+    # LIBSVM multiplies C by them, which ν replaces.
+    return factors if nu_of(estimator) is None else None

@@ -24,6 +24,7 @@ __all__ = [
     "decision_values",
     "gamma_of",
     "gamma_of_scale",
+    "nu_of",
     "predicted_codes",
     "variance_of",
     "warn_of_gap",
@@ -49,6 +50,8 @@ class SvmParams:
     degree: int
     C: float
     epsilon: float
+    nu: float | None
+    """In place of ε, or of the C of classes; of one class too."""
     tol: float
     max_iter: int | None
     shrinking: bool
@@ -62,7 +65,8 @@ class SvmParams:
     @classmethod
     def of(cls, estimator: Any, gammas: list[float], **others: Any) -> SvmParams:
         """Read the parameters of an estimator, scikit-learn's or ours."""
-        max_iter = int(estimator.max_iter)
+        max_iter, nu = int(estimator.max_iter), nu_of(estimator)
+        has_cost = "C" in estimator.get_params(deep=False)
         if not 0 <= estimator.degree <= MAX_DEGREE:
             raise ValueError(f"degree must be from 0 to {MAX_DEGREE}, got {estimator.degree!r}")
         return cls(
@@ -70,13 +74,20 @@ class SvmParams:
             gammas=gammas,
             coef0=float(estimator.coef0),
             degree=int(estimator.degree),
-            C=float(estimator.C),
+            C=float(estimator.C) if has_cost else 1.0,
             epsilon=float(getattr(estimator, "epsilon", 0.0)),
+            nu=nu,
             tol=float(estimator.tol),
             max_iter=None if not 0 <= max_iter < 2**63 else max_iter,
             shrinking=bool(estimator.shrinking),
             **others,
         )
+
+
+def nu_of(estimator: Any) -> float | None:
+    """ν, or None of a machine without: scikit-learn's have the attribute all the same."""
+    nu = estimator.get_params(deep=False).get("nu")
+    return None if nu is None else float(nu)
 
 
 def gamma_of(estimator: Any, X: Any) -> float:

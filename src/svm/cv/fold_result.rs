@@ -24,6 +24,8 @@ pub(super) struct FoldResult {
     pub(super) iterations: u64,
     pub(super) rows_read: u64,
     pub(super) gap: f64,
+    /// Whether the decision values are more than rounding errors.
+    pub(super) is_determined: bool,
 }
 
 impl<R: Layout + Debug> CvContext<'_, R> {
@@ -45,6 +47,7 @@ impl<R: Layout + Debug> CvContext<'_, R> {
             iterations: solution.iterations,
             rows_read: solution.rows_read + n_read,
             gap: solution.gap,
+            is_determined: problem.has_margin(solution),
         }
     }
 
@@ -82,6 +85,10 @@ impl<R: Layout + Debug> CvContext<'_, R> {
             for (sum, &(position, _)) in sums.into_iter().zip(&others) {
                 decision_values[position] = sum;
             }
+        }
+        let scale = problem.decision_scale(solution);
+        for value in &mut decision_values {
+            *value *= scale;
         }
         (decision_values, n_read)
     }

@@ -1,9 +1,9 @@
 //! Cross-validation of support vector machines, of one candidate or of a whole grid.
 //!
 //! # Method
-//! Candidates differ in their kernel, in C, in ε and in the class weights. What they share is computed
+//! Candidates differ in their kernel, in C, in ε or ν, and in the class weights. What they share is computed
 //! once: squared distances give the RBF matrix of every γ, inner products that of every polynomial,
-//! sigmoid and linear kernel (a *kernel family*). Candidates with the same kernel form a *C path*, and
+//! sigmoid and linear kernel (a *kernel family*). Candidates with the same kernel form a *C path*, by increasing C or ν, and
 //! each training set is solved along the whole path. Several paths run at the same time if memory
 //! allows, because the anchors of one path leave threads idle. See [`order`] for their order.
 //!
@@ -39,7 +39,7 @@ use super::candidate::SvmSpec;
 use super::definite::is_definite;
 use super::gram::Gram;
 use super::memory::Budget;
-use super::problem::BinaryProblems;
+use super::problem::{BinaryProblems, Errors};
 use super::seeding::Seeding;
 use crate::data::{Row as _, Targets, with_layout};
 use crate::engine::{Engine, Finished, Job, OutOfFold, group};
@@ -93,8 +93,8 @@ impl Engine<SvmSpec> for Seeded {
     }
 }
 
-/// Checks the candidates. They share their training sets, and those with the same ε their binary
-/// problems.
+/// Checks the candidates. They share their training sets, and those that minimise the same errors
+/// their binary problems.
 fn prepare<'a>(candidates: &[&'a SvmSpec], job: &Job<'a>) -> Result<Vec<PreparedCandidate<'a>>> {
     let Job { data, folds, .. } = *job;
     let sets = TrainingSets::new(data, folds, None, 1)?;
@@ -102,12 +102,18 @@ fn prepare<'a>(candidates: &[&'a SvmSpec], job: &Job<'a>) -> Result<Vec<Prepared
     for candidate in candidates {
         candidate.check(folds.n_splits())?;
         let has_same_problems = |other: &&PreparedCandidate<'_>| {
-            matches!(data.targets(), Targets::Classes { .. })
-                || other.candidate.epsilon == candidate.epsilon
+            let (errors, others) = (candidate.errors(), other.candidate.errors());
+            let is_width = [errors, others].map(|errors| errors == Errors::AboveWidth);
+            errors == others
+                || matches!(data.targets(), Targets::Classes { .. }) && is_width[0] == is_width[1]
         };
         let binary = match prepared.iter().find(has_same_problems) {
             Some(other) => Arc::clone(&other.binary),
-            None => Arc::new(BinaryProblems::new(data.targets(), candidate.epsilon)?),
+            None => Arc::new(BinaryProblems::new(
+                data.n_rows(),
+                data.targets(),
+                candidate.errors(),
+            )?),
         };
         let class_weights = candidate.class_weights.as_deref();
         let weights = RowWeights::new(data, class_weights, folds.n_splits() + 1, 1)?;
@@ -136,7 +142,7 @@ struct KernelFamily<'a> {
     paths: Vec<CPath<'a>>,
 }
 
-/// Candidates of the same kernel, by increasing C, each with its index.
+/// Candidates of the same kernel, by increasing C or ν, each with its index.
 type CPath<'a> = Vec<(usize, &'a PreparedCandidate<'a>)>;
 
 fn families<'a>(candidates: &'a [PreparedCandidate<'a>]) -> Vec<KernelFamily<'a>> {
@@ -149,9 +155,11 @@ fn families<'a>(candidates: &'a [PreparedCandidate<'a>]) -> Vec<KernelFamily<'a>
         has_same_rows && a.kernels[0].base() == b.kernels[0].base()
     });
     let families = families.into_iter().map(|family| {
-        let mut paths = split(&family, |a, b| a.kernels == b.kernels);
+        let mut paths = split(&family, |a, b| {
+            a.kernels == b.kernels && a.nu.is_some() == b.nu.is_some()
+        });
         for path in &mut paths {
-            path.sort_by(|(_, a), (_, b)| a.candidate.c.total_cmp(&b.candidate.c));
+            path.sort_by(|(_, a), (_, b)| a.candidate.size().total_cmp(&b.candidate.size()));
         }
         KernelFamily { paths }
     });

@@ -18,21 +18,21 @@ use rayon::prelude::*;
 use super::fold_result::{CvContext, FoldResult};
 use super::plan::{Anchor, Plan, Seed};
 use super::start::{BinaryTask, SolvedTask};
-use crate::engine::{OutOfFold, Status};
+use crate::engine::{OutOfFold, Status, UndeterminedFold};
 use crate::linear::{RowStore as _, ScaledLayout, ScaledValues, TrainingSet, TrainingSets};
 use crate::svm::candidate::SvmSpec;
 use crate::svm::decision::{Decision, decision_values};
 use crate::svm::dual::Solution;
 use crate::svm::gram::Gram;
 use crate::svm::problem::BinaryProblems;
-use crate::svm::seeding::{self, CPathSeed, GammaSeries, SeededStart};
+use crate::svm::seeding::{self, CPathSeed, GammaSeries};
 use crate::{Cost, Result};
 
 /// A candidate with its binary problems.
 #[derive(Debug)]
 pub(super) struct PreparedCandidate<'a> {
     pub(super) candidate: &'a SvmSpec,
-    /// Those of candidates with the same ε are shared.
+    /// Those of candidates that minimise the same errors are shared.
     pub(super) binary: Arc<BinaryProblems>,
     /// With the weights of its classes.
     pub(super) sets: TrainingSets<'a>,
@@ -217,15 +217,19 @@ where
         }
         let decision =
             |prepared: &PreparedCandidate<'_>, problem_index: usize, solution: &Solution| {
-                let dual = prepared.binary.problems[problem_index].dual(&weighted.gram);
+                let problem = &prepared.binary.problems[problem_index];
+                let (dual, scale) = (
+                    problem.dual(&weighted.gram),
+                    problem.decision_scale(solution),
+                );
                 let betas = solution.beta.iter().enumerate();
                 let support = betas.filter(|(_, beta)| **beta != 0.0);
                 let row = |variable| prepared.binary.row_of_sample[dual.sample(variable)];
                 Decision {
                     coefficients: support
-                        .map(|(variable, &beta)| (row(variable), beta))
+                        .map(|(variable, &beta)| (row(variable), scale * beta))
                         .collect(),
-                    intercept: solution.intercept,
+                    intercept: scale * solution.intercept,
                 }
             };
         let mut decisions: Vec<Decision> = solutions
@@ -282,14 +286,14 @@ where
         let kernel = (!candidate.has_one_matrix()).then(|| candidate.kernel(weighted.set));
         let mut path: PathSolutions = vec![];
         for candidate_index in 0..self.path.len() {
-            let task = self.task(weighted, problem_index, candidate_index);
+            let task = self.task(weighted, problem_index, candidate_index)?;
             let plan_seed = |seed: &Seed| {
                 let from = match *seed {
                     Seed::Zero => None,
                     Seed::From(anchor, rule) => find(anchors, anchor).zip(Some(rule)),
                 };
                 from.map_or_else(
-                    || Ok(SeededStart::cold(&task.dual)),
+                    || task.cold(),
                     |(solved, rule)| {
                         task.seed(rule, &solved[problem_index][candidate_index], kernel)
                     },
@@ -305,9 +309,9 @@ where
                     new_bounds: &task.bounds,
                     monitor: self.context.monitor,
                 };
-                let [old_c, new_c] = [candidate_index - 1, candidate_index]
-                    .map(|index| self.path[index].candidate.c);
-                (seed, new_c / old_c)
+                let [old, new] = [candidate_index - 1, candidate_index]
+                    .map(|index| self.path[index].candidate.size());
+                (seed, new / old)
             });
             let start = task.choose(previous, || seeds.iter().map(plan_seed).collect())?;
             let solution = task.solve(start, self.plan.is_conjugate())?;
@@ -334,8 +338,12 @@ where
             return Ok(vec![]);
         };
         let merged = (0..self.path.len()).map(|candidate_index| {
-            let problem = &self.path[candidate_index].binary.problems[problem_index];
-            let (dual, bounds) = (problem.dual(gram), problem.bounds(&costs[candidate_index]));
+            let PreparedCandidate {
+                candidate, binary, ..
+            } = self.path[candidate_index];
+            let problem = &binary.problems[problem_index];
+            let dual = problem.dual(gram);
+            let bounds = problem.bounds(&costs[candidate_index], candidate.nu)?;
             let [first, second] = [first, second].map(|solved| {
                 let SolvedTask {
                     solution, bounds, ..
@@ -343,7 +351,7 @@ where
                 (solution, bounds)
             });
             Ok(SolvedTask {
-                solution: seeding::merge(&dual, first, second, self.context.monitor)?,
+                solution: seeding::merge((&dual, &bounds), first, second, self.context.monitor)?,
                 bounds,
                 series: None,
             })
@@ -361,19 +369,23 @@ where
         weighted: &'s WeightedGram<K>,
         problem_index: usize,
         candidate_index: usize,
-    ) -> BinaryTask<'s>
+    ) -> Result<BinaryTask<'s>>
     where
         'g: 's,
     {
         let PreparedCandidate {
             candidate, binary, ..
         } = self.path[candidate_index];
-        BinaryTask {
-            dual: binary.problems[problem_index].dual(&weighted.gram),
-            bounds: binary.problems[problem_index].bounds(&weighted.costs[candidate_index]),
+        let (problem, costs) = (
+            &binary.problems[problem_index],
+            &weighted.costs[candidate_index],
+        );
+        Ok(BinaryTask {
+            dual: problem.dual(&weighted.gram),
+            bounds: problem.bounds(costs, candidate.nu)?,
             options: &candidate.options,
             monitor: self.context.monitor,
-        }
+        })
     }
 
     fn weighted_gram(&self, set: TrainingSet) -> Result<WeightedGram<K>> {
@@ -420,6 +432,16 @@ where
         });
         let gaps = Array2::from_shape_fn(shape, |(fold, p)| folds[fold][p][candidate_index].gap);
         let results = || folds.iter().flatten().map(|path| &path[candidate_index]);
+        let is_determined = |fold: &FoldResults| {
+            let mut problems = fold.iter();
+            problems.all(|path| path[candidate_index].is_determined)
+        };
+        let undetermined = folds.iter().enumerate();
+        let undetermined = undetermined.filter(|(_, fold)| !is_determined(fold));
+        let undetermined = undetermined.map(|(fold, _)| UndeterminedFold {
+            fold,
+            reason: "there is no margin for this nu".into(),
+        });
         // Anchors that are no fold.
         let extra = |anchor: Anchor| {
             let solutions = find(anchors, anchor).into_iter().flatten();
@@ -442,6 +464,7 @@ where
                 method: self.plan.rule.name(),
                 iterations,
                 gaps,
+                undetermined: undetermined.collect(),
                 ..Status::default()
             },
             ..OutOfFold::default()

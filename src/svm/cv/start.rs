@@ -1,7 +1,7 @@
 //! One binary problem of one candidate on one training set: makes the seeds of a [plan](super::plan),
 //! chooses between them, and solves.
 
-use crate::svm::dual::{Bounds, Dual, Solution, Start, rounding_error};
+use crate::svm::dual::{Bounds, Dual, Solution, rounding_error};
 use crate::svm::kernel::Kernel;
 use crate::svm::seeding::{self, CPathSeed, GammaSeries, SeededStart, Seeding, Transition};
 use crate::svm::smo::{self, SolverOptions};
@@ -56,8 +56,13 @@ impl BinaryTask<'_> {
         seeding::seed(rule, &change)
     }
 
-    /// Chooses between the seeds of the plan and those from the solution for the previous C, which is
-    /// the new one divided by `ratio`. The result counts the kernel rows of all seeds.
+    /// The start of a fit.
+    pub(super) fn cold(&self) -> Result<SeededStart> {
+        SeededStart::cold(&self.dual, &self.bounds, self.monitor)
+    }
+
+    /// Chooses between the seeds of the plan and those from the solution for the previous C, whose β
+    /// are expected to be the new ones divided by `ratio`. The result counts the kernel rows of all seeds.
     pub(super) fn choose(
         &self,
         previous: Option<(CPathSeed<'_>, f64)>,
@@ -79,9 +84,10 @@ impl BinaryTask<'_> {
             return Ok(SeededStart { rows_read, ..seed });
         }
         let seeds = plan_seeds()?.into_iter().map(&mut count);
-        let fewest = seeds.min_by_key(|(violators, _)| *violators);
-        let cold = || (usize::MAX, SeededStart::cold(&self.dual));
-        let (mut fewest, mut chosen) = fewest.unwrap_or_else(cold);
+        let (mut fewest, mut chosen) = match seeds.min_by_key(|(violators, _)| *violators) {
+            Some(fewest) => fewest,
+            None => (usize::MAX, self.cold()?),
+        };
         for (violators, seed) in carried {
             if 2 * violators < fewest {
                 (fewest, chosen) = (violators, seed);
@@ -106,17 +112,18 @@ impl BinaryTask<'_> {
             conjugate,
             ..*fit_options
         };
-        let is_fit = seed.is_cold() && !conjugate;
+        let is_fit = !conjugate && seed.is_cold(bounds);
         let start_error = rounding_error(&seed.start.beta);
         let mut solution = smo::solve(dual, bounds, seed.start, &options, self.monitor)?;
         solution.rows_read += seed.rows_read;
         if is_fit || solution.intercept_slack(bounds, start_error) <= options.tolerance {
             return Ok(solution);
         }
-        let fit = smo::solve(dual, bounds, Start::cold(dual), fit_options, self.monitor)?;
+        let cold = self.cold()?;
+        let fit = smo::solve(dual, bounds, cold.start, fit_options, self.monitor)?;
         Ok(Solution {
             iterations: solution.iterations + fit.iterations,
-            rows_read: solution.rows_read + fit.rows_read,
+            rows_read: solution.rows_read + cold.rows_read + fit.rows_read,
             ..fit
         })
     }

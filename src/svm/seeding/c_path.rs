@@ -18,7 +18,8 @@ pub(in crate::svm) struct CPathSeed<'a> {
 }
 
 impl CPathSeed<'_> {
-    /// β times `ratio`, the ratio of the two C (or 1): feasible unless the class weights differ too.
+    /// β times `ratio`, the ratio of the two C and of the two ν (or 1): feasible unless the class weights
+    /// or the ν differ too.
     /// Its gradient takes no kernel row.
     pub(in crate::svm) fn scaled(&self, ratio: f64) -> Result<SeededStart> {
         let beta = self.solution.beta.iter();
@@ -28,7 +29,7 @@ impl CPathSeed<'_> {
     }
 
     /// Bounded β move to the new bounds, balanced by the most similar variables of the other side; free
-    /// β stay. `None` if more variables are bounded than free.
+    /// β stay. `None` if more variables are bounded than free, or if sides have sums of their own.
     ///
     /// Samples that contradict each other are at their bounds for every C. Once C exceeds all other β,
     /// nothing else changes.
@@ -36,7 +37,7 @@ impl CPathSeed<'_> {
         let support = (0..self.dual.len()).filter(|&v| self.solution.beta[v] != 0.0);
         let (bounded, free): (Vec<usize>, Vec<usize>) =
             support.partition(|&v| self.solution.beta[v] == self.bound(self.old_bounds, v));
-        if bounded.len() > free.len() {
+        if bounded.len() > free.len() || !self.new_bounds.allow_zero() {
             return Ok(None);
         }
         let mut beta = self.solution.beta.clone();

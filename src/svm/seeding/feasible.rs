@@ -1,26 +1,29 @@
-//! Feasibility: box constraints and Σβ = 0. The adjustment of the paper's MIR, for any variables.
+//! Feasibility: boxes, and the sum of every group. The adjustment of the paper's MIR, for any variables.
 
 use crate::svm::dual::{Bounds, rounding_error};
 
-/// Clips β to its boxes, then changes it evenly until Σβ = 0: free variables, if that is not enough all
-/// that are not 0, and at last all. Every variable that becomes a support vector costs a kernel row.
+/// Clips β to its boxes, then changes it evenly until each group has its sum: free variables, if that is
+/// not enough all that are not 0, and at last all. Every variable that becomes a support vector costs a kernel row.
 pub(super) fn make_feasible(beta: &mut [f64], bounds: &Bounds) {
     for (v, value) in beta.iter_mut().enumerate() {
         let (lower, upper) = bounds.range(v);
         *value = value.clamp(lower, upper);
     }
     let is_free = |v: usize, b: f64| b != 0.0 && bounds.lower[v] < b && b < bounds.upper[v];
-    let groups: [&dyn Fn(usize, f64) -> bool; 3] = [&is_free, &|_, b| b != 0.0, &|_, _| true];
-    for is_member in groups {
-        let excess: f64 = beta.iter().sum();
-        // Correcting a rounding error would move all variables off their bounds by a tiny amount,
-        // at one solver step each.
-        if excess.abs() <= rounding_error(beta) {
-            return;
+    let choices: [&dyn Fn(usize, f64) -> bool; 3] = [&is_free, &|_, b| b != 0.0, &|_, _| true];
+    for group in &bounds.groups {
+        for is_member in choices {
+            let excess = group.excess(beta);
+            // Correcting a rounding error would move all variables off their bounds by a tiny amount,
+            // at one solver step each.
+            if excess.abs() <= rounding_error(beta) {
+                break;
+            }
+            let members = group.variables.clone();
+            let members = members.filter(|&v| bounds.is_open(v) && is_member(v, beta[v]));
+            let members: Vec<usize> = members.collect();
+            distribute_evenly(beta, bounds, &members, -excess);
         }
-        let members = (0..beta.len()).filter(|&v| bounds.is_open(v) && is_member(v, beta[v]));
-        let members: Vec<usize> = members.collect();
-        distribute_evenly(beta, bounds, &members, -excess);
     }
 }
 

@@ -4,7 +4,7 @@
 //! different β, because each solution compensates for its held-out samples in their neighborhood.
 //! The compensation at v is Σ β_u K_uv over the held-out u, with β of the other solution: v gets its β
 //! from the solution that compensates less. The least clear choices are reversed where that brings Σβ
-//! closer to 0, so that every β is taken from one of the solutions.
+//! of a group closer to its value, so that every β is taken from one of the solutions.
 
 use crate::svm::dual::{Bounds, Dual, Solution};
 use crate::{Monitor, Result};
@@ -18,9 +18,10 @@ struct Choice {
     preference: f64,
 }
 
-/// Merges two solutions, each with its boxes. The result need not be feasible.
+/// Merges two solutions, each with its constraints, for those of all samples. The result need not be
+/// feasible.
 pub(in crate::svm) fn merge(
-    dual: &Dual<'_>,
+    (dual, bounds): (&Dual<'_>, &Bounds),
     first: (&Solution, &Bounds),
     second: (&Solution, &Bounds),
     monitor: &Monitor,
@@ -56,14 +57,14 @@ pub(in crate::svm) fn merge(
         }
     }
     choices.sort_by(|a, b| a.preference.total_cmp(&b.preference));
-    let mut sum: f64 = beta.iter().sum();
-    for Choice {
-        variable, other, ..
-    } in choices
-    {
-        let reversed = sum - beta[variable] + other;
-        if reversed.abs() < sum.abs() {
-            (sum, beta[variable]) = (reversed, other);
+    for group in &bounds.groups {
+        let mut excess = group.excess(&beta);
+        let of_group = choices.iter();
+        for choice in of_group.filter(|choice| group.variables.contains(&choice.variable)) {
+            let reversed = excess - beta[choice.variable] + choice.other;
+            if reversed.abs() < excess.abs() {
+                (excess, beta[choice.variable]) = (reversed, choice.other);
+            }
         }
     }
     let mut gradient = first.0.gradient.clone();
@@ -102,12 +103,13 @@ mod tests {
             let mut upper = vec![5.0, 5.0, 0.0, 0.0];
             let mut lower = vec![0.0, 0.0, -5.0, -5.0];
             (upper[held_out], lower[held_out]) = (0.0, 0.0);
-            Bounds { lower, upper }
+            Bounds::balanced(lower, upper)
         };
         let solution = |beta: [f64; 4]| Solution {
             gradient: dual.gradient(&beta, &monitor).expect("not stopped").0,
             beta: beta.to_vec(),
             intercept: 0.0,
+            margin: 0.0,
             objective: 0.0,
             iterations: 7,
             rows_read: 0,
@@ -117,7 +119,8 @@ mod tests {
         let first = solution([0.0, 2.0, -1.0, -1.0]);
         let second = solution([1.0, 1.0, 0.0, -2.0]);
         let (out_0, out_2) = (bounds(0), bounds(2));
-        let merged = merge(&dual, (&first, &out_0), (&second, &out_2), &monitor);
+        let all = Bounds::balanced(vec![0.0, 0.0, -5.0, -5.0], vec![5.0, 5.0, 0.0, 0.0]);
+        let merged = merge((&dual, &all), (&first, &out_0), (&second, &out_2), &monitor);
         let merged = merged.expect("not stopped");
         assert_eq!(merged.beta, [1.0, 1.0, -1.0, -1.0]);
         let (gradient, _) = dual.gradient(&merged.beta, &monitor).expect("not stopped");
@@ -128,7 +131,7 @@ mod tests {
 
         // With another β for sample 2 the sum would be 1; reversing sample 3 makes it 0.
         let first = solution([0.0, 2.0, 0.0, -1.0]);
-        let merged = merge(&dual, (&first, &out_0), (&second, &out_2), &monitor);
+        let merged = merge((&dual, &all), (&first, &out_0), (&second, &out_2), &monitor);
         assert_eq!(merged.expect("not stopped").beta, [1.0, 1.0, 0.0, -2.0]);
     }
 }

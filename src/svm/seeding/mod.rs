@@ -2,7 +2,7 @@
 //!
 //! A rule is a function of the previous solution and of the transition between two training sets: the
 //! variables that *leave* (held out now, but not before) and those that *enter* (held out before). It
-//! returns a β; there is one small file per rule. The β is then made feasible (boxes and Σβ = 0) and
+//! returns a β; there is one small file per rule. The β is then made feasible (boxes and sums) and
 //! its gradient is computed, so the solver reaches the same optimum from every start.
 //!
 //! | rule | starts from | what becomes of the β that leaves |
@@ -104,7 +104,7 @@ impl FromStr for Seeding {
 /// The start of a rule, feasible and with its gradient.
 pub fn seed(rule: Seeding, change: &Transition<'_>) -> Result<SeededStart> {
     let mut beta = match rule {
-        Seeding::Cold => vec![0.0; change.dual.len()],
+        Seeding::Cold => change.new_bounds.first_point(),
         Seeding::Avg => avg::start(change),
         Seeding::Top => top::start(change),
         Seeding::Ato => ato::start(change)?,

@@ -1,7 +1,8 @@
 //! The transition between two training sets, and the start made from it.
 
 use crate::Monitor;
-use crate::svm::dual::{Bounds, Dual, Solution, Start, intercept};
+use crate::Result;
+use crate::svm::dual::{Bounds, Dual, Group, Solution, Start, multiplier};
 
 /// A solved problem, and the box constraints of another one with the same variables.
 #[derive(Clone, Copy, Debug)]
@@ -62,29 +63,34 @@ impl SeededStart {
         }
     }
 
-    /// β = 0.
-    pub(in crate::svm) fn cold(dual: &Dual<'_>) -> Self {
-        Self {
-            start: Start::cold(dual),
-            rows_read: 0,
-        }
+    /// That of a fit.
+    pub(in crate::svm) fn cold(
+        dual: &Dual<'_>,
+        bounds: &Bounds,
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        let (start, rows_read) = Start::cold(dual, bounds, monitor)?;
+        Ok(Self { start, rows_read })
     }
 
-    /// Returns true if β = 0.
-    pub(in crate::svm) fn is_cold(&self) -> bool {
-        self.start.beta.iter().all(|&b| b == 0.0)
+    /// Returns true if it is that of a fit.
+    pub(in crate::svm) fn is_cold(&self, bounds: &Bounds) -> bool {
+        self.start.beta == bounds.first_point()
     }
 
     /// Number of variables that violate the optimality conditions by more than the tolerance.
     pub(in crate::svm) fn n_violators(&self, bounds: &Bounds, tolerance: f64) -> usize {
         let Start { beta, gradient } = &self.start;
-        let intercept = intercept(beta, gradient, bounds);
-        let is_violator = |&v: &usize| {
-            let (lower, upper) = bounds.range(v);
-            let excess = gradient[v] - intercept;
-            (excess > tolerance && beta[v] < upper) || (excess < -tolerance && beta[v] > lower)
+        let of_group = |group: &Group| {
+            let multiplier = multiplier(beta, gradient, bounds, group);
+            let is_violator = |&v: &usize| {
+                let (lower, upper) = bounds.range(v);
+                let excess = gradient[v] - multiplier;
+                (excess > tolerance && beta[v] < upper) || (excess < -tolerance && beta[v] > lower)
+            };
+            group.variables.clone().filter(is_violator).count()
         };
-        (0..beta.len()).filter(is_violator).count()
+        bounds.groups.iter().map(of_group).sum()
     }
 
     /// The dual objective.

@@ -26,7 +26,7 @@ struct Isolated {
     similarity: f32,
 }
 
-/// Transfers or drops the β of the listed variables, so that Σβ = 0.
+/// Transfers or drops the β of the listed variables, so that groups keep their sums.
 pub(super) fn withdraw(change: &Transition<'_>, leaving: &[usize], beta: &mut [f64]) {
     let bounds = change.new_bounds;
     let sides = [false, true].map(|positive| bounds.side(positive));
@@ -51,25 +51,29 @@ pub(super) fn withdraw(change: &Transition<'_>, leaving: &[usize], beta: &mut [f
         }
     }
     isolated.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
-    let mut missing = -beta.iter().sum::<f64>();
     // If the sum of the previous solution is off, more may be missing than was dropped.
     let previous = &change.previous.beta;
     let last = leaving.iter().filter(|&&v| previous[v] != 0.0);
     let last = last.map(|&v| (v, f64::INFINITY.copysign(previous[v])));
     let dropped = isolated.iter().map(|one| (one.variable, one.amount));
-    for (variable, dropped) in dropped.chain(last) {
-        if missing.abs() <= rounding_error(beta) {
-            break;
-        }
-        if (dropped > 0.0) == (missing > 0.0) {
-            let part = if dropped.abs() < missing.abs() {
-                dropped
-            } else {
-                missing
-            };
-            let similarities = change.dual.similarities(variable);
-            let rest = transfer(beta, bounds, part, (side(part), &similarities));
-            missing -= part - rest;
+    let dropped: Vec<(usize, f64)> = dropped.chain(last).collect();
+    for group in &bounds.groups {
+        let mut missing = -group.excess(beta);
+        let of_group = dropped.iter();
+        for &(variable, dropped) in of_group.filter(|(v, _)| group.variables.contains(v)) {
+            if missing.abs() <= rounding_error(beta) {
+                break;
+            }
+            if (dropped > 0.0) == (missing > 0.0) {
+                let part = if dropped.abs() < missing.abs() {
+                    dropped
+                } else {
+                    missing
+                };
+                let similarities = change.dual.similarities(variable);
+                let rest = transfer(beta, bounds, part, (side(part), &similarities));
+                missing -= part - rest;
+            }
         }
     }
 }

@@ -4,7 +4,8 @@
 //! The working set is LIBSVM's. i maximises g over I_up, the variables below their upper bound; j, in
 //! I_low with gⱼ < gᵢ, maximises the gain (gᵢ − gⱼ)² / (Kᵢᵢ + Kⱼⱼ − 2Kᵢⱼ). β moves from j to i until
 //! the minimum along this direction or a bound. The solver stops when the *gap*, gᵢ − min g over
-//! I_low, is below the tolerance.
+//! I_low, is below the tolerance. If groups of variables have sums of their own, each has its i, j is
+//! of the same group, and the pair of the greatest gain moves; the gap is the largest of all groups.
 //!
 //! Steps may be [conjugate] to each other: the same optimum in fewer iterations if few
 //! variables are at their bounds.
@@ -13,22 +14,21 @@
 //! value p − g + b costs nothing. See [`shrinking`] for the active set.
 //!
 //! # Cost
-//! Two kernel rows per iteration, each read once or twice.
+//! Two kernel rows per iteration, each read once or twice; of the i of a group only its own columns.
 //!
 //! # References
-//! Fan, Chen, Lin (2005), *Working set selection using second order information*, JMLR 6.
+//! Fan, Chen, Lin (2005), *Working set selection using second order information*, JMLR 6, with
+//! section 7 for ν.
 
 mod active_rows;
 mod conjugate;
 mod loops;
 mod shrinking;
 
-use std::ops::Range;
-
 use self::conjugate::{ConjugateDirection, PairStep, StepTaken};
 use self::loops::{ArgMax, SelectSecond, TAU, UpdateGradient};
-use self::shrinking::{ActiveSet, Shrunk, active_rows};
-use super::dual::{Bounds, Dual, Solution, Start, intercept};
+use self::shrinking::{ActiveSet, Piece, Shrunk, active_rows};
+use super::dual::{Bounds, Dual, Solution, Start, intercept_and_margin};
 use super::gram::{BLOCK, KernelRows};
 use crate::runtime::simd;
 use crate::{Monitor, Result};
@@ -179,34 +179,44 @@ impl<'a, K: KernelRows> Solver<'a, K> {
     }
 
     fn select_working_set(&mut self) -> WorkingSet {
-        let ArgMax {
-            value: g_max,
-            index: i,
-        } = self.active.g_max;
-        self.rows_read += 1;
-        let [row] = active_rows(self.kernel, self.dual, &mut self.shrunk, [i]);
-        let active = &self.active;
-        let (mut best, mut gap) = (ArgMax::NONE, 0.0_f64);
-        for (positions, column) in pieces(&active.columns) {
-            let (found, difference) = simd::dispatch(SelectSecond {
-                kernel: self.kernel,
-                row: &row[column],
-                diagonal: &active.diagonal[positions.clone()],
-                gradient: &active.gradient[positions.clone()],
-                low_mask: &active.low_mask[positions.clone()],
-                g_max,
-                k_ii: active.diagonal[i],
-                differences: &mut self.differences,
-            });
-            best.include(found.value, positions.start + found.index);
-            gap = gap.max(difference);
+        let mut best = WorkingSet {
+            i: 0,
+            j: 0,
+            gain: f64::NEG_INFINITY,
+            gap: 0.0,
+        };
+        for group in 0..self.active.g_max.len() {
+            let ArgMax {
+                value: g_max,
+                index: i,
+            } = self.active.g_max[group];
+            if g_max == f64::NEG_INFINITY {
+                continue; // no variable can rise
+            }
+            self.rows_read += 1;
+            let [row] = active_rows(self.kernel, self.dual, &mut self.shrunk, [i]);
+            let active = &self.active;
+            for piece in active.pieces.iter().filter(|piece| piece.group == group) {
+                let positions = piece.positions.clone();
+                let (second, difference) = simd::dispatch(SelectSecond {
+                    kernel: self.kernel,
+                    row: &row[piece.column.clone()],
+                    diagonal: &active.diagonal[positions.clone()],
+                    gradient: &active.gradient[positions.clone()],
+                    low_mask: &active.low_mask[positions.clone()],
+                    g_max,
+                    k_ii: active.diagonal[i],
+                    differences: &mut self.differences,
+                });
+                best.gap = best.gap.max(difference);
+                // The last of equal ones, as in LIBSVM.
+                if second.value >= best.gain {
+                    (best.i, best.j) = (i, positions.start + second.index);
+                    best.gain = second.value;
+                }
+            }
         }
-        WorkingSet {
-            i,
-            j: best.index,
-            gain: best.value,
-            gap,
-        }
+        best
     }
 
     /// Moves β along the direction of the pair and updates the gradient.
@@ -216,7 +226,7 @@ impl<'a, K: KernelRows> Solver<'a, K> {
         let rows = active_rows(self.kernel, self.dual, &mut self.shrunk, [pair.i, pair.j]);
         let rows = [&*rows[0], &*rows[1]];
         let active = &mut self.active;
-        let k_ij = value_at(self.kernel, rows[0], &active.columns, pair.j);
+        let k_ij = value_at(self.kernel, rows[0], &active.pieces, pair.j);
         let diagonal = f64::from(active.diagonal[pair.i]) + f64::from(active.diagonal[pair.j]);
         let curvature = diagonal - 2.0 * k_ij;
         let curvature = if curvature > 0.0 {
@@ -233,22 +243,22 @@ impl<'a, K: KernelRows> Solver<'a, K> {
         let taken = take_step(&mut active.direction, &step, &mut self.beta, self.bounds);
         active.update_masks(pair.i, self.beta[i], self.bounds.range(i));
         active.update_masks(pair.j, self.beta[j], self.bounds.range(j));
-        let mut g_max = ArgMax::NONE;
-        for (positions, column) in pieces(&active.columns) {
+        active.g_max.fill(ArgMax::NONE);
+        for piece in &active.pieces {
+            let positions = piece.positions.clone();
             let conjugate = active.direction.as_mut().zip(taken.mu);
             let conjugate =
                 conjugate.map(|(direction, mu)| (mu, &mut direction.kd[positions.clone()]));
-            let found = simd::dispatch(UpdateGradient {
+            let largest = simd::dispatch(UpdateGradient {
                 kernel: self.kernel,
-                rows: rows.map(|row| &row[column.clone()]),
+                rows: rows.map(|row| &row[piece.column.clone()]),
                 length: taken.length,
                 conjugate,
                 gradient: &mut active.gradient[positions.clone()],
                 up_mask: &active.up_mask[positions.clone()],
             });
-            g_max.include(found.value, positions.start + found.index);
+            active.g_max[piece.group].include(largest.value, positions.start + largest.index);
         }
-        active.g_max = g_max;
     }
 
     /// Shrinks the active set every [`SHRINK_INTERVAL`] iterations, if that pays.
@@ -307,8 +317,10 @@ impl<'a, K: KernelRows> Solver<'a, K> {
     /// The solution, when all variables are active.
     fn into_solution(self, iterations: u64, gap: f64) -> Solution {
         let gradient = self.active.gradient;
+        let (intercept, margin) = intercept_and_margin(&self.beta, &gradient, self.bounds);
         Solution {
-            intercept: intercept(&self.beta, &gradient, self.bounds),
+            intercept,
+            margin,
             objective: self.dual.objective(&self.beta, &gradient),
             beta: self.beta,
             gradient,
@@ -319,26 +331,13 @@ impl<'a, K: KernelRows> Solver<'a, K> {
     }
 }
 
-/// Pairs each range of positions with its range of a kernel row.
-fn pieces(columns: &[Range<usize>]) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
-    let mut end = 0;
-    columns.iter().map(move |column| {
-        let start = end;
-        end += column.len();
-        (start..end, column.clone())
-    })
-}
-
 /// The value of a kernel row at a position of the active set.
-fn value_at<K: KernelRows>(
-    kernel: K,
-    row: &[K::Value],
-    columns: &[Range<usize>],
-    position: usize,
-) -> f64 {
-    let piece = pieces(columns).find(|(positions, _)| positions.contains(&position));
-    piece.map_or(0.0, |(positions, column)| {
-        let at = column.start + position - positions.start;
+fn value_at<K: KernelRows>(kernel: K, row: &[K::Value], pieces: &[Piece], position: usize) -> f64 {
+    let piece = pieces
+        .iter()
+        .find(|piece| piece.positions.contains(&position));
+    piece.map_or(0.0, |piece| {
+        let at = piece.column.start + position - piece.positions.start;
         f64::from(kernel.decode(&row[at..=at], &mut K::decode_buffer())[0])
     })
 }

@@ -8,7 +8,6 @@
 //! active again, and only a small gap over all of them ends the run. So shrinking does not change the
 //! optimum.
 
-use std::iter;
 use std::ops::{Deref, Range};
 
 use super::active_rows::ActiveRows;
@@ -17,11 +16,22 @@ use super::loops::ArgMax;
 use crate::svm::dual::{Bounds, Dual, Start};
 use crate::svm::gram::KernelRows;
 
+/// Consecutive variables of one group that are contiguous in a kernel row, too.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// Their positions in the active set.
+    pub(super) positions: Range<usize>,
+    /// Their range of a kernel row.
+    pub(super) column: Range<usize>,
+    /// Their group.
+    pub(super) group: usize,
+}
+
 /// Parallel arrays of the active variables: all of them, or the gathered ones.
 #[derive(Debug)]
 pub(super) struct ActiveSet {
-    /// The ranges of a kernel row that the arrays correspond to, one after the other.
-    pub(super) columns: Vec<Range<usize>>,
+    /// The arrays in pieces, one after the other.
+    pub(super) pieces: Vec<Piece>,
     pub(super) gradient: Vec<f64>,
     /// 0 in I_up (β below its upper bound), −∞ elsewhere.
     pub(super) up_mask: Vec<f64>,
@@ -29,8 +39,8 @@ pub(super) struct ActiveSet {
     pub(super) low_mask: Vec<f32>,
     /// K(v, v).
     pub(super) diagonal: Vec<f32>,
-    /// The maximum gradient over I_up: the next i.
-    pub(super) g_max: ArgMax,
+    /// The maximum gradient over I_up of each group: the next i.
+    pub(super) g_max: Vec<ArgMax>,
     /// The direction of the last step, if steps are conjugate.
     pub(super) direction: Option<ConjugateDirection>,
 }
@@ -39,13 +49,25 @@ impl ActiveSet {
     /// All variables.
     pub(super) fn new(dual: &Dual<'_>, bounds: &Bounds, start: &Start, conjugate: bool) -> Self {
         let diagonal = dual.gram().diagonal();
+        let mut end = 0;
+        let pieces = dual.columns().iter().map(|column| {
+            let positions = end..end + column.len();
+            end = positions.end;
+            let mut groups = bounds.groups.iter();
+            let group = groups.position(|group| group.variables.end >= positions.end);
+            Piece {
+                positions,
+                column: column.clone(),
+                group: group.unwrap_or(0),
+            }
+        });
         let mut active = Self {
-            columns: dual.columns().to_vec(),
+            pieces: pieces.collect(),
             gradient: start.gradient.clone(),
             up_mask: vec![0.0; dual.len()],
             low_mask: vec![0.0; dual.len()],
             diagonal: Vec::with_capacity(dual.len()),
-            g_max: ArgMax::NONE,
+            g_max: vec![ArgMax::NONE; bounds.groups.len()],
             direction: conjugate.then(|| ConjugateDirection::new(dual.len())),
         };
         for range in dual.columns() {
@@ -65,44 +87,72 @@ impl ActiveSet {
     }
 
     pub(super) fn find_g_max(&mut self) {
-        self.g_max = ArgMax::NONE;
-        for (at, (g, up)) in self.gradient.iter().zip(&self.up_mask).enumerate() {
-            self.g_max.include(g + up, at);
+        self.g_max.fill(ArgMax::NONE);
+        for piece in &self.pieces {
+            for at in piece.positions.clone() {
+                self.g_max[piece.group].include(self.gradient[at] + self.up_mask[at], at);
+            }
         }
     }
 
-    /// The minimum gradient over I_low.
-    fn g_min(&self) -> f64 {
-        let values = self.gradient.iter().zip(&self.low_mask);
-        let values = values.map(|(g, &low)| g + f64::from(low));
-        values.fold(f64::INFINITY, f64::min)
+    /// The minimum gradient over I_low of each group.
+    fn g_min(&self) -> Vec<f64> {
+        let mut g_min = vec![f64::INFINITY; self.g_max.len()];
+        for Piece {
+            positions, group, ..
+        } in &self.pieces
+        {
+            let gradient = &self.gradient[positions.clone()];
+            let values = gradient.iter().zip(&self.low_mask[positions.clone()]);
+            let values = values.map(|(g, &low)| g + f64::from(low));
+            g_min[*group] = values.fold(g_min[*group], f64::min);
+        }
+        g_min
     }
 
     /// The positions of the variables that are not to be shrunk.
     pub(super) fn unshrinkable(&self) -> Vec<usize> {
         let g_min = self.g_min();
-        let stays = |&at: &usize| {
+        let stays = |at: usize, group: usize| {
             let gradient = self.gradient[at];
             match (self.up_mask[at] == 0.0, self.low_mask[at] == 0.0) {
                 (true, true) => true,
-                (true, false) => gradient >= g_min,
-                (false, true) => gradient <= self.g_max.value,
+                (true, false) => gradient >= g_min[group],
+                (false, true) => gradient <= self.g_max[group].value,
                 (false, false) => false,
             }
         };
-        (0..self.gradient.len()).filter(stays).collect()
+        let of_piece = |piece: &Piece| {
+            let group = piece.group;
+            piece.positions.clone().filter(move |&at| stays(at, group))
+        };
+        self.pieces.iter().flat_map(of_piece).collect()
     }
 
     /// The arrays of the variables at these positions.
     pub(super) fn gather(&self, positions: &[usize]) -> Self {
         let direction = self.direction.as_ref();
+        let pieces = (0..self.g_max.len()).map(|group| {
+            let end_of = |is_before: &dyn Fn(&Piece) -> bool| {
+                let pieces = self.pieces.iter().filter(|piece| is_before(piece));
+                let end = pieces.map(|piece| piece.positions.end).max();
+                positions.partition_point(|&at| at < end.unwrap_or(0))
+            };
+            let positions =
+                end_of(&|piece| piece.group < group)..end_of(&|piece| piece.group <= group);
+            Piece {
+                column: positions.clone(),
+                positions,
+                group,
+            }
+        });
         let mut gathered = Self {
-            columns: iter::once(0..positions.len()).collect(),
+            pieces: pieces.collect(),
             gradient: gather(&self.gradient, positions),
             up_mask: gather(&self.up_mask, positions),
             low_mask: gather(&self.low_mask, positions),
             diagonal: gather(&self.diagonal, positions),
-            g_max: ArgMax::NONE,
+            g_max: vec![ArgMax::NONE; self.g_max.len()],
             direction: direction.map(|_| ConjugateDirection::new(positions.len())),
         };
         gathered.find_g_max();

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import sklearn.svm
-from sklearn.base import clone
+from sklearn.base import clone, is_outlier_detector
 
 from ..._scoring.scorers import responses_read
 from ..._transforms.step_key import step_key
@@ -55,9 +55,10 @@ the memory for kernel values: by default half of the free memory.
 
 
 def _all_but_c(view: Candidate) -> Hashable:
-    """Equal for machines that differ in C only: a solution is the start of the next."""
+    """Equal for machines that differ in C and ν only: a solution is the start of the next."""
     scaler = None if view.scaler is None else scaler_key(view.scaler)
-    return scaler, step_key(clone(view.final).set_params(C=1.0))
+    others = dict.fromkeys({"C", "nu"} & view.final.get_params(deep=False).keys(), 0.5)
+    return scaler, step_key(clone(view.final).set_params(**others))
 
 
 def _reads_probabilities(task: Task, estimator: Any) -> bool:
@@ -66,7 +67,15 @@ def _reads_probabilities(task: Task, estimator: Any) -> bool:
     return not read.isdisjoint({"predict_proba", "predict_log_proba"})
 
 
-@SEEDED.supports(SVC, SVR, sklearn.svm.SVC, sklearn.svm.SVR)
+@SEEDED.supports(
+    SVC,
+    SVR,
+    sklearn.svm.SVC,
+    sklearn.svm.SVR,
+    sklearn.svm.NuSVC,
+    sklearn.svm.NuSVR,
+    sklearn.svm.OneClassSVM,
+)
 def machine(view: Candidate, task: Task) -> Spec | str:
     """A support vector machine; the solutions are those of refits, to the estimator's tolerance.
 
@@ -83,7 +92,7 @@ def machine(view: Candidate, task: Task) -> Spec | str:
     return Spec(
         view,
         solve,
-        family="machines",
+        family="machine of one class" if is_outlier_detector(estimator) else "machines",
         group=partial(_all_but_c, view),
         needs=Needs(
             targets=False,

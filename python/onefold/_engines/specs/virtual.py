@@ -1,4 +1,4 @@
-"""Linear least squares, kernel ridge and Gaussian processes: see `virtual`."""
+"""Least squares, also partial; kernel ridge and Gaussian processes: see `virtual` and `pls`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.kernel_ridge import KernelRidge
@@ -13,9 +14,9 @@ from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 
 from ..._inputs.files import FileRows
 from ..._utils.estimator_class import known_class
-from .. import file_least_squares, gaussian_process, virtual
+from .. import file_least_squares, gaussian_process, pls, virtual
 from ..base import Candidate, fit_to_all
-from ..cost_estimates import of_least_squares
+from ..cost_estimates import of_components, of_least_squares
 from ..engine import Engine
 from ..spec import LacksEstimators, Needs, Spec
 from ..steps import step_key
@@ -111,4 +112,25 @@ def gaussian_process_regression(view: Candidate, task: Task) -> Spec | str:
             no_scaler="a kernel of scaled rows changes with the training set",
             others=gaussian_process.why_not_targets,
         ),
+    )
+
+
+@VIRTUAL.supports(PLSRegression)
+def partial_least_squares(view: Candidate, task: Task) -> Spec | str:
+    """A regression on components; those of a grid over their number are found once."""
+    final = view.final
+    if isinstance(task.data.X, FileRows):
+        return "of rows on disk it takes LinearRegression and Ridge"
+    return Spec(
+        view,
+        pls.solve,
+        int(final.n_components),
+        family=("components", bool(final.scale), int(final.max_iter), float(final.tol)),
+        needs=Needs(
+            weights="none",
+            dense_rows="PLSRegression takes dense rows only",
+            no_scaler="PLSRegression scales rows itself",
+            others=pls.why_not,
+        ),
+        estimate=of_components,
     )
