@@ -31,6 +31,7 @@ WHAT_FILES_REFUSE = (
     "error_score",
     "is not finite",
     "not negative",
+    "of memory_mb",  # the sums of all folds
 )
 """What errors say of rows on disk that have answers in memory."""
 
