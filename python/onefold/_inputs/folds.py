@@ -246,7 +246,7 @@ def _from_labels(labels: NDArray[Any], n_samples: int) -> Folds:
             raise ValueError(f"cv[{index}] is {label}: every sample needs a fold label")
     names, codes = encode(labels, name="cv")
     if len(names) < 2:
-        raise ValueError(f"cv has only the fold label {names[0].item()!r}: there must be two folds")
+        raise ValueError(f"cv has only one fold label {names[0].item()!r}: there must be two folds")
     return Folds.from_labels(codes.astype(np.int64), len(names))
 
 
