@@ -10,7 +10,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
     ElasticNet,
     Lasso,
@@ -338,6 +341,16 @@ def test_least_squares_without_a_penalty(drop, sparse, calls):
     compare(make_pipeline(columns, last), FRAME, Y, bound=1e-6, **ERRORS)
     if drop != "first":
         assert not calls
+
+
+@pytest.mark.parametrize(
+    "last",
+    [KernelRidge(1.0, kernel="rbf"), GaussianProcessRegressor(RBF(2.0), optimizer=None)],
+)
+def test_kernels_take_no_maps(last, calls):
+    X, steps = STEPS["median, scaled"]
+    compare(make_pipeline(*steps, last), X, Y, **ERRORS)
+    assert not calls
 
 
 def test_training_sets_that_repeat_rows(calls):
