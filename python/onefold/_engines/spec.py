@@ -42,7 +42,7 @@ class Needs:
     dense_rows: str = ""
     """Why rows cannot be sparse, if they cannot."""
     no_scaler: str = ""
-    """Why it cannot stand behind a scaler, if it cannot."""
+    """Why it cannot stand behind a scaler or other maps of columns, if it cannot."""
     returns_estimators: bool = False
     """Whether it has fitted estimators of the folds."""
     scored_by_responses: bool = True
@@ -75,7 +75,7 @@ class Needs:
 
     def _unmet_by_rows(self, spec: Spec, task: Task) -> str | None:
         scaler = spec.scaler
-        if scaler is not None and self.no_scaler:
+        if self.no_scaler and (scaler is not None or task.problem.maps is not None):
             return self.no_scaler
         if sp.issparse(task.data.X):
             if self.dense_rows:

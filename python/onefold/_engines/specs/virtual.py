@@ -24,6 +24,8 @@ from ..task import Task
 
 __all__ = ["VIRTUAL"]
 
+NO_SCALED_KERNEL = "a kernel of scaled rows changes with the training set"
+
 
 def _fit(estimator: Any, task: Task) -> Any:
     """Fit as the estimator does, or from sums of rows on disk."""
@@ -68,7 +70,11 @@ def least_squares(view: Candidate, task: Task) -> Spec | str:
         virtual.solve,
         model,
         family=model.family(),
-        needs=Needs(labels="two classes" if is_classifier else "any", returns_estimators=is_linear),
+        needs=Needs(
+            labels="two classes" if is_classifier else "any",
+            no_scaler=NO_SCALED_KERNEL if isinstance(model.final, KernelRidge) else "",
+            returns_estimators=is_linear,
+        ),
         on_request=LacksEstimators("its fitted estimators lack rank_ and singular_")
         if lacks
         else None,
@@ -109,7 +115,7 @@ def gaussian_process_regression(view: Candidate, task: Task) -> Spec | str:
         family=step_key(kernel),
         needs=Needs(
             weights="none",
-            no_scaler="a kernel of scaled rows changes with the training set",
+            no_scaler=NO_SCALED_KERNEL,
             others=gaussian_process.why_not_targets,
         ),
     )
