@@ -18,7 +18,7 @@ from .._engines.cost_estimates import why_slower
 from .._engines.newton_problem import DEFAULT_TOL, Limit, SmoothProblem
 from .._engines.newton_spec import SmoothSpec, has_l1_penalty
 from .._engines.path import TOL, largest_gap, warn_of_gaps
-from .._engines.sparse_logistic import solve_logistic
+from .._engines.sparse_logistic import ENOUGH, solve_logistic
 from .._engines.specs.newton import NEWTON
 from .._engines.specs.path import PATH
 from .._inputs.folds import resolve_cv
@@ -211,7 +211,8 @@ def _sparse(
         smooth, models, tol=tol, coefficients=True, n_jobs=n_jobs, progress=False
     )
     for one in solved:
-        warn_of_gaps(largest_gap(one.relative_gaps), tol, "a logistic regression", "C")
+        reached = largest_gap(one.relative_gaps)
+        warn_of_gaps(reached, max(tol, ENOUGH), "a logistic regression", "C")
     return [one.coefficients for one in solved]
 
 
