@@ -244,8 +244,8 @@ impl<'a, W: Width> Replay<'a, W> {
             }
         });
         let mut choice = best?;
-        choice.is_partitioned =
-            self.task.splitter == Splitter::Random && last == Some(choice.feature);
+        // Columns that were drawn later have moved the rows again.
+        choice.is_partitioned &= last == Some(choice.feature);
         Some(choice)
     }
 
