@@ -272,7 +272,7 @@ impl Codes {
                 Ok(if is_exact {
                     Self::Integers(values.iter().map(|&y| y as i32).collect())
                 } else {
-                    Self::Values(values.iter().copied().collect())
+                    Self::Values(values.to_vec())
                 })
             }
             _ => Err(Error::parameter(

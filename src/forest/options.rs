@@ -7,7 +7,7 @@ pub enum Impurity {
     Gini,
     /// `"entropy"` and `"log_loss"`.
     Entropy,
-    /// `"squared_error"`; targets must be integers.
+    /// `"squared_error"`, of targets that are numbers.
     SquaredError,
 }
 

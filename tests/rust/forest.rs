@@ -662,7 +662,7 @@ fn more_than_65536_rows_and_any_number_of_threads() {
 fn what_is_not_exact_is_refused() {
     let x = rows(20, 2);
     let y = Array1::from_shape_fn(20, |i| u32::from(i > 9));
-    let values = Array2::from_shape_fn((20, 1), |(i, _)| i as f64 / 3.0);
+    let values = Array2::from_shape_fn((20, 1), |(i, _)| i as f64 * 1e160);
     let data = Dataset::dense(x.view()).expect("valid");
     let classes = data.with_classes(y.view(), 2).expect("valid");
     let folds = Folds::contiguous(20, 4).expect("valid");
@@ -684,7 +684,10 @@ fn what_is_not_exact_is_refused() {
     let weighted = classes.with_weights(halves.view()).expect("valid");
     assert!(message(&tree(Impurity::Gini), &weighted).starts_with("weights must be whole"));
     let real = data.with_values(values.view()).expect("valid");
-    assert!(message(&tree(Impurity::SquaredError), &real).starts_with("y must be integers"));
+    assert!(
+        message(&tree(Impurity::SquaredError), &real)
+            .starts_with("y must be numbers whose squares")
+    );
     assert!(message(&tree(Impurity::SquaredError), &classes).starts_with("criterion must be"));
     let none = Forest {
         seeds: vec![],

@@ -244,8 +244,8 @@ impl<'a, W: Width> Replay<'a, W> {
             }
         });
         let mut choice = best?;
-        choice.is_partitioned =
-            self.task.splitter == Splitter::Random && last == Some(choice.feature);
+        // Columns that were drawn later have moved the rows again.
+        choice.is_partitioned &= last == Some(choice.feature);
         Some(choice)
     }
 
@@ -298,7 +298,7 @@ impl<'a, W: Width> Replay<'a, W> {
             if lower == upper || !column.differ(lower, upper) {
                 continue;
             }
-            left.advance(place, n, |place| self.terms[row(keys[place])]);
+            left.advance(place, n, |place| self.terms[row(keys[place]) as usize]);
             if left.weight < limits.weight || left.weight_right() < limits.weight {
                 continue;
             }
@@ -338,7 +338,7 @@ impl<'a, W: Width> Replay<'a, W> {
         }
         self.keys.extend(rows[n_present..].iter().map(key));
         for (place, &key) in rows.iter_mut().zip(&self.keys) {
-            *place = key as u32;
+            *place = row(key);
         }
         rows.len() - n_present
     }
@@ -443,8 +443,9 @@ fn rank(key: u64) -> usize {
     (key >> 32) as usize
 }
 
-fn row(key: u64) -> usize {
-    key as u32 as usize
+#[allow(clippy::cast_possible_truncation)] // the lower half
+fn row(key: u64) -> u32 {
+    key as u32
 }
 
 /// The number of what a node predicts.
