@@ -163,7 +163,7 @@ def test_an_infeasible_nu_is_an_error_of_its_fold():
         pytest.warns(onefold.RefitWarning, match=reason),
     ):
         result = onefold.cross_validate(NuSVC(nu=0.7), X, y, cv=labels, error_score=np.nan)
-    assert np.isnan(result.scores).tolist() == [True, True, False]
+    assert np.isnan(result["test_score"]).tolist() == [True, True, False]
     with pytest.raises(ValueError, match=r"nu=0\.7 is infeasible"):
         onefold.cross_validate(NuSVC(nu=0.7), X, y, cv=labels, engine="seeded")
 
