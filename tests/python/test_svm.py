@@ -462,7 +462,9 @@ def test_what_does_not_apply_is_said():
             onefold.cross_validate(estimator, X, y, engine="seeded", **keywords)
         return str(error.value)
 
-    assert "LinearSVC is not SVC or SVR" in reason(sklearn.svm.LinearSVC())
+    assert "LinearSVC is not SVC, SVR, NuSVC, NuSVR or OneClassSVM" in reason(
+        sklearn.svm.LinearSVC()
+    )
     assert "which is not one of" in reason(sklearn.svm.SVC(kernel=lambda a, b: a @ b.T))
     calibrated = sklearn.svm.SVC(probability=True)
     assert "calibrated by folds of its own" in reason(calibrated, scoring="neg_log_loss")

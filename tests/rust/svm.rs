@@ -40,7 +40,7 @@ impl Small {
     }
 }
 
-fn cold(dual: &Dual<'_>, bounds: &Bounds) -> Start {
+fn cold_start(dual: &Dual<'_>, bounds: &Bounds) -> Start {
     Start::cold(dual, bounds, &Monitor::new()).expect("runs").0
 }
 
@@ -101,7 +101,7 @@ fn limited(
         shrinking,
         conjugate,
     };
-    let start = cold(dual, bounds);
+    let start = cold_start(dual, bounds);
     solve(dual, bounds, start, &options, &Monitor::new()).expect("runs")
 }
 
@@ -145,11 +145,11 @@ proptest! {
         let before = problem.bounds(|v| v % n_folds == 0);
         let after = problem.bounds(|v| v % n_folds == 1);
         let all = problem.bounds(|_| false);
-        let cold = solved(&dual, &after, cold(&dual, &after), TOLERANCE, false);
+        let cold = solved(&dual, &after, cold_start(&dual, &after), TOLERANCE, false);
         // A solution misses the optimum by the gap times the sizes of the boxes, at most.
         let leeway = TOLERANCE * problem.costs.iter().sum::<f64>();
         for origin in [&before, &all] {
-            let previous = solved(&dual, origin, cold(&dual, origin), TOLERANCE, false);
+            let previous = solved(&dual, origin, cold_start(&dual, origin), TOLERANCE, false);
             for rule in RULES {
                 let monitor = Monitor::new();
                 let step = Transition {
@@ -313,8 +313,8 @@ fn shrinking_changes_nothing() {
     let gram = gram(&rows, &order, Kernel::Rbf { gamma: 2.0 }, 8.0);
     let dual = problem.dual(&gram);
     let bounds = problem.bounds(|v| v % 10 == 0);
-    let plain = solved(&dual, &bounds, cold(&dual, &bounds), 1e-9, false);
-    let shrunk = solved(&dual, &bounds, cold(&dual, &bounds), 1e-9, true);
+    let plain = solved(&dual, &bounds, cold_start(&dual, &bounds), 1e-9, false);
+    let shrunk = solved(&dual, &bounds, cold_start(&dual, &bounds), 1e-9, true);
     assert!(
         plain.iterations > 2000,
         "{} iterations are too few to shrink",
@@ -347,7 +347,7 @@ fn conjugate_steps_are_fewer_where_bounds_are_far() {
     let dual = problem.dual(&gram);
     let bounds = problem.bounds(|v| v % 10 == 0);
     for shrinking in [false, true] {
-        let pairs = solved(&dual, &bounds, cold(&dual, &bounds), 1e-7, shrinking);
+        let pairs = solved(&dual, &bounds, cold_start(&dual, &bounds), 1e-7, shrinking);
         let found = conjugated(&dual, &bounds, 1e-7, shrinking);
         assert!(
             2 * found.iterations < pairs.iterations,
@@ -378,7 +378,7 @@ fn iterations_run_out_with_the_gap_in_the_solution() {
     let found = solve(
         &dual,
         &bounds,
-        cold(&dual, &bounds),
+        cold_start(&dual, &bounds),
         &options,
         &Monitor::new(),
     )
@@ -407,7 +407,7 @@ fn rules_that_solve_equations_can_be_stopped() {
     let dual = problem.dual(&gram);
     let before = problem.bounds(|v| v % 3 == 0);
     let after = problem.bounds(|v| v % 3 == 1);
-    let previous = solved(&dual, &before, cold(&dual, &before), TOLERANCE, false);
+    let previous = solved(&dual, &before, cold_start(&dual, &before), TOLERANCE, false);
     let monitor = Monitor::new();
     monitor.cancel();
     for rule in [Seeding::Ato, Seeding::Mir] {

@@ -163,8 +163,8 @@ def _batches(problem: Problem, n_components: int) -> Iterator[_Batch]:
         n_together = max(1, BATCH_VALUES // n_values)
         for start in range(0, len(members), n_together):
             part = members[start : start + n_together]
-            numbers, changed, test = zip(*part, strict=True)
-            yield _Batch(np.array(numbers), np.stack(changed), sign, np.stack(test))
+            numbers, rows, held_out = zip(*part, strict=True)
+            yield _Batch(np.array(numbers), np.stack(rows), sign, np.stack(held_out))
 
 
 class _HeldOut:
