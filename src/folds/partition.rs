@@ -367,6 +367,7 @@ mod tests {
     use ndarray::array;
 
     use super::*;
+    use crate::Splits;
 
     #[test]
     fn labels_come_back_from_any_view() {

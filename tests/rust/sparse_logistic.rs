@@ -151,7 +151,11 @@ fn check(
             let y: Vec<f64> = rows.iter().map(|&i| f64::from(y[i])).collect();
             let w: Vec<f64> = rows.iter().map(|&i| w[i]).collect();
             let slow = descend(&part, &y, &w, spec);
-            let mut phi = result.coefficients.slice(ndarray::s![fold, 0, ..]).to_vec();
+            let mut phi = result
+                .coefficients
+                .index_axis(ndarray::Axis(0), fold)
+                .row(0)
+                .to_vec();
             let last = phi.len() - 1;
             if let Intercept::Penalised(value) = spec.smooth.intercept {
                 phi[last] /= value;
@@ -249,7 +253,11 @@ fn a_gap_bounds_the_distance_from_the_optimum() {
             let part = x.select(ndarray::Axis(0), &rows);
             let y: Vec<f64> = rows.iter().map(|&i| f64::from(y[i])).collect();
             let value = |result: &OutOfFold| {
-                let phi = result.coefficients.slice(ndarray::s![fold, 0, ..]).to_vec();
+                let phi = result
+                    .coefficients
+                    .index_axis(ndarray::Axis(0), fold)
+                    .row(0)
+                    .to_vec();
                 objective(&part, &y, &vec![1.0; y.len()], &phi, &rough)
             };
             let gap = found[0].status.gaps[(fold, 0)];

@@ -44,7 +44,7 @@ class LogisticRegressionCV(theirs.LogisticRegressionCV):
     This is scikit-learn's class, with the same parameters and attributes. The engine ``newton``
     computes the coefficients of all folds and penalties to a relative gradient of 1e-8, for any
     ``solver``, ``tol`` and ``max_iter``; with l1 and elastic-net penalties of two classes, the
-    engine ``path`` to a relative duality gap of 1e-12. scikit-learn makes the last fit to all rows,
+    engine ``path`` to a relative duality gap of 1e-9. scikit-learn makes the last fit to all rows,
     and starts it from the mean of the coefficients of the folds. For parameters that no engine
     supports, scikit-learn does all the work.
 

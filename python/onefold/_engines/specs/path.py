@@ -31,7 +31,7 @@ def _fit(estimator: Any, task: Task) -> Any:
 
 PATH = Engine(
     name="path",
-    exact="to a duality gap of 1e-12",
+    exact="to a duality gap of 1e-12, logistic regression of 1e-9",
     cost="one Gram matrix",
     options={"tol": positive},
     responses=frozenset({"predict", "decision_function", "predict_proba", "predict_log_proba"}),
