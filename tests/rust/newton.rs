@@ -390,8 +390,8 @@ fn the_method_follows_from_rows_folds_and_model() {
         link: Link::Multinomial,
         ..model.clone()
     };
-    assert_eq!(of(128, false, &few, &model, keep), Method::Hessians);
-    assert_eq!(of(129, false, &few, &model, keep), Method::MatrixFree);
+    assert_eq!(of(256, false, &few, &model, keep), Method::Hessians);
+    assert_eq!(of(257, false, &few, &model, keep), Method::MatrixFree);
     assert_eq!(of(2048, true, &few, &model, keep), Method::Hessians);
     assert_eq!(of(2049, true, &few, &model, keep), Method::MatrixFree);
     assert_eq!(of(2, true, &few, &multinomial, keep), Method::MatrixFree);

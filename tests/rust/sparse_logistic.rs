@@ -115,7 +115,12 @@ fn descend(x: &Array2<f64>, y: &[f64], w: &[f64], spec: &SparseLogistic) -> Vec<
         for ((ahead, next), phi) in ahead.iter_mut().zip(&next).zip(&phi) {
             *ahead = next + (last - 1.0) / momentum * (next - phi);
         }
+        let change = next.iter().zip(&phi).map(|(a, b)| (a - b).abs());
+        let is_converged = change.fold(0.0, f64::max) < 1e-15;
         phi = next;
+        if is_converged {
+            break;
+        }
     }
     phi
 }
