@@ -318,7 +318,7 @@ class SparseLogistic:
         penalties: Sequence[tuple[float, float]],
         *,
         intercept: float | str | None = None,
-        scaling: tuple[_Floats | None, _Floats] | None = None,
+        scaling: tuple[_Floats | None, _Floats] | ColumnSums | None = None,
         class_weights: _Floats | None = None,
         tol: float = 1e-12,
     ) -> list[SparseLogistic]: ...
