@@ -66,7 +66,7 @@ def test_an_engine_is_added_as_contributing_says(mine):
         onefold.cross_validate(Ridge(0.5), X, Y, engine="mine", engine_options={"depth": -1})
     with pytest.raises(ValueError, match="positive=True is not least squares"):
         onefold.cross_validate(Ridge(positive=True), X, Y, engine="mine")
-    with pytest.raises(ValueError, match=r"Ridge\.fit takes no weights"):
+    with pytest.raises(ValueError, match="it takes no weights"):
         onefold.cross_validate(Ridge(), X, Y, engine="mine", sample_weight=np.ones(60))
 
 

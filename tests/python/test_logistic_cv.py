@@ -94,18 +94,7 @@ def test_several_classes(legacy):
 
 
 def test_what_the_engine_does_not_solve_is_left_to_scikit_learn():
-    X, y, _ = binary()
-    l1 = {"penalty": "l1"} if SKLEARN < (1, 8) else {"l1_ratios": (1.0,)}
-    compare(
-        X,
-        y,
-        solver="liblinear",
-        scoring="accuracy",
-        random_state=0,
-        tol=1e-6,
-        by_the_engine=False,
-        **l1,
-    )
+    X, _, _ = binary()
     separable = (X[:, 0] > 0).astype(int)
     free = {"Cs": [1.0, np.inf], "solver": "lbfgs", "tol": 1e-4, "scoring": "accuracy"}
     compare(X, separable, by_the_engine=False, **free)

@@ -308,8 +308,11 @@ def test_the_tolerance_reached_is_in_the_status_and_not_in_the_notes():
     [
         (Lasso(alpha=0), "alpha=0 is least squares"),
         (Lasso(precompute=np.eye(7)), "precompute is a matrix"),
-        (Ridge(), "Ridge is not Lasso or ElasticNet"),
-        (make_pipeline(StandardScaler(), StandardScaler(), Ridge()), "not Lasso or ElasticNet"),
+        (Ridge(), "Ridge is not Lasso, ElasticNet or LogisticRegression"),
+        (
+            make_pipeline(StandardScaler(), StandardScaler(), Ridge()),
+            "not Lasso, ElasticNet or LogisticRegression",
+        ),
     ],
     ids=["least squares", "precompute", "ridge", "pipeline"],
 )

@@ -221,7 +221,8 @@ def test_early_stops_are_said():
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("options", KERNELS[:4])
+# LIBSVM hardly ends on a linear kernel with this tolerance.
+@pytest.mark.parametrize("options", KERNELS[:3])
 def test_one_class(rule, options):
     X, y = noisy(100)
     model = OneClassSVM(nu=0.2, **options, **TIGHT)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -515,10 +515,10 @@ def test_few_rows_of_one_candidate_share_nothing(monkeypatch):
     for n, shared in ((300, 0), (3000, 3)):
         frame = pd.DataFrame({"x": rng.normal(size=n), "c": rng.integers(0, 3, n).astype(str)})
         encoder = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
-        pipeline = make_pipeline(encoder, LogisticRegression())
+        pipeline = make_pipeline(encoder, SGDClassifier(random_state=0))
         result = onefold.cross_validate(pipeline, frame, frame["x"] > 0, cv=3)
         assert result.cost.get("step_fits_shared", 0) == shared
     small = frame[:300]
-    search = onefold.GridSearchCV(pipeline, {"logisticregression__C": [0.1, 1]}, cv=3)
+    search = onefold.GridSearchCV(pipeline, {"sgdclassifier__alpha": [0.1, 1]}, cv=3)
     found = search.fit(small, small["x"] > 0).result_
     assert found.cost["step_fits_shared"] == 3
