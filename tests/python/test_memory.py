@@ -17,6 +17,7 @@ CASES = Path(__file__).with_name("memory_cases.py")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+@pytest.mark.timeout(1200)  # BLAS may spin for a minute where it gets no memory
 @pytest.mark.parametrize("group", ["learners", "virtual", "svm", "smooth", "trees", "others"])
 def test_under_a_limit_there_is_a_result_or_a_memory_error(group):
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
